@@ -1,0 +1,51 @@
+"""How AWS says no: which of its errors pass by themselves, so that the same call is safe to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+from steponce.errors import Unavailable
+
+_PASSING = frozenset(
+    {
+        "ExecutionLimitExceeded",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+    }
+)
+
+
+@contextmanager
+def answering(service: str) -> Iterator[None]:
+    """
+    Turn throttling and outages inside the block into `Unavailable`; leave every other error alone.
+
+    Source: "Common errors" and the error lists of the Step Functions and DynamoDB API references.
+    """
+    try:
+        yield
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if error_code(error) in _PASSING or status == 429 or status >= 500:
+            raise Unavailable(
+                f"{service} said {error_code(error)}. The same call is safe to try again."
+            ) from error
+        raise
+    except (HTTPClientError, ConnectionError) as error:
+        raise Unavailable(
+            f"{service} did not answer ({error}). The same call is safe to try again."
+        ) from error
+
+
+def error_code(error: ClientError) -> str:
+    """The error's name in the service's API, for example `ConditionalCheckFailedException`."""
+    return str(error.response["Error"]["Code"])

@@ -1,0 +1,112 @@
+"""
+What can go wrong, as one tree:
+
+    SteponceError
+    ├── InvalidRequest (ValueError)      nothing was started; mend the request
+    │   ├── InvalidRequestId
+    │   ├── InvalidLockToken
+    │   ├── InvalidPayload               not JSON, or not what the schema asks for
+    │   ├── MissingKey                   a JMESPath expression found nothing to take as the key
+    │   └── PayloadTooLarge
+    ├── Conflict                         the id or key is taken; nothing was started
+    │   ├── PayloadMismatch              by another payload
+    │   └── LockTokenMismatch            by another business key
+    ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
+    ├── NotFinished                      asked for the result of a request that still runs
+    ├── RequestFailed                    asked for the result of a request that failed
+    ├── Unsettled                        its execution is closed and nobody has written down how it ended
+    ├── WaitTimeout (TimeoutError)       still running after the time the caller wanted to wait
+    ├── Unavailable                      AWS throttled or did not answer; safe to try again
+    │   └── TooManyAttempts              every name for a next attempt is taken
+    ├── LockLost                         raised in the work: somebody else owns the lock now, do nothing
+    └── RetryLater                       raise it in your work: nothing happened, try again later
+
+The class names of the last two are error names of the workflow, so they do not change.
+"""
+
+from __future__ import annotations
+
+
+class SteponceError(Exception):
+    """Anything that this package raises on purpose."""
+
+
+class InvalidRequest(SteponceError, ValueError):
+    """The request cannot be started as it is; nothing was started or written."""
+
+
+class InvalidRequestId(InvalidRequest):
+    """The request id is empty, blank or not text."""
+
+
+class InvalidLockToken(InvalidRequest):
+    """The lock token is empty, blank, not text or longer than a DynamoDB key may be."""
+
+
+class InvalidPayload(InvalidRequest):
+    """The payload is not JSON, or not an envelope that the workflow knows."""
+
+
+class MissingKey(InvalidRequest):
+    """The payload lacks the part that was to become the lock token or the payload hash."""
+
+
+class PayloadTooLarge(InvalidRequest):
+    """The envelope leaves too little of a workflow's 262,144 bytes for the result."""
+
+
+class Conflict(SteponceError):
+    """The request id or lock token belongs to another request; nothing was started."""
+
+
+class PayloadMismatch(Conflict):
+    """The id or key was used with another payload."""
+
+
+class LockTokenMismatch(Conflict):
+    """The id was used with another lock token."""
+
+
+class RequestNotFound(SteponceError, LookupError):
+    """Neither a record nor an execution answers to this request id."""
+
+
+class NotFinished(SteponceError):
+    """The request still runs, so there is no result yet."""
+
+
+class RequestFailed(SteponceError):
+    """
+    The request ended in an error, which is its answer to everyone who asks.
+
+    `error` and `cause` are as the work gave them; either may be None.
+    """
+
+    def __init__(self, message: str, error: str | None, cause: str | None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.cause = cause
+
+
+class Unsettled(SteponceError):
+    """The execution that holds the lock is closed, and how it ended is not on record yet."""
+
+
+class WaitTimeout(SteponceError, TimeoutError):
+    """The request still runs; waiting again is free of side effects."""
+
+
+class Unavailable(SteponceError):
+    """AWS throttled the call or did not answer. The same call is safe to try again."""
+
+
+class TooManyAttempts(Unavailable):
+    """Every name for a next attempt of this request is taken by a closed execution."""
+
+
+class LockLost(SteponceError):
+    """This attempt does not hold the lock any more; its work must not take effect."""
+
+
+class RetryLater(SteponceError):
+    """Raised by the work: nothing has happened yet, so the workflow may try again."""

@@ -1,0 +1,307 @@
+"""
+The request: its id, the name that its execution gets, and the envelope that the execution starts with.
+
+    request id   ->  name           one id, one name, for ever
+    name, payload ->  Envelope       lock token, hash, times, shard, callId
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Self
+
+import jmespath
+from aws_lambda_powertools.utilities.jmespath_utils import PowertoolsFunctions
+from jmespath.exceptions import JMESPathError
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+
+from steponce import times
+from steponce.canonical import canonical_json, sha256
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequestId,
+    MissingKey,
+    PayloadTooLarge,
+)
+
+WORKFLOW_LIMIT = 262_144
+"""Bytes that Step Functions allows for an input, an output and a task's result."""
+
+RESULT_RESERVE = 65_536
+"""Bytes of it that an envelope leaves free, because payload and result travel together."""
+
+MAX_LOCK_TOKEN_BYTES = 2_048
+"""What DynamoDB allows for a partition key."""
+
+OPEN_SHARDS = 10
+"""In how many parts the open index is kept, so that none of its partitions is hot."""
+
+_MAX_NAME = 72
+_MAX_ATTEMPT = 999_999
+_AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
+_MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
+_ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
+
+
+def name_of(request_id: str) -> str:
+    """
+    The execution name of a request id: the id itself where it can be one, else a slug with a hash.
+
+    Args:
+        request_id: Any text that is not blank. `[0-9A-Za-z_-]{1,72}` is used as it is, unless it ends the
+            way our own names do (`--2`, `--x` and a hash).
+
+    Returns:
+        1 to 72 characters, so that `--2` to `--999999` fit behind it. Two ids never share a name.
+
+    Raises:
+        InvalidRequestId: the id is empty, blank or not text.
+
+    Source: StartExecution API reference (names have 1-80 characters; for logs only 0-9A-Za-z-_).
+    """
+    if not isinstance(request_id, str) or not request_id.strip():
+        raise InvalidRequestId(
+            f"The request id {request_id!r} is empty or not text. Give one that names the request."
+        )
+    if _AS_IT_IS.fullmatch(request_id) and not _MARKED.fullmatch(request_id):
+        return request_id
+    try:
+        digest = sha256(request_id)[:32]
+    except UnicodeEncodeError:
+        raise InvalidRequestId(
+            f"The request id {request_id!r} holds half a character. Give whole text."
+        ) from None
+    mark = f"--x{digest}"
+    slug = re.sub(r"[^0-9A-Za-z_]+", "-", request_id)[: _MAX_NAME - len(mark)].strip("-")
+    return (slug or "id") + mark
+
+
+def attempt_name(name: str, attempt: int) -> str:
+    """The name of a request's n-th attempt: `order-1`, `order-1--2`, `order-1--3`, …"""
+    return name if attempt == 1 else f"{name}--{attempt}"
+
+
+def split_attempt(execution_name: str) -> tuple[str, int]:
+    """The request's name and the attempt's number behind an execution's name."""
+    match = _ATTEMPT.fullmatch(execution_name)
+    return (match["name"], int(match["attempt"])) if match else (execution_name, 1)
+
+
+def attempts_from(first: int, at_most: int) -> Iterator[int]:
+    """The numbers of the next attempts, as far as the name's length and `at_most` allow."""
+    return iter(range(first, min(first + at_most, _MAX_ATTEMPT + 1)))
+
+
+@dataclass(frozen=True)
+class RequestRules:
+    """
+    How one state machine turns requests into envelopes; the template's parameters of the same names.
+
+    Args:
+        key_prefix: Goes before the request id in a default lock token, so that two machines on one
+            table never answer for each other.
+        expected_seconds: How long a request usually takes at the most; past it an open lock is overdue.
+        retention_seconds: How long a finished record answers for its key; None means for ever.
+        lock_token_path: JMESPath into the payload that finds the business key, if you want one.
+        payload_hash_path: JMESPath that picks the part of the payload that two sends must share.
+    """
+
+    key_prefix: str
+    expected_seconds: float = 300
+    retention_seconds: float | None = 90 * 86_400
+    lock_token_path: str | None = None
+    payload_hash_path: str | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, str]) -> Self:
+        """Read the template's Outputs, or a function's environment: the names are the same."""
+        retention = settings["RetentionSeconds"]
+        return cls(
+            key_prefix=settings["KeyPrefix"],
+            expected_seconds=float(settings["ExpectedSeconds"]),
+            retention_seconds=None if retention == "never" else float(retention),
+            lock_token_path=settings.get("LockTokenPath") or None,
+            payload_hash_path=settings.get("PayloadHashPath") or None,
+        )
+
+    def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
+        """The business key of a request for which none was given."""
+        if self.lock_token_path is None:
+            return f"{self.key_prefix}/{name}"
+        found = _search(self.lock_token_path, payload)
+        if found in (None, "", [], {}):
+            raise MissingKey(
+                f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
+                "Send that part, or give lock_token yourself."
+            )
+        key = found if isinstance(found, str) else canonical_json(found, self.lock_token_path)
+        return f"{self.key_prefix}/{key}"
+
+    def payload_hash(self, payload: Mapping[str, Any]) -> str:
+        """SHA-256 of the canonical payload, or of the part that `payload_hash_path` picks."""
+        if self.payload_hash_path is None:
+            return sha256(canonical_json(payload))
+        found = _search(self.payload_hash_path, payload)
+        if found is None:
+            raise MissingKey(
+                f"The payload has nothing at {self.payload_hash_path!r}, which two sends of a request must "
+                "share. Send that part."
+            )
+        return sha256(canonical_json(found, self.payload_hash_path))
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """
+    An execution's input.
+
+    All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
+    starting; `callId` is unique to one call; nothing else differs between two sends of one event.
+    """
+
+    lockToken: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
+    payload: Mapping[str, Any]
+    payloadHash: str  # noqa: N815
+    requestedAt: str  # noqa: N815
+    expectedCompletion: str  # noqa: N815
+    expiresAt: str  # noqa: N815
+    ttl: str
+    shard: str
+    callId: str  # noqa: N815
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        payload: Mapping[str, Any],
+        rules: RequestRules,
+        *,
+        lock_token: str | None = None,
+        requested_at: datetime | None = None,
+    ) -> Self:
+        """
+        Fill in what an execution needs to know of its request.
+
+        Args:
+            name: What `name_of` made of the request id.
+            payload: JSON object for the work.
+            rules: Of the machine that is to run it.
+            lock_token: The business key, used as it is. Default: by the rules.
+            requested_at: The event's own time. Default: now.
+
+        Raises:
+            InvalidRequest: with what is wrong, before anything is started.
+        """
+        if not isinstance(payload, Mapping):
+            raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
+        now = times.now()
+        token = rules.lock_token(name, payload) if lock_token is None else lock_token
+        _check_lock_token(token)
+        expires_at = times.to_text(times.after(now, rules.retention_seconds))
+        envelope = cls(
+            lockToken=token,
+            payload=payload,
+            payloadHash=rules.payload_hash(payload),
+            requestedAt=times.to_text(requested_at or now),
+            expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
+            expiresAt=expires_at,
+            ttl=str(times.epoch_seconds(expires_at)),
+            shard=str(int(sha256(token)[:8], 16) % OPEN_SHARDS),
+            callId=uuid.uuid4().hex,
+        )
+        envelope.to_json()
+        return envelope
+
+    @classmethod
+    def complete(cls, execution_name: str, execution_input: Mapping[str, Any], rules: RequestRules) -> Self:
+        """
+        Turn the input of an execution that was started by hand into an envelope.
+
+        Args:
+            execution_name: `$$.Execution.Name`.
+            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like.
+            rules: Of the machine that runs it.
+
+        Raises:
+            InvalidRequest: the input has something missing, wrong or unknown; the message says what.
+        """
+        problem = best_match(_hand_started_schema().iter_errors(execution_input))
+        if problem is not None:
+            place = ".".join(["input", *map(str, problem.absolute_path)])
+            raise InvalidPayload(
+                f'{place}: {problem.message}. Start with {{"payload": {{…}}}}; only lockToken and '
+                "requestedAt may stand beside it."
+            )
+        requested_at = execution_input.get("requestedAt")
+        return cls.make(
+            split_attempt(execution_name)[0],
+            execution_input["payload"],
+            rules,
+            lock_token=execution_input.get("lockToken"),
+            requested_at=None if requested_at is None else _time(requested_at),
+        )
+
+    def to_json(self) -> str:
+        """
+        The canonical text that StartExecution sends.
+
+        Raises:
+            PayloadTooLarge: it would leave less than 64 KiB for the result.
+        """
+        text = canonical_json(asdict(self), "input")
+        size = len(text.encode())
+        if size > WORKFLOW_LIMIT - RESULT_RESERVE:
+            raise PayloadTooLarge(
+                f"The envelope has {size:,} bytes; {WORKFLOW_LIMIT - RESULT_RESERVE:,} are allowed, because "
+                "the result travels with it. Keep the large part in S3 and send its address."
+            )
+        return text
+
+
+@cache
+def _hand_started_schema() -> Draft202012Validator:
+    return Draft202012Validator(
+        json.loads(files("steponce").joinpath("hand_started.schema.json").read_text())
+    )
+
+
+def _demand(problem: ValidationError) -> str:
+    """What the schema wants, without the value that it found: errors end in logs, payloads must not."""
+    if problem.validator == "additionalProperties":
+        return f"has an unknown field: {problem.message.partition('(')[2].rpartition(')')[0]}"
+    return f"does not fit: {problem.validator} must be {json.dumps(problem.validator_value)}"
+
+
+def _time(text: str) -> datetime:
+    try:
+        return times.from_text(text)
+    except ValueError:
+        raise InvalidPayload(
+            f"input.requestedAt: {text!r} is no time. Write it like 2026-01-31T12:00:00Z."
+        ) from None
+
+
+def _check_lock_token(token: Any) -> None:
+    if not isinstance(token, str) or not token.strip():
+        raise InvalidLockToken(f"The lock token {token!r} is empty or not text. Give the business key.")
+    size = len(canonical_json(token, "lock_token").encode()) - 2
+    if size > MAX_LOCK_TOKEN_BYTES:
+        raise InvalidLockToken(
+            f"The lock token has {size:,} bytes; {MAX_LOCK_TOKEN_BYTES:,} are allowed. Shorten it."
+        )
+
+
+def _search(expression: str, payload: Mapping[str, Any]) -> Any:
+    try:
+        return jmespath.search(expression, payload, jmespath.Options(custom_functions=PowertoolsFunctions()))
+    except JMESPathError as error:
+        raise MissingKey(f"The JMESPath {expression!r} does not work on this payload: {error}") from error

@@ -1,0 +1,56 @@
+"""Times as every record and envelope carries them: UTC text, `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+NEVER = "9999-12-31T23:59:59.999Z"
+"""The latest time that the text form can say: a record with it is never reusable."""
+
+_NEVER = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
+
+
+def now() -> datetime:
+    """The clock, as an aware UTC datetime."""
+    return datetime.now(UTC)
+
+
+def now_text() -> str:
+    """The clock, as text."""
+    return to_text(now())
+
+
+def to_text(time: datetime) -> str:
+    """
+    Write a time the way Step Functions writes `$$.State.EnteredTime`, so that text compares as time does.
+
+    Raises:
+        ValueError: the time has no zone, so nobody can say when it is.
+    """
+    if time.tzinfo is None:
+        raise ValueError(f"The time {time.isoformat()} has no zone. Give it one, for example UTC.")
+    utc = time.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z".rjust(24, "0")
+
+
+def from_text(text: str) -> datetime:
+    """Read a time written by `to_text`, or by anybody else who writes ISO 8601 with a zone."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"The time {text!r} has no zone. End it with Z for UTC.")
+    return time.astimezone(UTC)
+
+
+def after(time: datetime, seconds: float | None) -> datetime:
+    """The time so many seconds later; None means never."""
+    if seconds is None:
+        return _NEVER
+    try:
+        return min(time + timedelta(seconds=seconds), _NEVER)
+    except OverflowError:
+        return _NEVER
+
+
+def epoch_seconds(text: str) -> int:
+    """The time as DynamoDB's TTL wants it: whole seconds since 1970, rounded up."""
+    return -int(-from_text(text).timestamp() // 1)
