@@ -1,0 +1,58 @@
+"""The sample work: charge a card, an effect that can be counted. Put your own work in its place."""
+
+import os
+import time
+from hashlib import sha256
+
+import boto3
+from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce import fence
+from steponce.errors import RetryLater
+
+logger = Logger()
+tracer = Tracer()
+charges = boto3.resource("dynamodb").Table(os.environ["CHARGES_TABLE"])
+
+
+class CardDeclined(Exception):
+    """The bank has said no; asking again changes nothing."""
+
+
+@tracer.capture_lambda_handler(capture_response=False)
+@logger.inject_lambda_context
+def handler(work: dict, context: LambdaContext) -> dict:
+    """Charge the card as its token tells, once the fence says that this attempt may."""
+    card = work["payload"]["card"]
+    if card == "tok_declined":
+        charge(work, context, "declined")
+        raise CardDeclined("The bank declined the card.")
+    if card == "tok_unreachable" and work["attempt"] == 1:
+        raise RetryLater("The provider cannot be reached.")
+    if card == "tok_bug":
+        raise ZeroDivisionError("A bug, before anything was charged.")
+    if card == "tok_slow":
+        time.sleep(work["payload"]["delaySeconds"])
+    charge_id = charge(work, context, "charged")
+    if card == "tok_killed":
+        os._exit(1)
+    return {"chargeId": charge_id, "orderId": work["payload"]["orderId"], "amount": work["payload"]["amount"]}
+
+
+def charge(work: dict, context: LambdaContext, outcome: str) -> str:
+    """Write one row per call, so that a second charge of one key would be seen."""
+    fence.check(work)
+    charge_id = "ch_" + sha256(work["lockToken"].encode()).hexdigest()[:24]
+    charges.put_item(
+        Item={
+            "lockToken": work["lockToken"],
+            "callAndTry": f"{work['callId']}#{context.aws_request_id}",
+            "chargeId": charge_id,
+            "attempt": work["attempt"],
+            "requestId": work["requestId"],
+            "outcome": outcome,
+        }
+    )
+    logger.info("card called", outcome=outcome, charge_id=charge_id, attempt=work["attempt"])
+    return charge_id

@@ -1,0 +1,20 @@
+"""Complete the input of an execution that was started by hand."""
+
+import os
+from dataclasses import asdict
+
+from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce.request import Envelope, RequestRules
+
+logger = Logger()
+tracer = Tracer()
+rules = RequestRules.from_settings(os.environ)
+
+
+@tracer.capture_lambda_handler(capture_response=False)
+@logger.inject_lambda_context
+def handler(event: dict, _context: LambdaContext) -> dict:
+    """Validate `{"payload": …}` and answer with the whole envelope."""
+    return asdict(Envelope.complete(event["executionName"], event["input"], rules))
