@@ -1,7 +1,6 @@
 """Complete the input of an execution that was started by hand."""
 
 import os
-from dataclasses import asdict
 
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -17,4 +16,4 @@ rules = RequestRules.from_settings(os.environ)
 @logger.inject_lambda_context
 def handler(event: dict, _context: LambdaContext) -> dict:
     """Validate `{"payload": …}` and answer with the whole envelope."""
-    return asdict(Envelope.complete(event["executionName"], event["input"], rules))
+    return Envelope.complete(event["executionName"], event["input"], rules).to_dict()

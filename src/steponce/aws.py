@@ -12,10 +12,14 @@ from steponce.errors import Unavailable
 _PASSING = frozenset(
     {
         "ExecutionLimitExceeded",
+        "KmsThrottlingException",
         "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
+        "RequestTimeout",
+        "SlowDown",
+        "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",

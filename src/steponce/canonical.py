@@ -87,9 +87,7 @@ def _integer(value: int, where: str) -> int:
     return int(value)
 
 
-def _number(value: float, where: str) -> float | int:
+def _number(value: float, where: str) -> float:
     if not math.isfinite(value):
         raise InvalidPayload(f"{where} is {value}, which JSON cannot carry. Send null or text.")
-    if value.is_integer() and abs(value) <= MAX_SAFE_INTEGER:
-        return int(value)
-    return value
+    return _integer(int(value), where) if value.is_integer() else value

@@ -53,6 +53,10 @@ class Client:
         session: Your own boto3 session.
         config: Your own botocore config, merged over ours.
         endpoints: Other addresses for `states` and `dynamodb`, as a local stack has.
+
+    Attributes:
+        locks: The lock table.
+        sfn: The Step Functions client.
     """
 
     def __init__(
@@ -70,8 +74,8 @@ class Client:
         at = endpoints or {}
         self.state_machine_arn = state_machine_arn
         self.rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
-        self._sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
-        self._locks = Locks(
+        self.sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
+        self.locks = Locks(
             session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb")), locks_table
         )
 
@@ -163,16 +167,16 @@ class Client:
         name = name_of(request_id)
         first = None
         if lock_token is None:
-            first = describe_execution(self._sfn, self._arn(name, 1))
+            first = describe_execution(self.sfn, self._arn(name, 1))
             if first is None:
                 raise _not_found(request_id)
-            lock_token = self._lock_token(name, first.input)
-        lock = self._locks.get(lock_token)
+            lock_token = self.lock_token_of(name, first.input)
+        lock = self.locks.get(lock_token)
         if lock is None or lock.is_reusable(times.now_text()):
             return self._latest_attempt(request_id, name, lock_token, lock)
         if split_attempt(lock.request_id)[0] == name:
             return Receipt.from_lock(request_id, lock, duplicate=False)
-        return self._of_another(request_id, lock, first or describe_execution(self._sfn, self._arn(name, 1)))
+        return self._of_another(request_id, lock, first or describe_execution(self.sfn, self._arn(name, 1)))
 
     def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
         """
@@ -235,7 +239,7 @@ class Client:
         """Start it, unless the name is taken. An SDK's retry of the same bytes gets a 200 for its own."""
         try:
             with answering("Step Functions"):
-                self._sfn.start_execution(
+                self.sfn.start_execution(
                     stateMachineArn=self.state_machine_arn, name=execution_name, input=envelope.to_json()
                 )
         except ClientError as error:
@@ -249,7 +253,7 @@ class Client:
     ) -> Receipt | int:
         """What answers for a taken name; or, where nothing does any more, the newest known attempt."""
         name, attempt = split_attempt(execution_name)
-        lock = self._locks.get(envelope.lockToken)
+        lock = self.locks.get(envelope.lockToken)
         if lock is None or lock.is_reusable(times.now_text()):
             return self._find_execution(request_id, name, attempt, envelope, lock)
         self._refuse_mismatch(request_id, envelope, lock.payload_hash)
@@ -263,7 +267,7 @@ class Client:
     ) -> Receipt | int:
         """No record answers: either the execution has not taken its lock yet, or it is over and done with."""
         arn = self._arn(name, attempt)
-        execution = describe_execution(self._sfn, arn)
+        execution = describe_execution(self.sfn, arn)
         if execution is None:
             return Receipt.running(request_id, envelope.lockToken, arn, duplicate=True)
         self._refuse_other_key(request_id, name, envelope, execution)
@@ -279,8 +283,8 @@ class Client:
         """Nothing holds the key: how did the newest attempt end, or has it not begun?"""
         recorded = _attempt_of(lock, name)
         attempt = max(1, recorded)
-        execution = describe_execution(self._sfn, self._arn(name, attempt))
-        while newer := describe_execution(self._sfn, self._arn(name, attempt + 1)):
+        execution = describe_execution(self.sfn, self._arn(name, attempt))
+        while newer := describe_execution(self.sfn, self._arn(name, attempt + 1)):
             execution, attempt = newer, attempt + 1
         arn = self._arn(name, attempt)
         if execution is not None and execution.is_open:
@@ -304,12 +308,12 @@ class Client:
         return Receipt.failed(request_id, lock.lock_token, arn, execution.failure, duplicate=False)
 
     def _expect_owner_alive(self, request_id: str, lock_token: str | None) -> None:
-        lock = self._locks.get(lock_token) if lock_token else None
+        lock = self.locks.get(lock_token) if lock_token else None
         if lock is None or lock.status != INPROGRESS or self._is_alive(lock):
             return
-        if self._locks.get(lock.lock_token) != lock:
+        if self.locks.get(lock.lock_token) != lock:
             return
-        execution = describe_execution(self._sfn, lock.locked_by)
+        execution = describe_execution(self.sfn, lock.locked_by)
         raise Unsettled(
             f"Request {request_id!r}: the execution {lock.locked_by} is closed "
             f"({execution.failure.error if execution else 'not to be described'}) and left its lock open. "
@@ -317,8 +321,11 @@ class Client:
         )
 
     def _is_alive(self, lock: Lock) -> bool:
-        execution = describe_execution(self._sfn, lock.locked_by)
-        return execution is not None and execution.is_open
+        """Whether it looks so; the workflow that a `no` starts looks closer before it settles anything."""
+        execution = describe_execution(self.sfn, lock.locked_by)
+        if execution is None or execution.input.get("callId", lock.call_id) != lock.call_id:
+            return False
+        return execution.is_open
 
     def _refuse_mismatch(self, request_id: str, envelope: Envelope, payload_hash: str | None) -> None:
         if payload_hash != envelope.payloadHash:
@@ -328,17 +335,18 @@ class Client:
             )
 
     def _refuse_other_key(self, request_id: str, name: str, envelope: Envelope, execution: Execution) -> None:
-        other = self._lock_token(name, execution.input)
+        other = self.lock_token_of(name, execution.input)
         if other == envelope.lockToken:
             return
-        lock = self._locks.get(other)
+        lock = self.locks.get(other)
         if execution.is_open or (lock is not None and not lock.is_reusable(times.now_text())):
             raise LockTokenMismatch(
                 f"Request {request_id!r} was started with the lock token {other!r}, not "
                 f"{envelope.lockToken!r}. Send the first lock token again, or use a new id."
             )
 
-    def _lock_token(self, name: str, execution_input: Mapping[str, Any]) -> str:
+    def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str:
+        """The business key that an execution's input gives its request; hand-started ones may lack it."""
         if "lockToken" in execution_input:
             return str(execution_input["lockToken"])
         return self.rules.lock_token(name, execution_input.get("payload", {}))

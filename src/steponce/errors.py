@@ -7,10 +7,14 @@ What can go wrong, as one tree:
     │   ├── InvalidLockToken
     │   ├── InvalidPayload               not JSON, or not what the schema asks for
     │   ├── MissingKey                   a JMESPath expression found nothing to take as the key
-    │   └── PayloadTooLarge
+    │   ├── PayloadTooLarge
+    │   ├── InvalidAnswer                a callback's answer is not one
+    │   └── OutputTooLarge               a callback's answer is larger than Step Functions takes
     ├── Conflict                         the id or key is taken; nothing was started
     │   ├── PayloadMismatch              by another payload
     │   └── LockTokenMismatch            by another business key
+    ├── StepAlreadyAnswered              a run waits twice under one step name
+    ├── Forbidden                        a callback link is forged, expired or not meant for this
     ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
     ├── NotFinished                      asked for the result of a request that still runs
     ├── RequestFailed                    asked for the result of a request that failed
@@ -53,6 +57,22 @@ class MissingKey(InvalidRequest):
 
 class PayloadTooLarge(InvalidRequest):
     """The envelope leaves too little of a workflow's 262,144 bytes for the result."""
+
+
+class InvalidAnswer(InvalidRequest):
+    """A callback's answer lacks something, or has something that no answer has."""
+
+
+class OutputTooLarge(InvalidRequest):
+    """A callback's output, error or cause is larger than Step Functions takes."""
+
+
+class StepAlreadyAnswered(SteponceError):
+    """This step of this run has its answer; a second wait needs a step name of its own."""
+
+
+class Forbidden(SteponceError):
+    """The callback link does not allow this."""
 
 
 class Conflict(SteponceError):

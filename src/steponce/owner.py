@@ -39,13 +39,16 @@ WhenOutcomeUnknown = Literal["hold", "take-over"]
 YOUNG = timedelta(minutes=15)
 """So long an execution may be too new to be described: DescribeExecution is eventually consistent."""
 
+INIT_TIME = timedelta(seconds=10)
+"""A Lambda's time-out counts from after its start-up, which may take so long. DoWork allows for it too."""
+
 BEFORE_WORK = frozenset({"IsRequestPrepared", "PrepareRequest", "AcquireLock", "ReleaseLock"})
 """States of the holder in which nothing has happened. ReleaseLock says so of its work."""
 
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds what they meant to write."""
 
-TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded"})
+TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, with a result that it could not carry on to be recorded."""
 
 TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})
@@ -98,9 +101,15 @@ def describe_execution(sfn: SFNClient, execution_arn: str) -> Execution | None:
         status=answer["status"],
         redrive_count=answer.get("redriveCount", 0),
         closed=None if closed is None else times.to_text(closed),
-        input=json.loads(answer.get("input", "{}")),
+        input=_object(answer.get("input", "{}")),
         failure=Failure(answer.get("error") or _NAMELESS.get(answer["status"]), answer.get("cause")),
     )
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    """An execution's input, which is any JSON; ours are objects."""
+    found = json.loads(text)
+    return found if isinstance(found, dict) else {}
 
 
 def settle_owner(
@@ -145,9 +154,11 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
 def _verdict(
     lock: Lock, owner: Execution | None, sfn: SFNClient, locks: Locks, work_timeout: timedelta
 ) -> Verdict:
-    if owner is None:
+    if owner is not None and owner.is_open and owner.input.get("callId") == lock.call_id:
+        return "alive"
+    history = None if owner is None else _History.read(sfn, lock.locked_by)
+    if owner is None or history is None:
         return "alive" if _age(lock.created) < YOUNG else "unknown"
-    history = _History.read(sfn, lock.locked_by)
     call_id = owner.input.get("callId", history.call_id)
     if owner.is_open:
         return "alive" if call_id in (None, lock.call_id) else "unknown"
@@ -156,17 +167,23 @@ def _verdict(
     if call_id != lock.call_id:
         # Names come back after 90 days, or with a stack made anew: this one is a stranger.
         return "unknown"
+    return _verdict_by_state(lock, owner, history, locks, work_timeout)
+
+
+def _verdict_by_state(
+    lock: Lock, owner: Execution, history: _History, locks: Locks, work_timeout: timedelta
+) -> Verdict:
     state = history.last_state
     if state in BEFORE_WORK:
         return "idle"
     if state in OUTCOMES:
         _write_outcome(lock, locks, state, history.last_input)
         return "settled"
+    if state in TAKING_OVER:
+        return "unknown"
     if owner.failure.error in TOO_LARGE:
         return "unwritten"
-    if state not in TAKING_OVER and _age(owner.closed) < work_timeout:
-        return "alive"
-    return "unknown"
+    return "alive" if _age(owner.closed) < work_timeout + INIT_TIME else "unknown"
 
 
 def _write_outcome(lock: Lock, locks: Locks, state: str, meant: Mapping[str, Any]) -> None:
@@ -196,12 +213,17 @@ class _History:
     redrives: int = 0
 
     @classmethod
-    def read(cls, sfn: SFNClient, execution_arn: str) -> _History:
+    def read(cls, sfn: SFNClient, execution_arn: str) -> _History | None:
         history = cls()
-        with answering("Step Functions"):
-            for page in sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn):
-                for event in page["events"]:
-                    history._add(event)
+        try:
+            with answering("Step Functions"):
+                for page in sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn):
+                    for event in page["events"]:
+                        history._add(event)
+        except ClientError as error:
+            if error_code(error) == "ExecutionDoesNotExist":
+                return None
+            raise
         return history
 
     def is_whole(self, owner: Execution) -> bool:
@@ -219,4 +241,4 @@ class _History:
 
 
 def _age(time: str | None) -> timedelta:
-    return times.now() - times.from_text(time) if time else timedelta(0)
+    return times.now() - times.from_text(time) if time else timedelta.max

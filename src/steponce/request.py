@@ -11,7 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -28,6 +28,7 @@ from steponce.canonical import canonical_json, sha256
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
+    InvalidRequest,
     InvalidRequestId,
     MissingKey,
     PayloadTooLarge,
@@ -138,7 +139,7 @@ class RequestRules:
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
         found = _search(self.lock_token_path, payload)
-        if found in (None, "", [], {}):
+        if all(leaf is None or not str(leaf).strip() for leaf in _leaves(found)):
             raise MissingKey(
                 f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
                 "Send that part, or give lock_token yourself."
@@ -151,7 +152,7 @@ class RequestRules:
         if self.payload_hash_path is None:
             return sha256(canonical_json(payload))
         found = _search(self.payload_hash_path, payload)
-        if found is None:
+        if set(_leaves(found)) == {None}:
             raise MissingKey(
                 f"The payload has nothing at {self.payload_hash_path!r}, which two sends of a request must "
                 "share. Send that part."
@@ -203,6 +204,10 @@ class Envelope:
         """
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
+        if requested_at is not None and requested_at.tzinfo is None:
+            raise InvalidRequest(
+                f"requested_at {requested_at.isoformat()} has no zone. Give it one, like UTC."
+            )
         now = times.now()
         token = rules.lock_token(name, payload) if lock_token is None else lock_token
         _check_lock_token(token)
@@ -238,17 +243,21 @@ class Envelope:
         if problem is not None:
             place = ".".join(["input", *map(str, problem.absolute_path)])
             raise InvalidPayload(
-                f'{place}: {problem.message}. Start with {{"payload": {{…}}}}; only lockToken and '
+                f'{place}: {_demand(problem)}. Start with {{"payload": {{…}}}}; only lockToken and '
                 "requestedAt may stand beside it."
             )
         requested_at = execution_input.get("requestedAt")
         return cls.make(
-            split_attempt(execution_name)[0],
+            _name_by_hand(execution_name),
             execution_input["payload"],
             rules,
             lock_token=execution_input.get("lockToken"),
             requested_at=None if requested_at is None else _time(requested_at),
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as JSON has them."""
+        return dict(vars(self))
 
     def to_json(self) -> str:
         """
@@ -257,7 +266,7 @@ class Envelope:
         Raises:
             PayloadTooLarge: it would leave less than 64 KiB for the result.
         """
-        text = canonical_json(asdict(self), "input")
+        text = canonical_json(self.to_dict(), "input")
         size = len(text.encode())
         if size > WORKFLOW_LIMIT - RESULT_RESERVE:
             raise PayloadTooLarge(
@@ -272,6 +281,23 @@ def _hand_started_schema() -> Draft202012Validator:
     return Draft202012Validator(
         json.loads(files("steponce").joinpath("hand_started.schema.json").read_text())
     )
+
+
+def _name_by_hand(execution_name: str) -> str:
+    """The name that the client makes of the same id, so that both mean one request."""
+    name, _ = split_attempt(execution_name)
+    return name if _AS_IT_IS.fullmatch(name) and _MARKED.fullmatch(name) else name_of(name)
+
+
+def _leaves(found: Any) -> Iterator[Any]:
+    """The values that an expression found; a list of nulls has found as little as a null."""
+    if isinstance(found, Mapping):
+        found = list(found.values())
+    if not isinstance(found, list):
+        yield found
+        return
+    for item in found:
+        yield from _leaves(item)
 
 
 def _demand(problem: ValidationError) -> str:
@@ -293,7 +319,8 @@ def _time(text: str) -> datetime:
 def _check_lock_token(token: Any) -> None:
     if not isinstance(token, str) or not token.strip():
         raise InvalidLockToken(f"The lock token {token!r} is empty or not text. Give the business key.")
-    size = len(canonical_json(token, "lock_token").encode()) - 2
+    canonical_json(token, "lock_token")
+    size = len(token.encode())
     if size > MAX_LOCK_TOKEN_BYTES:
         raise InvalidLockToken(
             f"The lock token has {size:,} bytes; {MAX_LOCK_TOKEN_BYTES:,} are allowed. Shorten it."
@@ -303,5 +330,6 @@ def _check_lock_token(token: Any) -> None:
 def _search(expression: str, payload: Mapping[str, Any]) -> Any:
     try:
         return jmespath.search(expression, payload, jmespath.Options(custom_functions=PowertoolsFunctions()))
-    except JMESPathError as error:
-        raise MissingKey(f"The JMESPath {expression!r} does not work on this payload: {error}") from error
+    except (JMESPathError, ValueError, TypeError) as error:
+        kind = type(error).__name__  # its text quotes the payload
+        raise MissingKey(f"The JMESPath {expression!r} does not work on this payload ({kind}).") from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-NEVER = "9999-12-31T23:59:59.999Z"
+NEVER = "9999-12-31T23:59:59.000Z"
 """The latest time that the text form can say: a record with it is never reusable."""
 
-_NEVER = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
+_NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def now() -> datetime:
@@ -38,7 +38,10 @@ def from_text(text: str) -> datetime:
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(f"The time {text!r} has no zone. End it with Z for UTC.")
-    return time.astimezone(UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"The time {text!r} is beyond the calendar.") from None
 
 
 def after(time: datetime, seconds: float | None) -> datetime:
