@@ -1,0 +1,84 @@
+"""Making a plan's tables and state machines on endpoints, and taking them away again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from steponce.local.errors import LocalStackError
+from steponce.local.physical import ACCOUNT, PARTITION
+from steponce.local.template import MachinePlan, Plan, TablePlan
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+_ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
+
+
+class Deployment:
+    """Tables and state machines as they are made; `undo` deletes exactly those."""
+
+    def __init__(self, dynamodb: DynamoDBClient, states: SFNClient) -> None:
+        self._dynamodb = dynamodb
+        self._states = states
+        self._undo: list[Callable[[], object]] = []
+
+    def make(self, plan: Plan) -> None:
+        """
+        Make everything that the plan asks of these two services.
+
+        Raises:
+            LocalStackError: a table is there already, or an endpoint refuses or does not answer.
+        """
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            tables = [pool.submit(self._make_table, table) for table in plan.tables]
+            machines = [pool.submit(self._make_machine, machine) for machine in plan.machines]
+            for made in [*tables, *machines]:
+                made.result()
+
+    def undo(self) -> None:
+        """Delete what `make` made, as far as the endpoints still answer."""
+        while self._undo:
+            with contextlib.suppress(ClientError, BotoCoreError):
+                self._undo.pop()()
+
+    def _make_table(self, table: TablePlan) -> None:
+        with _explained(f"table {table.name}"):
+            try:
+                self._dynamodb.create_table(**table.arguments)
+            except self._dynamodb.exceptions.ResourceInUseException:
+                raise LocalStackError(
+                    f"Table {table.name} is already there. Delete it, or give the stack another name."
+                ) from None
+            self._undo.append(lambda: self._dynamodb.delete_table(TableName=table.name))
+            waiter = self._dynamodb.get_waiter("table_exists")
+            waiter.wait(TableName=table.name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+            if table.ttl_attribute:
+                self._dynamodb.update_time_to_live(
+                    TableName=table.name,
+                    TimeToLiveSpecification={"Enabled": True, "AttributeName": table.ttl_attribute},
+                )
+
+    def _make_machine(self, machine: MachinePlan) -> None:
+        with _explained(f"state machine {machine.name}"):
+            made = self._states.create_state_machine(
+                name=machine.name,
+                definition=machine.definition,
+                roleArn=_ROLE,
+                type="EXPRESS" if machine.kind == "EXPRESS" else "STANDARD",
+            )
+            arn = made["stateMachineArn"]
+            self._undo.append(lambda: self._states.delete_state_machine(stateMachineArn=arn))
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise LocalStackError(f"Could not make {what}: {error}") from error

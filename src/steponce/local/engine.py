@@ -1,0 +1,92 @@
+"""
+The engine: one child process that serves the embedded endpoints.
+
+It is told what to serve on the command line, writes the addresses to standard output as one JSON
+line, reads one JSON line of instructions (`Instructions`), and writes `{"ready": true}`. When its
+standard input ends, because the owner closed it or is dead, it ends with everything it started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from werkzeug.wrappers import Request
+
+from steponce.local.functions import LambdaApi, Places
+from steponce.local.http import serve, url_of
+from steponce.local.instructions import ENGINE_LOG, Instructions
+from steponce.local.workers import NurseryProcess
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--serve", required=True, help="states, dynamodb, lambda; separated by commas")
+    arguments.add_argument("--logs", required=True, type=Path)
+    arguments.add_argument("--forget-logs", action="store_true", help="remove them at the end")
+    options = arguments.parse_args()
+    # The terminal's Ctrl-C is for the owner, which then closes our input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.WARNING)
+    owner = os.getppid()
+    nursery = None
+    try:
+        nursery = _run(set(options.serve.split(",")), options.logs, owner)
+    finally:
+        if nursery:
+            nursery.stop()
+        if options.forget_logs:
+            shutil.rmtree(options.logs, ignore_errors=True)
+        # Executions may still be waiting in threads; with the owner gone nobody wants their outcome.
+        os._exit(0)
+
+
+def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
+    nursery = NurseryProcess(logs / ENGINE_LOG) if "lambda" in services else None
+    functions = LambdaApi(nursery) if nursery else None
+    addresses: dict[str, str] = {}
+    if functions:
+        addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
+    moto_services = services & {"states", "dynamodb"}
+    if moto_services:
+        from steponce.local import moto_server
+
+        url = moto_server.start()
+        addresses |= dict.fromkeys(moto_services, url)
+    _say(addresses)
+    instructions = Instructions.from_json(sys.stdin.readline())
+    if functions:
+        functions.deploy(
+            instructions.functions, Places(instructions.region, logs, instructions.worker_endpoints)
+        )
+    if moto_services:
+        moto_server.route(instructions.interpreter_endpoints, instructions.region)
+    _say({"ready": True})
+    _wait_for_end(owner)
+    return nursery
+
+
+def _say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _wait_for_end(owner: int) -> None:
+    """Return when the input ends, or when the owner is gone while a child of its own holds the pipe open."""
+    while os.getppid() == owner:
+        ready, _, _ = select.select([sys.stdin], [], [], 1.0)
+        if ready and not os.read(sys.stdin.fileno(), 4096):
+            return
+
+
+if __name__ == "__main__":
+    main()

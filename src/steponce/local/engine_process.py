@@ -1,0 +1,51 @@
+"""The owner's side of the engine: start it, tell it what to do, end it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from steponce.local.errors import LocalStackError
+from steponce.local.instructions import ENGINE_LOG, Instructions
+from steponce.local.piped import PipedProcess
+
+_START_SECONDS = 60.0
+
+
+class EngineProcess:
+    """The child process that serves the embedded endpoints."""
+
+    def __init__(self, services: set[str], logs: Path, *, keep_logs: bool) -> None:
+        self._log = logs / ENGINE_LOG
+        arguments = ["--serve", ",".join(sorted(services)), "--logs", str(logs)]
+        if not keep_logs:
+            arguments.append("--forget-logs")  # the engine also ends when we are killed
+        self._process = PipedProcess("steponce.local.engine", arguments, self._log)
+
+    def addresses(self) -> dict[str, str]:
+        """Wait until it serves; the answer is the address of each service."""
+        return self._hear()
+
+    def instruct(self, instructions: Instructions) -> None:
+        """Tell it what to run, and wait until it is ready."""
+        self._process.say(instructions.to_json())
+        self._hear()
+
+    def stop(self) -> None:
+        """End it and everything that it started."""
+        self._process.stop()
+
+    def _hear(self) -> dict[str, Any]:
+        watchdog = threading.Timer(_START_SECONDS, self._process.kill)
+        watchdog.start()
+        try:
+            line = self._process.hear()
+        finally:
+            watchdog.cancel()
+        if not line:
+            last_words = "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
+            raise LocalStackError(f"The engine did not start. Its log ends:\n{last_words}")
+        message: dict[str, Any] = json.loads(line)
+        return message

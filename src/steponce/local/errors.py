@@ -1,0 +1,13 @@
+"""What goes wrong with the local stack itself, as opposed to the requests that run on it."""
+
+from __future__ import annotations
+
+from steponce.errors import SteponceError
+
+
+class LocalStackError(SteponceError):
+    """The stack cannot be read, started or reached."""
+
+
+class TemplateError(LocalStackError):
+    """The template, one of its files or one of its parameters is not what it must be."""

@@ -1,0 +1,201 @@
+"""The embedded Lambda endpoint: the Invoke API in front of warm worker processes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from werkzeug.wrappers import Request, Response
+
+from steponce.local.template import FunctionPlan
+from steponce.local.workers import Answer, NurseryProcess, Worker, worker_environment
+
+MOST_WORKERS = 8
+# A warm worker takes 20 MB; a new one takes a tenth of a second.
+_MOST_IDLE = 2
+_WAIT_SECONDS = 20.0
+_PAYLOAD_LIMIT = 6 * 1024 * 1024
+_FUNCTIONS = "/2015-03-31/functions/"
+
+
+class ThrottledError(Exception):
+    """All workers of the function stayed busy."""
+
+
+class Pool:
+    """The workers of one function: started when needed, used again while warm."""
+
+    def __init__(
+        self, plan: FunctionPlan, nursery: NurseryProcess, environment: dict[str, str], log: Path
+    ) -> None:
+        self.plan = plan
+        self._nursery = nursery
+        self._environment = environment
+        self._log = log
+        limit = MOST_WORKERS if plan.concurrency is None else min(plan.concurrency, MOST_WORKERS)
+        self._free = limit
+        self._waiting = 0
+        self._idle: list[Worker] = []
+        self._changed = threading.Condition()
+
+    def invoke(self, payload: bytes) -> Answer:
+        """
+        Run one event.
+
+        Raises:
+            ThrottledError: no worker was free in time.
+        """
+        worker = self._take()
+        try:
+            return worker.invoke(payload)
+        finally:
+            self._give_back(worker)
+
+    def _take(self) -> Worker:
+        with self._changed:
+            self._waiting += 1
+            free = self._changed.wait_for(lambda: self._free > 0, _WAIT_SECONDS)
+            self._waiting -= 1
+            if not free:
+                raise ThrottledError
+            self._free -= 1
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.alive:
+                    return worker
+        return Worker(self.plan, self._nursery, self._environment, self._log)
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._changed:
+            self._free += 1
+            if worker.alive and (self._waiting or len(self._idle) < _MOST_IDLE):
+                self._idle.append(worker)
+            elif worker.alive:
+                worker.kill()
+            self._changed.notify()
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the functions find things."""
+
+    region: str
+    logs: Path
+    endpoints: Mapping[str, str]
+
+
+class LambdaApi:
+    """Invoke and GetFunction over HTTP, for the functions that `deploy` was told of."""
+
+    def __init__(self, nursery: NurseryProcess) -> None:
+        self._nursery = nursery
+        self._pools: dict[str, Pool] = {}
+
+    def deploy(self, plans: list[FunctionPlan], places: Places) -> None:
+        """Make the functions callable."""
+        for plan in plans:
+            environment = worker_environment(plan, places.region, dict(places.endpoints))
+            self._pools[plan.name] = Pool(plan, self._nursery, environment, log_file(places.logs, plan.name))
+
+    def answer(self, request: Request) -> Response:
+        """Answer one HTTP request."""
+        response = self._answer(request)
+        response.headers["x-amzn-RequestId"] = str(uuid.uuid4())
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        if not request.path.startswith(_FUNCTIONS):
+            return _error(404, "ResourceNotFoundException", f"No such operation: {request.path}")
+        name, _, operation = request.path.removeprefix(_FUNCTIONS).partition("/")
+        pool = self._pools.get(function_name(unquote(name)))
+        if pool is None:
+            return _error(404, "ResourceNotFoundException", f"Function not found: {unquote(name)}")
+        if request.method == "POST" and operation == "invocations":
+            return _invoke(pool, request)
+        if request.method == "GET" and operation in ("", "configuration"):
+            return _describe(pool.plan, whole=not operation)
+        return _error(404, "ResourceNotFoundException", f"No such operation: {request.method} {operation}")
+
+
+def function_name(reference: str) -> str:
+    """The name in a function's name, partial ARN or ARN, with or without a qualifier."""
+    parts = reference.split(":")
+    if "function" in parts:
+        return parts[parts.index("function") + 1]
+    return parts[0]
+
+
+def log_file(logs: Path, function: str) -> Path:
+    """Where a function's output goes."""
+    return logs / f"{function}.log"
+
+
+def _invoke(pool: Pool, request: Request) -> Response:
+    payload = request.get_data() or b"{}"
+    if len(payload) > _PAYLOAD_LIMIT:
+        return _error(413, "RequestTooLargeException", f"{len(payload)} byte payload is too large")
+    try:
+        json.loads(payload)
+    except ValueError as error:
+        return _error(
+            400, "InvalidRequestContentException", f"Could not parse request body into json: {error}"
+        )
+    kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
+    if kind == "DryRun":
+        return Response(status=204)
+    if kind == "Event":
+        threading.Thread(target=_invoke_unheard, args=(pool, payload), daemon=True).start()
+        return Response(status=202)
+    try:
+        answer = pool.invoke(payload)
+    except ThrottledError:
+        return _error(429, "TooManyRequestsException", "Rate Exceeded.")
+    if len(answer.payload) > _PAYLOAD_LIMIT:
+        answer = _too_large(answer)
+    headers = {"X-Amz-Executed-Version": "$LATEST"}
+    if answer.failed:
+        headers["X-Amz-Function-Error"] = "Unhandled"
+    return Response(answer.payload, content_type="application/json", headers=headers)
+
+
+def _invoke_unheard(pool: Pool, payload: bytes) -> None:
+    try:
+        pool.invoke(payload)
+    except ThrottledError:
+        # Lambda would keep the event and try for six hours; one try is what a laptop gets.
+        return
+
+
+def _too_large(answer: Answer) -> Answer:
+    message = f"Response payload size ({len(answer.payload)} bytes) exceeded maximum allowed payload size"
+    text = f"{message} ({_PAYLOAD_LIMIT} bytes)."
+    error = {"errorType": "Function.ResponseSizeTooLarge", "errorMessage": text}
+    return Answer(json.dumps(error).encode(), failed=True)
+
+
+def _describe(plan: FunctionPlan, *, whole: bool) -> Response:
+    configuration = {
+        "FunctionName": plan.name,
+        "FunctionArn": plan.arn,
+        "Handler": plan.handler,
+        "Timeout": plan.timeout_seconds,
+        "MemorySize": plan.memory_mb,
+        "Version": "$LATEST",
+        "State": "Active",
+    }
+    body = {"Configuration": configuration, "Code": {}} if whole else configuration
+    return Response(json.dumps(body), content_type="application/json")
+
+
+def _error(status: int, code: str, message: str) -> Response:
+    return Response(
+        json.dumps({"Type": "User", "Message": message}),
+        status=status,
+        content_type="application/json",
+        headers={"X-Amzn-ErrorType": code},
+    )

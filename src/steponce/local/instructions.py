@@ -1,0 +1,32 @@
+"""What the owner of a stack tells the engine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steponce.local.template import FunctionPlan
+
+ENGINE_LOG = "engine.log"
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What the owner knows only when it knows the addresses."""
+
+    functions: list[FunctionPlan]
+    region: str
+    worker_endpoints: dict[str, str]
+    interpreter_endpoints: dict[str, str]
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Instructions:
+        """The reverse of `to_json`."""
+        fields: dict[str, Any] = json.loads(line)
+        functions = [FunctionPlan(**plan) for plan in fields.pop("functions")]
+        return cls(functions=functions, **fields)

@@ -1,0 +1,172 @@
+"""CloudFormation's intrinsic functions, resolved without CloudFormation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from steponce.local.errors import TemplateError
+from steponce.local.physical import ACCOUNT, PARTITION, PhysicalNames
+
+_NO_VALUE = object()
+_PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
+
+
+class Resolver:
+    """
+    Resolves what a template's resources, conditions and outputs say.
+
+    Args:
+        template: After the SAM transform.
+        parameters: Every parameter of the template with its value.
+        names: Where physical names come from.
+    """
+
+    def __init__(
+        self, template: Mapping[str, Any], parameters: Mapping[str, str], names: PhysicalNames
+    ) -> None:
+        self._resources: Mapping[str, Any] = template.get("Resources", {})
+        self._conditions: Mapping[str, Any] = template.get("Conditions", {})
+        self._mappings: Mapping[str, Any] = template.get("Mappings", {})
+        self._names = names
+        self._values: dict[str, Any] = {**_typed(template, parameters), **_pseudo_parameters(names)}
+        self._functions: dict[str, Callable[[Any], Any]] = {
+            "Ref": self._ref,
+            "Condition": self.condition,
+            "Fn::GetAtt": self._get_att,
+            "Fn::Sub": self._sub,
+            "Fn::Join": self._join,
+            "Fn::If": self._if,
+            "Fn::Equals": self._equals,
+            "Fn::Not": lambda value: not self.resolve(value[0]),
+            "Fn::And": lambda value: all(self.resolve(part) for part in value),
+            "Fn::Or": lambda value: any(self.resolve(part) for part in value),
+            "Fn::FindInMap": self._find_in_map,
+            "Fn::Select": self._select,
+            "Fn::Split": self._split,
+            "Fn::GetAZs": lambda _: [f"{self._names.region}a", f"{self._names.region}b"],
+            "Fn::Base64": self.resolve,
+        }
+
+    def resolve(self, value: Any) -> Any:
+        """The value with every intrinsic function replaced by what it answers."""
+        if isinstance(value, list):
+            resolved = [self.resolve(part) for part in value]
+            return [part for part in resolved if part is not _NO_VALUE]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            ((key, argument),) = value.items()
+            if key in self._functions and not (key == "Condition" and not isinstance(argument, str)):
+                return self._functions[key](argument)
+            if key.startswith("Fn::"):
+                raise TemplateError(f"{key} is not known here. Known: {', '.join(sorted(self._functions))}.")
+        resolved_items = ((key, self.resolve(part)) for key, part in value.items())
+        return {key: part for key, part in resolved_items if part is not _NO_VALUE}
+
+    def condition(self, name: str) -> bool:
+        """Whether the template's condition of this name holds."""
+        if name not in self._conditions:
+            raise TemplateError(f"There is no condition {name!r} under Conditions.")
+        return bool(self.resolve(self._conditions[name]))
+
+    def exists(self, item: Mapping[str, Any]) -> bool:
+        """Whether a resource or output is made at all."""
+        return "Condition" not in item or self.condition(item["Condition"])
+
+    def _ref(self, name: str) -> Any:
+        if name in self._values:
+            return self._values[name]
+        kind, physical = self._named(name)
+        return self._names.ref(kind, physical)
+
+    def _get_att(self, value: Any) -> str:
+        logical_id, attribute = value.split(".", 1) if isinstance(value, str) else value
+        kind, physical = self._named(logical_id)
+        return self._names.attribute(kind, physical, str(self.resolve(attribute)))
+
+    def _named(self, logical_id: str) -> tuple[str, str]:
+        if logical_id not in self._resources:
+            raise TemplateError(f"{logical_id!r} is neither a parameter nor a resource of the template.")
+        resource = self._resources[logical_id]
+        # Only the top-level names count, so a resource may speak of others that speak of it.
+        own = {key: part for key, part in resource.get("Properties", {}).items() if key.endswith("Name")}
+        return resource["Type"], self._names.name(logical_id, resource["Type"], self.resolve(own))
+
+    def _sub(self, value: Any) -> str:
+        text, local = (value, {}) if isinstance(value, str) else value
+
+        def replacement(match: re.Match[str]) -> str:
+            literal, name = match.groups()
+            if literal:
+                return "${" + name + "}"
+            if name in local:
+                return _as_text(self.resolve(local[name]))
+            known = self._get_att(name) if "." in name else self._ref(name)
+            return _as_text(known)
+
+        return _PLACEHOLDER.sub(replacement, text)
+
+    def _join(self, value: Any) -> str:
+        separator, parts = value
+        return str(separator).join(_as_text(part) for part in self.resolve(parts))
+
+    def _if(self, value: Any) -> Any:
+        name, when_true, when_false = value
+        return self.resolve(when_true if self.condition(name) else when_false)
+
+    def _equals(self, value: Any) -> bool:
+        left, right = (_as_text(self.resolve(part)) for part in value)
+        return left == right
+
+    def _find_in_map(self, value: Any) -> Any:
+        mapping, first, second = (str(self.resolve(part)) for part in value[:3])
+        try:
+            return self._mappings[mapping][first][second]
+        except KeyError:
+            raise TemplateError(f"Mappings has no {mapping}.{first}.{second}.") from None
+
+    def _select(self, value: Any) -> Any:
+        index, choices = self.resolve(value)
+        return choices[int(index)]
+
+    def _split(self, value: Any) -> list[str]:
+        separator, text = self.resolve(value)
+        return str(text).split(separator)
+
+
+def _as_text(value: Any) -> str:
+    """Scalars as CloudFormation writes them into text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(_as_text(part) for part in value)
+    return str(value)
+
+
+def _typed(template: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Parameter values, those that are lists as lists."""
+    declared = template.get("Parameters", {})
+    return {
+        name: [part.strip() for part in value.split(",")] if _is_list(declared.get(name, {})) else value
+        for name, value in parameters.items()
+    }
+
+
+def _is_list(declaration: Mapping[str, Any]) -> bool:
+    kind = str(declaration.get("Type", ""))
+    return kind == "CommaDelimitedList" or kind.startswith("List<")
+
+
+def _pseudo_parameters(names: PhysicalNames) -> dict[str, Any]:
+    return {
+        "AWS::AccountId": ACCOUNT,
+        "AWS::NoValue": _NO_VALUE,
+        "AWS::NotificationARNs": [],
+        "AWS::Partition": PARTITION,
+        "AWS::Region": names.region,
+        "AWS::StackId": f"arn:{PARTITION}:cloudformation:{names.region}:{ACCOUNT}:stack/{names.stack}/local",
+        "AWS::StackName": names.stack,
+        "AWS::URLSuffix": "amazonaws.com",
+    }

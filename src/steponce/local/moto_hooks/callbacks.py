@@ -1,0 +1,187 @@
+"""
+Tasks that wait for a token.
+
+moto gives a retried task its old token, with the old answer in it, takes answers after a time-out, can take
+two, and loses the cause of a failure. Here each attempt has a token of its own and at most one outcome.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from typing import Any
+
+from moto.core.exceptions import AWSError
+from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import EvalTimeoutError
+from moto.stepfunctions.parser.asl.component.state.exec.execute_state import ExecutionState
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_callback as callback,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.resource import ResourceCondition
+from moto.stepfunctions.parser.asl.eval.callback.callback import (
+    CallbackEndpoint,
+    CallbackOutcome,
+    CallbackOutcomeFailure,
+    CallbackOutcomeSuccess,
+    CallbackOutcomeTimedOut,
+    HeartbeatTimedOut,
+)
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+
+_OUTPUT_LIMIT = 262_144
+
+_attempts: dict[str, Attempt] = {}
+
+
+class Attempt(CallbackEndpoint):  # type: ignore[misc]
+    """One attempt of a waiting task: open until it is answered, times out or is given up."""
+
+    def __init__(self, token: str, env: Environment) -> None:
+        super().__init__(callback_id=token)
+        self._env = env
+        self._changed = threading.Condition()
+        self._open = True
+        self._beaten = False
+        self._heartbeat_seconds: int | None = None
+
+    def answer(self, outcome: CallbackOutcome) -> bool:
+        """Accept the outcome if it is the first and not too late."""
+        with self._changed:
+            if not (self._open and self._env.is_running()):
+                return False
+            self._open = False
+            self._outcome = outcome
+            self._changed.notify_all()
+            return True
+
+    def beat(self) -> bool:
+        """Note a heartbeat if the attempt is open."""
+        with self._changed:
+            if not (self._open and self._env.is_running()):
+                return False
+            self._beaten = True
+            self._changed.notify_all()
+            return True
+
+    def close(self) -> CallbackOutcome | None:
+        """Take no answer from now on; the outcome that came before, if one did."""
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()
+            return self._outcome
+
+    def setup_heartbeat_endpoint(self, heartbeat_seconds: int) -> Attempt:
+        """moto's name for: the heartbeat clock starts now."""
+        self._heartbeat_seconds = heartbeat_seconds
+        return self
+
+    def wait_for_outcome(self) -> CallbackOutcome | HeartbeatTimedOut:
+        """Wait for the outcome, for a missing heartbeat, or for the attempt to be given up."""
+        with self._changed:
+            while self._open:
+                self._beaten = False
+                self._changed.wait_for(lambda: self._beaten or not self._open, self._heartbeat_seconds)
+                if self._open and not self._beaten:
+                    self._open = False
+                    return HeartbeatTimedOut()
+            return self._outcome or CallbackOutcomeTimedOut(callback_id=self.callback_id)
+
+
+def install() -> None:
+    """Put this module's hooks in place."""
+    callback.StateTaskServiceCallback._evaluate_with_timeout = _evaluate_attempt
+    callback.StateTaskServiceCallback._eval_wait_for_task_token = _wait_for_token
+    StepFunctionsParserBackend.send_task_success = _send_task_success
+    StepFunctionsParserBackend.send_task_failure = _send_task_failure
+    StepFunctionsParserBackend.send_task_heartbeat = _send_task_heartbeat
+
+
+def _evaluate_attempt(task: callback.StateTaskServiceCallback, env: Environment) -> None:
+    """One try of a task; if it waits for a token, with a new one."""
+    if task.resource.condition != ResourceCondition.WaitForTaskToken:
+        ExecutionState._evaluate_with_timeout(task, env)
+        return
+    token = env.states.context_object.update_task_token()
+    attempt = Attempt(token, env)
+    _attempts[token] = attempt
+    env.callback_pool_manager._pool[token] = attempt
+    try:
+        output = _output_in_time(task, env, attempt)
+    finally:
+        attempt.close()
+    env.stack.append(output)
+    if task.assign_decl:
+        task.assign_decl.eval(env=env)
+    if task.result_selector:
+        task.result_selector.eval(env=env)
+    task.result_path.eval(env)
+
+
+def _output_in_time(task: callback.StateTaskServiceCallback, env: Environment, attempt: Attempt) -> Any:
+    """Run the attempt in a frame of its own, and give it up when its time is over and nobody has answered."""
+    task.timeout.eval(env=env)
+    timeout_seconds = env.stack.pop()
+    frame = env.open_frame()
+    frame.states.reset(input_value=env.states.get_input())
+    frame.stack = copy.deepcopy(env.stack)
+    failures: list[Exception] = []
+    finished = threading.Event()
+
+    def execute() -> None:
+        try:
+            task._eval_execution(frame)
+        except Exception as failure:  # whatever it is, the state's Retry and Catch are asked
+            failures.append(failure)
+        finished.set()
+
+    threading.Thread(target=execute, daemon=True).start()
+    in_time = finished.wait(timeout_seconds)
+    if not in_time and attempt.close():
+        # Accepted at the last moment: whoever answered was told so, and it counts.
+        in_time = finished.wait()
+    frame.set_ended()
+    env.close_frame(frame)
+    if not in_time:
+        raise EvalTimeoutError
+    if failures:
+        raise failures[0]
+    return frame.stack.pop()
+
+
+def _wait_for_token(
+    _task: callback.StateTaskServiceCallback, *, callback_endpoint: Attempt, **_others: Any
+) -> CallbackOutcome | HeartbeatTimedOut:
+    return callback_endpoint.wait_for_outcome()
+
+
+def _send_task_success(_backend: StepFunctionsParserBackend, task_token: str, outcome: str) -> None:
+    if len(outcome.encode()) > _OUTPUT_LIMIT:
+        raise AWSError(f"'output' is longer than {_OUTPUT_LIMIT} bytes", "ValidationException")
+    try:
+        json.loads(outcome)
+    except ValueError as error:
+        raise AWSError(f"Invalid Output: {error}", "InvalidOutput") from None
+    _accept(_attempt(task_token).answer(CallbackOutcomeSuccess(task_token, outcome)))
+
+
+def _send_task_failure(
+    _backend: StepFunctionsParserBackend, task_token: str, error: str | None = None, cause: str | None = None
+) -> None:
+    _accept(_attempt(task_token).answer(CallbackOutcomeFailure(task_token, error, cause)))
+
+
+def _send_task_heartbeat(_backend: StepFunctionsParserBackend, task_token: str) -> None:
+    _accept(_attempt(task_token).beat())
+
+
+def _attempt(token: str) -> Attempt:
+    if token not in _attempts:
+        raise AWSError("Invalid Token: 'Invalid token'", "InvalidToken")
+    return _attempts[token]
+
+
+def _accept(accepted: bool) -> None:
+    if not accepted:
+        raise AWSError("Task Timed Out: 'Provided task does not exist anymore'", "TaskTimedOut")

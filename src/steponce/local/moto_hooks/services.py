@@ -1,0 +1,167 @@
+"""How the interpreter calls DynamoDB, Lambda and Step Functions, and what it calls their errors."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+from moto.stepfunctions.parser import models as _interpreter  # noqa: F401 - loads every task type
+from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
+from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_aws_sdk as aws_sdk,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_dynamodb as dynamodb,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_lambda as lambda_,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (
+    StateTaskService,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+from moto.stepfunctions.parser.asl.utils import boto_client
+
+from steponce.local.moto_hooks.patching import replace_everywhere
+from steponce.local.session import isolated_session
+
+_ENDPOINT_OF = {"dynamodb": "dynamodb", "lambda": "lambda", "stepfunctions": "states"}
+
+# The longest that a function may run, and some.
+_LAMBDA_SECONDS = 960
+_OTHER_SECONDS = 60
+
+_endpoints: dict[str, str] = {}
+_region = "us-east-1"
+_clients: dict[str, BaseClient] = {}
+_clients_lock = threading.Lock()
+
+
+def install() -> None:
+    """Put this module's hooks in place."""
+    replace_everywhere(boto_client.boto_client_for, boto_client_for)
+    # AWS takes InvocationType; moto drops it, and an asynchronous call would become a synchronous one.
+    lambda_._SUPPORTED_API_PARAM_BINDINGS["invoke"].add("InvocationType")
+    dynamodb.StateTaskServiceDynamoDB._from_error = _dynamodb_error
+    lambda_.StateTaskServiceLambda._from_error = _lambda_error
+    aws_sdk.StateTaskServiceAwsSdk._from_error = _aws_sdk_error
+
+
+def route(endpoints: dict[str, str], region: str) -> None:
+    """Set the addresses of `states`, `dynamodb` and `lambda` as the interpreter sees them."""
+    global _region
+    _region = region
+    _endpoints.update(endpoints)
+    for service, endpoint in _ENDPOINT_OF.items():
+        if endpoint in _endpoints:
+            boto_client_for(region, service)  # takes 0.1 s; better now than in the first task
+
+
+def boto_client_for(region: str, service: str, state_credentials: Any = None) -> BaseClient:  # noqa: ARG001
+    """
+    The interpreter's client for a service.
+
+    moto's own goes to moto, makes a new client for each task, and waits three years for an answer.
+    This one goes where it is told, never retries (ASL's Retry is what retries), and is kept.
+    """
+    with _clients_lock:
+        if service not in _clients:
+            if _ENDPOINT_OF.get(service) not in _endpoints:
+                raise RuntimeError(f"The local stack has no endpoint for {service}.")
+            _clients[service] = isolated_session(_region).client(
+                service,  # type: ignore[call-overload]
+                endpoint_url=_endpoints[_ENDPOINT_OF[service]],
+                config=Config(
+                    # On AWS an attribute value of the wrong type fails the execution with States.Runtime.
+                    parameter_validation=service == "dynamodb",
+                    retries={"total_max_attempts": 1, "mode": "standard"},
+                    connect_timeout=5,
+                    read_timeout=_LAMBDA_SECONDS if service == "lambda" else _OTHER_SECONDS,
+                    max_pool_connections=100,
+                ),
+            )
+        return _clients[service]
+
+
+def _dynamodb_error(task: StateTaskService, env: Environment, ex: Exception) -> FailureEvent:
+    """moto calls everything that has no code `DynamoDB.AmazonDynamoDBException`, even a time-out."""
+    if isinstance(ex, ClientError):
+        name = _dynamodb_error_name(ex)
+        return _task_failed(task, env, f"DynamoDB.{name}", _cause(ex, "AmazonDynamoDBv2"))
+    if isinstance(ex, BotoCoreError) and not isinstance(ex, ParamValidationError):
+        return _task_failed(task, env, "DynamoDB.SdkClientException", str(ex))
+    return StateTask._from_error(task, env, ex)
+
+
+def _dynamodb_error_name(error: ClientError) -> str:
+    """AWS takes the SDK's class names, so a code without a class gets the service's general one."""
+    code = str(error.response["Error"]["Code"])
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    shapes = _clients["dynamodb"].meta.service_model.error_shapes
+    if code in {shape.name for shape in shapes}:
+        return code if code.endswith("Exception") else f"{code}Exception"
+    return "InternalServerErrorException" if status >= 500 else "AmazonDynamoDBException"
+
+
+def _lambda_error(task: StateTaskService, env: Environment, ex: Exception) -> FailureEvent:
+    """moto makes an unreachable endpoint `States.Runtime`, and takes any code for an error name."""
+    if isinstance(ex, ClientError):
+        name = _lambda_error_name(ex)
+        return _task_failed(task, env, f"Lambda.{name}", _cause(ex, "AWSLambda"))
+    if isinstance(ex, BotoCoreError):
+        return _task_failed(task, env, "Lambda.SdkClientException", str(ex))
+    return _original_lambda_error(task, env, ex)
+
+
+def _lambda_error_name(error: ClientError) -> str:
+    code = str(error.response["Error"]["Code"])
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    if status == 429:
+        return "TooManyRequestsException"
+    if status >= 500 and not code.endswith("Exception"):
+        return "ServiceException"
+    return code if code.endswith("Exception") else "AWSLambdaException"
+
+
+def _aws_sdk_error(task: StateTaskService, env: Environment, ex: Exception) -> FailureEvent:
+    """moto makes an unreachable endpoint `States.Runtime`."""
+    if isinstance(ex, BotoCoreError):
+        service = aws_sdk.StateTaskServiceAwsSdk._normalise_service_error_name(task.resource.api_name)
+        return _task_failed(task, env, f"{service}.SdkClientException", str(ex))
+    return _original_aws_sdk_error(task, env, ex)
+
+
+_original_lambda_error = lambda_.StateTaskServiceLambda._from_error
+_original_aws_sdk_error = aws_sdk.StateTaskServiceAwsSdk._from_error
+
+
+def _task_failed(task: StateTaskService, env: Environment, name: str, cause: str) -> FailureEvent:
+    details = TaskFailedEventDetails(
+        error=name,
+        cause=cause,
+        resource=task._get_sfn_resource(),
+        resourceType=task._get_sfn_resource_type(),
+    )
+    return FailureEvent(
+        env=env,
+        error_name=CustomErrorName(name),
+        event_type=HistoryEventType.TaskFailed,
+        event_details=EventDetails(taskFailedEventDetails=details),
+    )
+
+
+def _cause(error: ClientError, service: str) -> str:
+    """AWS's own wording."""
+    metadata = error.response["ResponseMetadata"]
+    return (
+        f"{error.response['Error']['Message']} (Service: {service}; "
+        f"Status Code: {metadata['HTTPStatusCode']}; Error Code: {error.response['Error']['Code']}; "
+        f"Request ID: {metadata.get('RequestId')}; Proxy: null)"
+    )

@@ -1,0 +1,54 @@
+"""moto, serving Step Functions with its interpreter on, and DynamoDB, on one port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.core.config import default_user_config
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+
+from steponce.local import moto_hooks
+from steponce.local.http import QuietHandler, serve, url_of
+
+
+class _Handler(QuietHandler, MotoRequestHandler):  # type: ignore[misc]
+    """moto's handler, without an access log."""
+
+
+class _Dispatcher:
+    """
+    Finds the service by the operation's header.
+
+    moto's own dispatcher looks through the folder of its 170 services at each request, one request at a
+    time; it is left what has no such header.
+    """
+
+    def __init__(self) -> None:
+        self._services = {
+            "AWSStepFunctions": create_backend_app("stepfunctions"),
+            "DynamoDB_20120810": create_backend_app("dynamodb"),
+        }
+        self._others = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        target = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")[0]
+        application = self._services.get(target, self._others)
+        answer: Iterable[bytes] = application(environ, start_response)
+        return answer
+
+
+def start() -> str:
+    """Start serving; the answer is the address."""
+    default_user_config["stepfunctions"] = {"execute_state_machine": True}
+    moto_hooks.install()
+    return url_of(serve(_Dispatcher(), _Handler))
+
+
+def route(endpoints: dict[str, str], region: str) -> None:
+    """Tell the interpreter where its tasks find DynamoDB, Lambda and Step Functions."""
+    moto_hooks.route(endpoints, region)

@@ -1,0 +1,84 @@
+"""
+The physical names of a stack's resources: what `Ref` and `Fn::GetAtt` answer.
+
+Names are a function of the stack's name and the logical id alone, so that nothing has to be made
+before the rest of the template can be resolved, and so that a circle of references is no problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ACCOUNT = "123456789012"
+PARTITION = "aws"
+
+FUNCTION = "AWS::Lambda::Function"
+STATE_MACHINE = "AWS::StepFunctions::StateMachine"
+TABLE = "AWS::DynamoDB::Table"
+
+# The property that names a resource, where the template chooses the name itself.
+_NAME_PROPERTIES = {
+    FUNCTION: "FunctionName",
+    STATE_MACHINE: "StateMachineName",
+    TABLE: "TableName",
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+    "AWS::Events::Rule": "Name",
+    "AWS::IAM::Role": "RoleName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::SNS::Topic": "TopicName",
+    "AWS::SQS::Queue": "QueueName",
+}
+
+# Service, and what comes between the account and the name in an ARN.
+_ARN_FORMS = {
+    FUNCTION: ("lambda", "function:"),
+    STATE_MACHINE: ("states", "stateMachine:"),
+    TABLE: ("dynamodb", "table/"),
+    "AWS::CloudWatch::Alarm": ("cloudwatch", "alarm:"),
+    "AWS::Events::Rule": ("events", "rule/"),
+    "AWS::IAM::Role": ("iam", "role/"),
+    "AWS::Logs::LogGroup": ("logs", "log-group:"),
+    "AWS::SNS::Topic": ("sns", ""),
+    "AWS::SQS::Queue": ("sqs", ""),
+}
+
+_REF_IS_ARN = {STATE_MACHINE, "AWS::SNS::Topic"}
+_GLOBAL_SERVICES = {"iam"}
+
+
+@dataclass(frozen=True)
+class PhysicalNames:
+    """Names and ARNs of the resources of one stack."""
+
+    stack: str
+    region: str
+
+    def name(self, logical_id: str, kind: str, properties: Mapping[str, Any]) -> str:
+        """The resource's own name; `properties` are resolved already."""
+        given = properties.get(_NAME_PROPERTIES.get(kind, ""))
+        return str(given) if given else f"{self.stack}-{logical_id}"
+
+    def arn(self, kind: str, name: str) -> str:
+        """The resource's ARN."""
+        service, prefix = _ARN_FORMS.get(kind, (kind.split("::")[1].lower(), ""))
+        region = "" if service in _GLOBAL_SERVICES else self.region
+        return f"arn:{PARTITION}:{service}:{region}:{ACCOUNT}:{prefix}{name}"
+
+    def ref(self, kind: str, name: str) -> str:
+        """What `Ref` answers."""
+        if kind == "AWS::SQS::Queue":
+            return f"https://sqs.{self.region}.amazonaws.com/{ACCOUNT}/{name}"
+        return self.arn(kind, name) if kind in _REF_IS_ARN else name
+
+    def attribute(self, kind: str, name: str, attribute: str) -> str:
+        """What `Fn::GetAtt` answers; an attribute that nothing here can know is name and attribute."""
+        if attribute.endswith("Arn"):
+            return self.arn(kind, name)
+        if attribute.endswith("Name"):
+            return name
+        if attribute == "QueueUrl":
+            return self.ref(kind, name)
+        return f"{name}.{attribute}"

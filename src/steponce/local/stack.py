@@ -1,0 +1,259 @@
+"""A stack on this machine, deployed from the SAM template itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+from steponce.local.deploy import Deployment
+from steponce.local.engine_process import EngineProcess
+from steponce.local.errors import LocalStackError
+from steponce.local.functions import log_file
+from steponce.local.instructions import Instructions
+from steponce.local.session import isolated_session
+from steponce.local.template import Plan, read_plan
+
+if TYPE_CHECKING:
+    from steponce.client import Client
+
+SERVICES = ("states", "dynamodb", "lambda")
+_BOTO3_NAMES = {"stepfunctions": "states", "dynamodb": "dynamodb", "lambda": "lambda"}
+
+# An address, or what makes one once the addresses of the embedded services are known.
+Endpoint = str | Callable[[Mapping[str, str]], str]
+
+_NOWHERE = "http://127.0.0.1:9"
+
+
+class RunningStack:
+    """
+    A stack that runs, here or in another process: its outputs, and clients for it.
+
+    Attributes:
+        name: The stack's name.
+        outputs: The template's Outputs.
+        endpoints: The addresses of `states`, `dynamodb` and `lambda`.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        region: str,
+        outputs: Mapping[str, str],
+        endpoints: Mapping[str, str],
+        logs: str | Path,
+    ) -> None:
+        self.name = name
+        self.region = region
+        self.outputs = dict(outputs)
+        self.endpoints = dict(endpoints)
+        self._logs = Path(logs)
+        self._clients: dict[str, Any] = {}
+        self._clients_lock = threading.Lock()
+
+    def session(self) -> boto3.Session:
+        """A boto3 session with dummy credentials; it knows nothing of your account."""
+        return isolated_session(self.region)
+
+    def boto3(self, service: str) -> Any:
+        """A plain boto3 client for `stepfunctions`, `dynamodb` or `lambda`; safe to share between threads."""
+        if service not in _BOTO3_NAMES:
+            raise LocalStackError(f"The local stack has no {service}. It has: {', '.join(_BOTO3_NAMES)}.")
+        with self._clients_lock:
+            if service not in self._clients:
+                self._clients[service] = self._make_client(service)
+            return self._clients[service]
+
+    def client(self, **options: Any) -> Client:
+        """A steponce client for this stack; options as for `Client`."""
+        from steponce.client import Client
+
+        return Client.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
+
+    def logs(self, function_name: str) -> str:
+        """What a function, by name or ARN, has written so far; `engine` is the embedded engine itself."""
+        path = log_file(self._logs, function_name.rsplit(":", 1)[-1])
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def facts(self) -> dict[str, Any]:
+        """What another process needs to speak to this stack; JSON."""
+        return {
+            "name": self.name,
+            "region": self.region,
+            "pid": os.getpid(),
+            "endpoints": self.endpoints,
+            "outputs": self.outputs,
+            "logs": str(self._logs),
+        }
+
+    def _make_client(self, service: str) -> Any:
+        return self.session().client(
+            service,  # type: ignore[call-overload]
+            endpoint_url=self.endpoints[_BOTO3_NAMES[service]],
+            config=Config(max_pool_connections=50, read_timeout=960 if service == "lambda" else 60),
+        )
+
+
+class LocalStack(RunningStack):
+    """
+    A stack on this machine that lives as long as the `with` block.
+
+    Each of the three endpoints is embedded, or a server that runs already: named by `endpoints`, or by the
+    environment variables STEPONCE_STATES_ENDPOINT, STEPONCE_DYNAMODB_ENDPOINT, STEPONCE_LAMBDA_ENDPOINT.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        name: str,
+        region: str,
+        endpoints: Mapping[str, Endpoint] | None = None,
+        through: Mapping[str, Callable[[str], str]] | None = None,
+        logs: str | Path | None = None,
+    ) -> None:
+        super().__init__(name=name, region=region, outputs=plan.outputs, endpoints={}, logs=logs or "")
+        self._plan = plan
+        self._running = _running_endpoints(endpoints or {})
+        self._through = _known(through or {})
+        self._keep_logs = logs is not None
+        self._engine: EngineProcess | None = None
+        self._deployment: Deployment | None = None
+
+    @classmethod
+    def from_template(
+        cls,
+        path: str | Path = "template.yaml",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        name: str = "steponce",
+        region: str = "us-east-1",
+        endpoints: Mapping[str, Endpoint] | None = None,
+        through: Mapping[str, Callable[[str], str]] | None = None,
+        logs: str | Path | None = None,
+    ) -> LocalStack:
+        """
+        A stack from a SAM template; `with` or `start` starts it.
+
+        Args:
+            parameters: Values for the template's parameters; the others have their defaults.
+            name: The stack's name, which is part of the names of its resources.
+            endpoints: Servers that run already, by `states`, `dynamodb` or `lambda`. A function instead of
+                an address gets the addresses of the embedded services, for a server that must know them.
+            through: For `dynamodb` or `lambda`, a function that gets the endpoint's address and answers
+                the one that the workflow is to use: a proxy's. Functions and clients keep the first.
+            logs: Where the functions' output goes. Default: a temporary folder, gone when the stack stops.
+
+        Raises:
+            TemplateError: the template, one of its files or a parameter is not what it must be.
+        """
+        plan = read_plan(path, parameters=parameters, stack_name=name, region=region)
+        return cls(plan, name=name, region=region, endpoints=endpoints, through=through, logs=logs)
+
+    @staticmethod
+    def attach(facts: Mapping[str, Any]) -> RunningStack:
+        """The stack that another process started, from what its `facts` said."""
+        keys = ("name", "region", "endpoints", "outputs", "logs")
+        return RunningStack(**{key: facts[key] for key in keys})
+
+    def start(self) -> LocalStack:
+        """
+        Start the embedded parts and deploy.
+
+        Raises:
+            LocalStackError: a part does not start, or an endpoint does not answer.
+        """
+        if self._engine or self._deployment:
+            raise LocalStackError("The stack runs already.")
+        self._logs = Path(self._logs if self._keep_logs else tempfile.mkdtemp(prefix="steponce-")).resolve()
+        self._logs.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start_engine()
+            self._deployment = Deployment(self.boto3("dynamodb"), self.boto3("stepfunctions"))
+            self._deployment.make(self._plan)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End everything that this stack started, and delete what it made on servers that ran before."""
+        if self._deployment and self._running:
+            self._deployment.undo()
+        if self._engine:
+            self._engine.stop()
+        self._engine = self._deployment = None
+        self._clients.clear()
+        if not self._keep_logs:
+            shutil.rmtree(self._logs, ignore_errors=True)
+
+    def __enter__(self) -> LocalStack:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start_engine(self) -> None:
+        embedded = set(SERVICES) - set(self._running)
+        self.endpoints = {}
+        if embedded:
+            self._engine = EngineProcess(embedded, self._logs, keep_logs=self._keep_logs)
+            self.endpoints = self._engine.addresses()
+        given = {
+            key: url if isinstance(url, str) else url(self.endpoints) for key, url in self._running.items()
+        }
+        self.endpoints = {**self.endpoints, **given}
+        if self._engine:
+            self._engine.instruct(self._instructions(embedded))
+
+    def _instructions(self, embedded: set[str]) -> Instructions:
+        return Instructions(
+            functions=self._plan.functions,
+            region=self.region,
+            worker_endpoints=self._worker_endpoints(embedded),
+            interpreter_endpoints={
+                service: self._through.get(service, str)(url) for service, url in self.endpoints.items()
+            },
+        )
+
+    def _worker_endpoints(self, embedded: set[str]) -> dict[str, str]:
+        """What functions find in their environment. Services that are not here must not reach AWS."""
+        moto = next((self.endpoints[key] for key in ("states", "dynamodb") if key in embedded), _NOWHERE)
+        return {
+            "AWS_ENDPOINT_URL": moto,
+            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoints["dynamodb"],
+            "AWS_ENDPOINT_URL_LAMBDA": self.endpoints["lambda"],
+            "AWS_ENDPOINT_URL_SFN": self.endpoints["states"],
+        }
+
+
+def _running_endpoints(given: Mapping[str, Endpoint]) -> dict[str, Endpoint]:
+    from_environment = {
+        service: url
+        for service in SERVICES
+        if (url := os.environ.get(f"STEPONCE_{service.upper()}_ENDPOINT"))
+    }
+    return {**from_environment, **_known(given)}
+
+
+def _known(by_service: Mapping[str, Any]) -> dict[str, Any]:
+    if unknown := set(by_service) - set(SERVICES):
+        raise LocalStackError(
+            f"No such endpoint: {', '.join(sorted(unknown))}. Known: {', '.join(SERVICES)}."
+        )
+    return dict(by_service)

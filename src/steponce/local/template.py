@@ -1,0 +1,302 @@
+"""From a SAM template to a plan: the tables, state machines, functions and outputs of one stack."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from steponce.local.errors import TemplateError
+from steponce.local.intrinsics import Resolver
+from steponce.local.physical import FUNCTION, STATE_MACHINE, TABLE, PhysicalNames
+from steponce.local.session import isolated_session
+
+_Plan = TypeVar("_Plan")
+
+_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+
+# Stands for files on this machine while the transform, which insists on S3, does its work.
+_PLACEHOLDER_URI = "s3://local/file"
+
+
+@dataclass(frozen=True)
+class FunctionPlan:
+    """One Lambda function; its layers are left out, since this package is installed here."""
+
+    name: str
+    arn: str
+    folder: str
+    handler: str
+    environment: dict[str, str]
+    timeout_seconds: int
+    memory_mb: int
+    concurrency: int | None
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """One DynamoDB table: the arguments of CreateTable, and the attribute that TTL looks at."""
+
+    name: str
+    arguments: dict[str, Any]
+    ttl_attribute: str | None
+
+
+@dataclass(frozen=True)
+class MachinePlan:
+    """One state machine, its substitutions made."""
+
+    name: str
+    arn: str
+    definition: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a template makes, as far as it runs on a laptop."""
+
+    functions: list[FunctionPlan]
+    tables: list[TablePlan]
+    machines: list[MachinePlan]
+    outputs: dict[str, str]
+
+
+def read_plan(
+    path: str | Path, *, parameters: Mapping[str, str] | None = None, stack_name: str, region: str
+) -> Plan:
+    """
+    Read a template and everything that it names.
+
+    Raises:
+        TemplateError: the template, one of its files or one of `parameters` is not what it must be.
+    """
+    path = Path(path).resolve()
+    source = _parse(path)
+    values = _parameter_values(source, parameters or {})
+    files = _local_files(source)
+    names = PhysicalNames(stack_name, region)
+    template = _transform(source, values, region)
+    resolver = Resolver(template, values, names)
+    planner = _Planner(resolver, names, path.parent, files)
+    made = {key: item for key, item in template.get("Resources", {}).items() if resolver.exists(item)}
+    outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
+    return Plan(
+        functions=planner.all(made, FUNCTION, planner.function),
+        tables=planner.all(made, TABLE, planner.table),
+        machines=planner.all(made, STATE_MACHINE, planner.machine),
+        outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
+    )
+
+
+class _Planner:
+    """Turns resolved resources into plans."""
+
+    def __init__(self, resolver: Resolver, names: PhysicalNames, root: Path, files: dict[str, str]) -> None:
+        self._resolver = resolver
+        self._names = names
+        self._root = root
+        self._files = files
+
+    def all(
+        self, resources: Mapping[str, Any], kind: str, plan: Callable[[str, str, dict[str, Any]], _Plan]
+    ) -> list[_Plan]:
+        return [
+            plan(logical_id, self._names.name(logical_id, kind, properties), properties)
+            for logical_id, properties in self._of_kind(resources, kind)
+        ]
+
+    def _of_kind(self, resources: Mapping[str, Any], kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for logical_id, resource in resources.items():
+            if resource["Type"] == kind:
+                yield logical_id, self._resolver.resolve(resource.get("Properties", {}))
+
+    def function(self, logical_id: str, name: str, properties: dict[str, Any]) -> FunctionPlan:
+        folder = self._file(logical_id, "CodeUri")
+        if not folder.is_dir():
+            raise TemplateError(f"{logical_id}: CodeUri {folder} is not a folder.")
+        environment = properties.get("Environment", {}).get("Variables", {})
+        return FunctionPlan(
+            name=name,
+            arn=self._names.arn(FUNCTION, name),
+            folder=str(folder),
+            handler=properties["Handler"],
+            environment={key: str(value) for key, value in environment.items()},
+            timeout_seconds=int(properties.get("Timeout", 3)),
+            memory_mb=int(properties.get("MemorySize", 128)),
+            concurrency=_optional_int(properties.get("ReservedConcurrentExecutions")),
+        )
+
+    def table(self, _logical_id: str, name: str, properties: dict[str, Any]) -> TablePlan:
+        wanted = (
+            "AttributeDefinitions",
+            "KeySchema",
+            "GlobalSecondaryIndexes",
+            "LocalSecondaryIndexes",
+            "BillingMode",
+            "ProvisionedThroughput",
+        )
+        arguments = {key: properties[key] for key in wanted if key in properties}
+        stream = properties.get("StreamSpecification")
+        if stream:
+            arguments["StreamSpecification"] = {"StreamEnabled": True, **stream}
+        ttl = properties.get("TimeToLiveSpecification", {})
+        return TablePlan(name, {"TableName": name, **arguments}, ttl.get("AttributeName"))
+
+    def machine(self, logical_id: str, name: str, properties: dict[str, Any]) -> MachinePlan:
+        if logical_id in self._files:
+            text = _definition_text(self._file(logical_id, "DefinitionUri"))
+        else:
+            text = str(properties["DefinitionString"])
+        definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
+        kind = properties.get("StateMachineType", "STANDARD")
+        return MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+
+    def _file(self, logical_id: str, key: str) -> Path:
+        if logical_id not in self._files:
+            raise TemplateError(
+                f"{logical_id} has no {key}; only code and definitions in local files run here."
+            )
+        path = self._root / self._files[logical_id]
+        if not path.exists():
+            raise TemplateError(f"{logical_id}: {key} {path} does not exist.")
+        return path
+
+
+def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> str:
+    """
+    Make a definition's substitutions, which is replacing text, as CloudFormation does.
+
+    Raises:
+        TemplateError: a placeholder has no substitution, a substitution no placeholder, or the
+            outcome is not JSON; CloudFormation would say nothing before the first execution.
+    """
+    used = set(_SUBSTITUTION.findall(text))
+    if missing := sorted(used - set(substitutions)):
+        raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
+    if unused := sorted(set(substitutions) - used):
+        raise TemplateError(f"{logical_id}: the definition never uses {', '.join(unused)}. Misspelt?")
+    replaced = _SUBSTITUTION.sub(lambda match: str(substitutions[match.group(1)]), text)
+    if left := re.search(r"\$\{[^}]*\}?", replaced):
+        raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
+    try:
+        json.loads(replaced)
+    except ValueError as error:
+        raise TemplateError(
+            f"{logical_id}: the definition is not JSON after substitution: {error}."
+        ) from None
+    return replaced
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    # The transform takes 0.4 s to import, which only those who deploy should pay.
+    from samtranslator.yaml_helper import yaml_parse
+
+    if not path.is_file():
+        raise TemplateError(f"There is no template {path}. Give its path, or go to the folder that has it.")
+    try:
+        source = yaml_parse(path.read_text(encoding="utf-8"))
+    except Exception as error:  # yaml's own errors have no common base with the constructor's
+        raise TemplateError(f"{path} is not a template: {error}") from error
+    if not isinstance(source, dict) or "Resources" not in source:
+        raise TemplateError(f"{path} is not a template: it has no Resources.")
+    return source
+
+
+def _parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    declared: Mapping[str, Any] = source.get("Parameters", {})
+    if unknown := sorted(set(given) - set(declared)):
+        raise TemplateError(
+            f"The template has no parameter {', '.join(unknown)}. It has: {', '.join(sorted(declared))}."
+        )
+    values = {key: str(item["Default"]) for key, item in declared.items() if "Default" in item}
+    values |= {key: str(value) for key, value in given.items()}
+    if missing := sorted(set(declared) - set(values)):
+        raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
+    for key, value in values.items():
+        if complaint := _complaint(value, declared[key]):
+            raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}.")
+    return values
+
+
+def _complaint(value: str, declaration: Mapping[str, Any]) -> str | None:
+    """What the declaration allows, if this value is not that; CloudFormation refuses such values too."""
+    choices = [str(choice) for choice in declaration.get("AllowedValues", [])]
+    if choices and value not in choices:
+        return ", ".join(choices)
+    pattern = declaration.get("AllowedPattern")
+    items = value.split(",") if declaration.get("Type") == "CommaDelimitedList" else [value]
+    if pattern and not all(re.fullmatch(pattern, item) for item in items):
+        return f"what matches {pattern}"
+    if declaration.get("Type") == "Number":
+        return _outside(_as_number(value), declaration, "MinValue", "MaxValue", "numbers")
+    return _outside(len(value), declaration, "MinLength", "MaxLength", "lengths")
+
+
+def _outside(
+    size: float | None, declaration: Mapping[str, Any], least_key: str, most_key: str, what: str
+) -> str | None:
+    least = float(declaration.get(least_key, "-inf"))
+    most = float(declaration.get(most_key, "inf"))
+    return None if size is not None and least <= size <= most else f"{what} from {least:g} to {most:g}"
+
+
+def _as_number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _local_files(source: dict[str, Any]) -> dict[str, str]:
+    """Note each resource's local file by logical id, and put a placeholder in its place."""
+    keys = {
+        "AWS::Serverless::Function": "CodeUri",
+        "AWS::Serverless::LayerVersion": "ContentUri",
+        "AWS::Serverless::StateMachine": "DefinitionUri",
+    }
+    files: dict[str, str] = {}
+    common = source.get("Globals", {}).get("Function", {}).pop("CodeUri", None)
+    for logical_id, resource in source["Resources"].items():
+        key = keys.get(resource.get("Type"))
+        properties = resource.setdefault("Properties", {})
+        default = common if key == "CodeUri" and "InlineCode" not in properties else None
+        uri = properties.get(key, default) if key else None
+        if key and isinstance(uri, str):
+            files[logical_id] = uri
+            properties[key] = _PLACEHOLDER_URI
+    return files
+
+
+def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str) -> dict[str, Any]:
+    from samtranslator.public.exceptions import InvalidDocumentException
+    from samtranslator.public.parser import Parser
+    from samtranslator.public.translator import Translator
+
+    # A session of its own, so that the transform asks neither AWS nor the environment for a region.
+    translator = Translator({}, Parser(), boto_session=isolated_session(region))
+    try:
+        translated = translator.translate(copy.deepcopy(dict(source)), parameter_values=dict(values))
+    except InvalidDocumentException as error:
+        reasons = "; ".join(str(cause.message) for cause in error.causes)
+        raise TemplateError(f"The SAM transform refuses the template: {reasons}") from error
+    translator.metrics.publish()  # to nobody; unpublished ones end as a warning in the caller's log
+    result: dict[str, Any] = translated
+    return result
+
+
+def _definition_text(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".yaml", ".yml"):
+        import yaml
+
+        return json.dumps(yaml.safe_load(text))
+    return text
+
+
+def _optional_int(value: Any) -> int | None:
+    return None if value is None else int(value)
