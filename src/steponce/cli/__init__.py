@@ -1,0 +1,18 @@
+"""The command line: arguments in, one answer out."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command that the arguments name, and leave with its exit code."""
+    try:
+        from steponce.cli.commands import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        sys.exit(
+            f"steponce: the command line needs {error.name}. Install it with: pip install 'steponce[cli]'"
+        )
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,186 @@
+"""The commands: parse, call, answer."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from steponce import story
+from steponce.cli.answers import DONE, EXIT_CODES, say, say_error, say_receipt, waiting_for
+from steponce.cli.payload import read_payload
+from steponce.cli.target import Target, where_to
+from steponce.cli.timeline import timeline
+from steponce.client import Client
+from steponce.receipt import Receipt
+
+BROKEN_PIPE = 141
+DEFAULT_TIMEOUT_SECONDS = 60.0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; the answer is its exit code."""
+    try:
+        code: int = steponce.main(list(arguments), prog_name="steponce", standalone_mode=False)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has what it wanted. Without this, Python would complain once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        return say_error(error)
+
+
+def _not_blank(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is blank. Give the business key, or leave --key out.")
+    return value
+
+
+def _seconds(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not (value >= 0 and math.isfinite(value)):
+        raise click.BadParameter("give a number of seconds, 0 or more.")
+    return value
+
+
+_request_id = click.argument("request_id")
+_key = click.option(
+    "--key", metavar="K", callback=_not_blank, help="The lock token, if it is not made from the request id."
+)
+_timeout = click.option(
+    "--timeout",
+    type=float,
+    callback=_seconds,
+    metavar="SECONDS",
+    help=f"How long to wait.  [default: {DEFAULT_TIMEOUT_SECONDS:g}]",
+)
+
+
+@click.group(epilog=EXIT_CODES, invoke_without_command=True, context_settings={"max_content_width": 100})
+@click.version_option(package_name="steponce")
+@click.pass_context
+def steponce(context: click.Context) -> None:
+    """
+    A request runs at most once, and everyone who asks gets the same answer.
+
+    On a terminal the answer is a table, in a pipe one JSON object; errors are on standard error, and in a
+    pipe an object {"error": {"type": ..., "message": ...}}.
+
+    \b
+    Try it:
+        steponce up
+        steponce start order-1 events/start_order.json --local --wait
+        steponce show order-1 --local
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        raise click.UsageError("Say which command.", context)
+
+
+@steponce.command()
+@_request_id
+@click.argument("file")
+@_key
+@click.option(
+    "--check-owner", is_flag=True, help="Look now whether the lock's owner lives, and settle it if not."
+)
+@click.option("--wait", "and_wait", is_flag=True, help="Wait until the request is finished.")
+@_timeout
+@where_to
+def start(
+    request_id: str,
+    file: str,
+    key: str | None,
+    check_owner: bool,
+    and_wait: bool,
+    timeout: float | None,
+    target: Target,
+) -> int:
+    """
+    Start a request, or find the one already started.
+
+    FILE holds the payload, one JSON object; - reads it from standard input.
+    """
+    if timeout is not None and not and_wait:
+        raise click.UsageError("--timeout goes with --wait.")
+    payload = read_payload(file)
+    client = target.connect()
+    receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
+    if and_wait and receipt.status == "RUNNING":
+        done = _wait(client, request_id, receipt.lock_token, timeout)
+        receipt = replace(done, duplicate=receipt.duplicate or done.duplicate)
+    return say_receipt(receipt)
+
+
+@steponce.command()
+@_request_id
+@_key
+@where_to
+def status(request_id: str, key: str | None, target: Target) -> int:
+    """Say what is known of a request now."""
+    return say_receipt(target.connect().status(request_id, lock_token=key))
+
+
+@steponce.command()
+@_request_id
+@_key
+@_timeout
+@where_to
+def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
+    """Wait until a request is finished, and give its answer."""
+    return say_receipt(_wait(target.connect(), request_id, key, timeout))
+
+
+@steponce.command()
+@_request_id
+@_key
+@click.option("--payload", "with_payload", is_flag=True, help="Show payloads and causes of executions, too.")
+@where_to
+def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:
+    """
+    Tell a request's whole story: attempts, states, lock record, and what to do now.
+
+    Leaves with 0 when there is a story, also that of a failure.
+    """
+    told = story.tell(target.connect(), request_id, lock_token=key, with_payload=with_payload)
+    say(told.to_dict(), timeline(told))
+    return DONE
+
+
+@steponce.command()
+@click.option("--template", default="template.yaml", show_default=True, help="The SAM template.")
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the template; may be given more than once.",
+)
+def up(template: str, parameters: tuple[str, ...]) -> int:
+    """
+    Run the template's stack on this machine until Ctrl-C.
+
+    Its facts are in the folder .steponce, or the one that the variable STEPONCE_HOME names; every other
+    command finds it there.
+    """
+    from steponce.cli.up import serve
+
+    return serve(template, dict(_parameter(text) for text in parameters))
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.UsageError(f"--parameter {text!r} is not NAME=VALUE, like ExpectedSeconds=60.")
+    return name, value
+
+
+def _wait(client: Client, request_id: str, lock_token: str | None, timeout: float | None) -> Receipt:
+    seconds = DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout
+    with waiting_for(request_id):
+        return client.wait(request_id, lock_token=lock_token, timeout_seconds=seconds)

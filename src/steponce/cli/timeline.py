@@ -1,0 +1,99 @@
+"""A story as people read it: what happened when, and what is to be done."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from steponce.cli.answers import COLOURS, cause_text, fields, plain, pretty
+from steponce.story import Attempt, Record, Story
+
+_SITUATIONS = {
+    "completed": "green",
+    "starting": "yellow",
+    "running": "yellow",
+    "released": "yellow",
+    "expired": "yellow",
+}
+
+
+def timeline(story: Story) -> RenderableType:
+    """The record, every execution with its states, and the summary."""
+    colour = _SITUATIONS.get(story.situation, "red")
+    parts: list[RenderableType] = [_record(story)]
+    parts += [_attempt(attempt, f"attempt {attempt.number}") for attempt in story.attempts]
+    if story.holder is not None:
+        parts.append(_attempt(story.holder, "the lock's holder"))
+    parts.append(Panel(plain(story.summary), title=story.situation, title_align="left", border_style=colour))
+    return Group(*parts)
+
+
+def _record(story: Story) -> RenderableType:
+    record = story.record
+    rows: dict[str, str | None] = {"request": story.request_id, "lock token": story.lock_token}
+    if record is None:
+        return fields(rows | {"record": "none"})
+    return fields(
+        rows
+        | {
+            "record": f"{record.status}, {_remark(record)}",
+            "request of it": None if record.request_id == story.request_id else record.request_id,
+            "owner": record.locked_by,
+            "times taken": str(record.attempt),
+            "taken": record.created,
+            "expected by": record.expected_completion if record.status == "INPROGRESS" else None,
+            "finished": record.actual_completion,
+            "answers until": record.expires_at if record.answers else None,
+            "result": None if record.status != "COMPLETED" else pretty(record.result),
+            "error": record.error,
+            "cause": cause_text(record.cause),
+        }
+    )
+
+
+def _remark(record: Record) -> str:
+    remarks = ["overdue"] * record.overdue + ["expired"] * record.expired
+    return ", ".join([*remarks, "on the open index" if record.on_open_index else "not on the open index"])
+
+
+def _attempt(attempt: Attempt, title: str) -> RenderableType:
+    heading = Text.assemble(
+        (title, "bold"), " ", (attempt.status, COLOURS.get(attempt.status, "red")), " ", attempt.execution_arn
+    )
+    if attempt.status == "GONE":
+        heading.append(": Step Functions does not describe it; forgotten after 90 days, or too new")
+    details = fields(
+        {
+            "redriven": f"{attempt.redrive_count} times" if attempt.redrive_count else None,
+            "error": attempt.error,
+            "cause": cause_text(attempt.cause),
+            "payload": None if attempt.payload is None else pretty(attempt.payload),
+        }
+    )
+    parts: list[RenderableType] = [Text(), heading, *([details] if details.row_count else [])]
+    return Group(*parts, _states(attempt)) if attempt.started else Group(*parts)
+
+
+def _states(attempt: Attempt) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("time (UTC)", no_wrap=True)
+    table.add_column("state")
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("on the way", overflow="fold")
+    table.add_row(attempt.started, Text("started", "dim"), "", "")
+    for visit in attempt.visits:
+        tries = f"{visit.tries} tries" if visit.tries > 1 else ""
+        seconds = "" if visit.seconds is None else f"{visit.seconds:.3f}"
+        table.add_row(visit.entered, visit.state, seconds, tries)
+        for trouble in visit.troubles:
+            table.add_row(
+                trouble.time, "", "", plain(f"{trouble.event}: {trouble.error or 'without a name'}")
+            )
+    if attempt.stopped:
+        table.add_row(
+            attempt.stopped, Text(attempt.status.lower(), COLOURS.get(attempt.status, "red")), "", ""
+        )
+    return table

@@ -1,0 +1,122 @@
+"""`steponce up`: a stack in the foreground, and its facts where the other commands look for them."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from steponce.cli.answers import DONE, fields, for_people, say
+from steponce.cli.target import HOME, Unreachable, home, needs_local, not_serving
+
+_SAMPLE = '{"orderId": "1", "amount": 500, "card": "tok_visa"}'
+
+
+def serve(template: str, parameters: Mapping[str, str]) -> int:
+    """
+    Run the stack until SIGINT, SIGTERM or SIGHUP.
+
+    Raises:
+        Unreachable: the stack does not start, or ends by itself.
+        click.UsageError: the template or a parameter is wrong, or a stack runs here already.
+    """
+    try:
+        from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+    except ModuleNotFoundError as error:
+        raise Unreachable(needs_local(error)) from None
+    _refuse_second()
+    with _until_interrupted():
+        try:
+            with LocalStack.from_template(template, parameters=parameters) as stack:
+                facts = write_facts(stack.facts(), home())
+                try:
+                    say(stack.facts(), _welcome(stack.facts()))
+                    if for_people():  # not through the table, which would break or cut long lines
+                        sys.stdout.write("".join(f"  {command}\n" for command in _to_try(template)))
+                    _watch(stack.endpoints)
+                finally:
+                    facts.unlink(missing_ok=True)
+        except TemplateError as error:
+            raise click.UsageError(str(error)) from None
+        except LocalStackError as error:
+            raise Unreachable(str(error)) from None
+    if for_people():
+        sys.stderr.write("\nThe stack is gone, with everything in it.\n")
+    return DONE
+
+
+def _refuse_second() -> None:
+    from steponce.local import LocalStackError, read_facts
+
+    try:
+        facts = read_facts(home())
+        runs = not_serving(facts["endpoints"]) is None
+    except (LocalStackError, ValueError, KeyError, TypeError):
+        return
+    if runs:
+        raise click.UsageError(
+            f"A stack runs here already (process {facts['pid']}). Use it, end it with Ctrl-C, or give this "
+            f"one a folder of its own: {HOME}=elsewhere steponce up"
+        )
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[None]:
+    """Let the first signal end the block in good order, and no further one disturb that."""
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        ends.append(signal.SIGHUP)
+
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        for number in ends:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in ends}
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(endpoints: Mapping[str, str]) -> NoReturn:
+    while not (silent := not_serving(endpoints)):
+        time.sleep(2)
+    raise Unreachable(
+        f"The stack has ended by itself: nobody answers at {silent}. Start it anew: steponce up"
+    )
+
+
+def _welcome(facts: Mapping[str, Any]) -> RenderableType:
+    return Group(
+        Text(f"The stack {facts['name']} runs. Ctrl-C ends it.\n", "bold"),
+        fields(facts["endpoints"]),
+        Text(),
+        fields(facts["outputs"]),
+        Text("\nTry in another shell:", "bold"),
+    )
+
+
+def _to_try(template: str) -> list[str]:
+    event = Path(template).parent / "events" / "start_order.json"
+    file = shlex.quote(str(event)) if event.exists() else "-"
+    before = "" if file != "-" else f"echo {shlex.quote(_SAMPLE)} | "
+    where = f"{HOME}={shlex.quote(str(home()))} " if str(home()) != ".steponce" else ""
+    return [
+        f"{before}{where}steponce start order-1 {file} --local --wait",
+        f"{before}{where}steponce start order-1 {file} --local",
+        f"{where}steponce show order-1 --local",
+    ]
