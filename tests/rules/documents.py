@@ -1,0 +1,116 @@
+"""The documents that the rules are about, and how to spoil a copy of one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import boto3
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = Path(__file__).parents[2]
+MACHINES = sorted((ROOT / "statemachines").glob("*.asl.json"))
+FUNCTIONS = sorted(path for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
+EVENTS = sorted((ROOT / "events").glob("*.json"))
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+
+GONE = object()
+"""In a planted fault: the part is left out."""
+
+
+def load_json(path: Path) -> Any:
+    """Read JSON, and refuse a key that stands twice: only its second value would count."""
+    return json.loads(path.read_text(), object_pairs_hook=_no_key_twice)
+
+
+@cache
+def machine(name: str) -> dict[str, Any]:
+    """A workflow's definition, as its file has it; do not change it."""
+    return load_json(ROOT / "statemachines" / f"{name}.asl.json")
+
+
+@cache
+def template() -> dict[str, Any]:
+    """The template, as its file has it; do not change it."""
+    return yaml_parse((ROOT / "template.yaml").read_text())
+
+
+@cache
+def transformed_template() -> dict[str, Any]:
+    """The template as CloudFormation gets it; do not change it."""
+    return transform(template())
+
+
+def transform(source: dict[str, Any]) -> dict[str, Any]:
+    """Do what the SAM transform does, with parameters at their defaults."""
+    source = copy.deepcopy(source)
+    defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
+    for resource in source["Resources"].values():
+        for key in ("CodeUri", "ContentUri", "DefinitionUri"):
+            if key in resource.get("Properties", {}):
+                resource["Properties"][key] = "s3://bucket/key"
+    session = boto3.Session(region_name="us-east-1")
+    return Translator({}, Parser(), boto_session=session).translate(source, parameter_values=defaults)
+
+
+def default_substitutions(when_completed: str = "ReplayResult") -> dict[str, str]:
+    """Values for every placeholder of the workflows, as a deployment would give them."""
+    found = template()["Resources"]["RunOnceStateMachine"]["Properties"]["DefinitionSubstitutions"]
+    special = {
+        "Partition": "aws",
+        "WorkTimeoutSeconds": "60",
+        "FinalErrors": 'CardDeclined","OutOfStock',
+        "WhenCompleted": when_completed,
+    }
+    return {name: special.get(name, f"the-{name}") for name in found}
+
+
+def rules_of(module: ModuleType) -> list[Any]:
+    """Every rule in a module."""
+    return [rule for name, rule in vars(module).items() if name.startswith("rule_")]
+
+
+def spoilt(document: Any, faults: dict[str, Any]) -> Any:
+    """
+    A copy of a document with faults in it.
+
+    Args:
+        document: JSON, as it is right.
+        faults: Where (`AcquireLock/Retry/0/MaxAttempts`) to what: a value, GONE, or a function of the
+            value that is there.
+    """
+    document = copy.deepcopy(document)
+    for place, value in faults.items():
+        *way, last = [int(step) if step.isdecimal() else step for step in place.split("/")]
+        part = document
+        for step in way:
+            part = part[step]
+        if value is GONE:
+            del part[last]
+        else:
+            part[last] = value(part[last]) if callable(value) else value
+    return document
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Every object and list inside a JSON value, and the value itself."""
+    yield value
+    parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    if isinstance(value, dict | list):
+        for part in parts:
+            yield from walk(part)
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    twice = {key for key in keys if keys.count(key) > 1}
+    if twice:
+        raise ValueError(f"these keys stand twice in one object: {sorted(twice)}")
+    return dict(pairs)

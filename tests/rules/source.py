@@ -1,0 +1,166 @@
+"""Rules for the source tree; each is about one module, given as its path and text."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .documents import ROOT
+
+PACKAGE = ROOT / "src" / "steponce"
+
+LAYERS = [
+    {"errors"},
+    {"times", "aws", "canonical"},
+    {"records", "answer", "links"},
+    {"request", "owner", "fence", "receipt"},
+    {"client", "awaiting"},
+    {"story", "callbacks"},
+    {"steponce"},  # the package's own __init__
+    {"local"},
+    {"cli"},
+]
+"""Imports point from a later line to an earlier one, never the other way nor along it."""
+
+ONLY_CLI_IMPORTS = "local"
+DO_NOTHING_NAMES = {"utils", "util", "helpers", "common", "misc"}
+
+
+def rule_modules_have_subjects(path: Path, _text: str) -> list[str]:
+    """A module named utils has none."""
+    return [f"{path.stem} is no subject"] if path.stem in DO_NOTHING_NAMES else []
+
+
+def rule_imports_point_down(path: Path, text: str) -> list[str]:
+    """errors <- times, aws, canonical <- records <- request, owner <- client <- cli."""
+    mine = part_of(path)
+    if mine is None:
+        return []
+    if _level(mine) is None:
+        return [f"{mine} has no place among the layers"]
+    complaints = []
+    for module in imports(text):
+        other = _steponce_part(module)
+        if other is None or other == mine:
+            continue
+        level = _level(other)
+        if level is None or level >= _level(mine):
+            complaints.append(f"{mine} imports {other}")
+    return complaints
+
+
+def rule_local_is_for_cli_only(path: Path, text: str) -> list[str]:
+    """What serves a laptop never gets into a Lambda function by way of the package."""
+    if part_of(path) in (None, "local", "cli"):
+        return []
+    return [f"{path.stem} imports {name}" for name in imports(text) if _steponce_part(name) == "local"]
+
+
+def rule_errors_need_nothing(path: Path, text: str) -> list[str]:
+    """The error tree is importable everywhere: standard library only."""
+    if part_of(path) != "errors":
+        return []
+    foreign = {name.partition(".")[0] for name in imports(text)} - set(sys.stdlib_module_names)
+    return [f"errors imports {name}" for name in foreign]
+
+
+def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
+    """A function imports steponce, but never its cli or local, nor another function."""
+    if path.parent.parent.name != "functions":
+        return []
+    neighbours = {"app", "functions", *(other.stem for other in path.parent.parent.iterdir())}
+    complaints = []
+    for name in imports(text):
+        if _steponce_part(name) in ("cli", "local") or name.partition(".")[0] in neighbours:
+            complaints.append(f"{path.parent.name} imports {name}")
+    return complaints
+
+
+def rule_functions_have_a_handler(path: Path, text: str) -> list[str]:
+    """Its docstring says what the function is for, in the folder's only public handler."""
+    if path.parent.parent.name != "functions":
+        return []
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    return [] if "handler" in names else [f"{path.parent.name} has no handler"]
+
+
+def rule_public_names_are_explained(path: Path, text: str) -> list[str]:
+    """Every module, public class and public function has a docstring."""
+    tree = ast.parse(text)
+    public = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+    ]
+    missing = [node.name for node in public if ast.get_docstring(node) is None]
+    missing += ["the module"] * (ast.get_docstring(tree) is None and bool(tree.body))
+    return [f"{path.name}: {name} has no docstring" for name in missing]
+
+
+def imports(text: str) -> Iterator[str]:
+    """The full name of everything that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def part_of(path: Path) -> str | None:
+    """Which part of the package a file belongs to; None for a file outside of it."""
+    if not path.is_relative_to(PACKAGE):
+        return None
+    first = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return "steponce" if first == "__init__" else _family(first)
+
+
+def environment_read_by(path: Path) -> set[str]:
+    """The environment variables that a function reads, by itself or through what it imports."""
+    text = path.read_text()
+    found = set(_subscripts(text, "environ"))
+    for module in imports(text):
+        part = _steponce_part(module)
+        file = PACKAGE / f"{part}.py"
+        if part and file.exists():
+            found |= set(_subscripts(file.read_text(), "environ"))
+    if "from_settings(os.environ)" in text:
+        found |= set(_subscripts((PACKAGE / "request.py").read_text(), "settings"))
+    return found
+
+
+def _subscripts(text: str, mapping: str) -> Iterator[str]:
+    """The constant keys that are read from a mapping of this name: `os.environ["X"]`, `settings.get("X")`."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Subscript(
+                value=ast.Name(id=name) | ast.Attribute(attr=name), slice=ast.Constant(value=str(key))
+            ) if name == mapping:
+                yield key
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr="get"),
+                args=[ast.Constant(value=str(key)), *_],
+            ) if name == mapping:
+                yield key
+
+
+def _steponce_part(module: str) -> str | None:
+    """`steponce.local.engine.X` -> `local`; `steponce.Client` -> `steponce`; None for anything else."""
+    first, _, rest = module.partition(".")
+    if module.startswith("."):
+        return "a module by a relative name"
+    if first != "steponce":
+        return None
+    part = rest.partition(".")[0]
+    is_module = (PACKAGE / f"{part}.py").exists() or (PACKAGE / part / "__init__.py").exists()
+    return _family(part) if part and (is_module or _level(_family(part)) is not None) else "steponce"
+
+
+def _family(name: str) -> str:
+    return "cli" if name == "cli" or name.startswith("cli_") else name
+
+
+def _level(part: str) -> int | None:
+    return next((level for level, parts in enumerate(LAYERS) if part in parts), None)

@@ -1,0 +1,388 @@
+"""Rules for the template, as it is written and as the SAM transform leaves it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .asl import action, tasks
+from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
+from .flow import CHOICES_OF, reachable
+from .source import environment_read_by
+
+Template = dict[str, Any]
+
+FUNCTION = "AWS::Serverless::Function"
+MACHINE = "AWS::Serverless::StateMachine"
+TABLE = "AWS::DynamoDB::Table"
+RUNTIME = "python3.13"
+
+ANY_RESOURCE = {
+    "logs:CreateLogDelivery": "vended logs have no narrower resource",
+    "logs:GetLogDelivery": "vended logs",
+    "logs:UpdateLogDelivery": "vended logs",
+    "logs:DeleteLogDelivery": "vended logs",
+    "logs:ListLogDeliveries": "vended logs",
+    "logs:PutResourcePolicy": "vended logs",
+    "logs:DescribeResourcePolicies": "vended logs",
+    "logs:DescribeLogGroups": "vended logs",
+    "xray:PutTraceSegments": "traces have no resource",
+    "xray:PutTelemetryRecords": "traces",
+    "xray:GetSamplingRules": "traces",
+    "xray:GetSamplingTargets": "traces",
+}
+"""Actions that may stand before `Resource: "*"`, and why."""
+
+TABLE_ACTIONS = {f"dynamodb:{name}Item" for name in ("Get", "Put", "Update", "Delete")} | {"dynamodb:Query"}
+
+SAMPLES = {"ChargesTable": "it goes when you put your own work in the sample's place"}
+"""Tables whose loss would be none."""
+
+CONFUSABLE = {"states.amazonaws.com", "scheduler.amazonaws.com", "pipes.amazonaws.com"}
+"""Services that act for whoever configured them, so that a role has to say for whom."""
+
+
+def resources(template: Template, kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of every resource of one type, by logical id."""
+    return {
+        name: item.get("Properties", {})
+        for name, item in template["Resources"].items()
+        if item["Type"] == kind
+    }
+
+
+def rule_nothing_waits_for_itself(template: Template) -> list[str]:
+    """CloudFormation refuses a cycle of resources, and no linter sees one."""
+    complaints = []
+    for form, document in (("written", template), ("transformed", transform(template))):
+        graph = _dependencies(document)
+        for name, targets in graph.items():
+            if any(name in reachable(graph, target) for target in targets):
+                complaints.append(f"{name} waits for itself ({form})")
+    return complaints
+
+
+def rule_permissions_are_narrow(template: Template) -> list[str]:
+    """No action by wildcard; no resource by wildcard but where AWS has nothing narrower."""
+    complaints = []
+    for name, statement in _statements(transform(template)):
+        actions = _list(statement.get("Action", "*"))
+        complaints += [f"{name} may {item}" for item in actions if "*" in item]
+        if "*" in _list(statement.get("Resource", [])):
+            complaints += [f"{name} may {item} anywhere" for item in actions if item not in ANY_RESOURCE]
+    return complaints
+
+
+def rule_tables_are_granted_by_the_action(template: Template) -> list[str]:
+    """SAM's policy templates are too wide for a lock table; so is a table's name made of text."""
+    complaints = []
+    for name, properties in resources(template, FUNCTION).items():
+        policies = _list(properties.get("Policies", []))
+        complaints += [f"{name} has the policy {policy}" for policy in policies if "Statement" not in policy]
+    tables = resources(template, TABLE)
+    for name, statement in _statements(template):
+        actions = [item for item in _list(statement["Action"]) if item.startswith("dynamodb:")]
+        complaints += [f"{name} may {item}" for item in actions if item not in TABLE_ACTIONS]
+        for resource in _list(statement.get("Resource", [])) * bool(actions):
+            complaints += [f"{name} may reach {resource}"] * (_arn_of(resource) not in tables)
+    return complaints
+
+
+def rule_machines_may_do_what_they_do(template: Template) -> list[str]:
+    """A workflow's role allows what its states call, and nothing else."""
+    complaints = []
+    for name, properties in resources(template, MACHINE).items():
+        role = properties["Role"]["Fn::GetAtt"][0]
+        granted = {
+            (item, _arn_of(resource))
+            for _, statement in _statements({"Resources": {role: template["Resources"][role]}})
+            for item in _list(statement["Action"])
+            for resource in _list(statement.get("Resource", "*"))
+            if resource != "*" and item != "sts:AssumeRole"
+        }
+        needed = set(_calls(_definition(properties), properties["DefinitionSubstitutions"]))
+        complaints += [f"{name} may not {item} on {resource}" for item, resource in needed - granted]
+        complaints += [f"{name} need not {item} on {resource}" for item, resource in granted - needed]
+    return complaints
+
+
+def rule_trust_is_narrow(template: Template) -> list[str]:
+    """A service may take a role only for this account and this machine."""
+    complaints = []
+    for name, properties in resources(transform(template), "AWS::IAM::Role").items():
+        for statement in properties["AssumeRolePolicyDocument"]["Statement"]:
+            if not CONFUSABLE & set(_list(statement["Principal"].get("Service", []))):
+                continue
+            keys = {key for test in statement.get("Condition", {}).values() for key in test}
+            for key in {"aws:SourceAccount", "aws:SourceArn"} - keys:
+                complaints.append(f"{name} does not look at {key}")
+    return complaints
+
+
+def rule_tables_are_safe(template: Template) -> list[str]:
+    """A lost lock table is a lost guarantee."""
+    wanted = {
+        "DeletionProtectionEnabled": True,
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+        "SSESpecification": {"SSEEnabled": True},
+        "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    complaints = []
+    for name, properties in resources(template, TABLE).items():
+        if name in SAMPLES:
+            continue
+        complaints += [f"{name}: {key}" for key, value in wanted.items() if properties.get(key) != value]
+        for key in ("DeletionPolicy", "UpdateReplacePolicy"):
+            complaints += [f"{name}: {key}"] * (template["Resources"][name].get(key) != "Retain")
+    return complaints
+
+
+def rule_machines_are_standard_and_watched(template: Template) -> list[str]:
+    """EXPRESS knows no names and no callbacks; payloads stay out of the logs."""
+    complaints = []
+    for name, properties in resources(template, MACHINE).items():
+        logging = properties.get("Logging", {})
+        complaints += [f"{name} is not STANDARD"] * (properties.get("Type") != "STANDARD")
+        complaints += [f"{name} is not traced"] * (properties.get("Tracing") != {"Enabled": True})
+        complaints += [f"{name} logs too little"] * (logging.get("Level") != "ALL")
+        complaints += [f"{name} logs payloads"] * (logging.get("IncludeExecutionData") is not False)
+        complaints += [f"{name} logs nowhere"] * (not logging.get("Destinations"))
+    return complaints
+
+
+def rule_logs_are_forgotten(template: Template) -> list[str]:
+    """A log group without a retention keeps everything for ever."""
+    groups = resources(template, "AWS::Logs::LogGroup")
+    return [f"{name} keeps for ever" for name, group in groups.items() if "RetentionInDays" not in group]
+
+
+def rule_functions_are_alike(template: Template) -> list[str]:
+    """One runtime for functions and layer, one handler's name, traces from all."""
+    complaints = []
+    for name, properties in resources(transform(template), "AWS::Lambda::Function").items():
+        right = {"Runtime": RUNTIME, "Handler": "app.handler", "TracingConfig": {"Mode": "Active"}}
+        complaints += [f"{name}: {key}" for key, value in right.items() if properties.get(key) != value]
+        complaints += [f"{name} has no layer"] * (not properties.get("Layers"))
+    for name, properties in resources(template, "AWS::Serverless::LayerVersion").items():
+        made_for = [*properties["CompatibleRuntimes"], template["Resources"][name]["Metadata"]["BuildMethod"]]
+        complaints += [f"{name} is made for {item}" for item in made_for if item != RUNTIME]
+    return complaints
+
+
+def rule_names_correspond(template: Template) -> list[str]:
+    """functions/check_owner is CheckOwnerFunction is ${CheckOwnerFunctionArn}; so with workflows."""
+    complaints = []
+    for paths, kind, suffix, key in (
+        (FUNCTIONS, FUNCTION, "Function", "CodeUri"),
+        (MACHINES, MACHINE, "StateMachine", "DefinitionUri"),
+    ):
+        wanted = {_pascal(path.name) + suffix: str(path.relative_to(ROOT)) for path in paths}
+        found = {name: properties[key] for name, properties in resources(template, kind).items()}
+        complaints += [f"{item} belongs together" for item in sorted(wanted.items() ^ found.items())]
+    for machine, properties in resources(template, MACHINE).items():
+        for name, value in properties["DefinitionSubstitutions"].items():
+            if name.endswith("Arn") and value != {"Fn::GetAtt": [name.removesuffix("Arn"), "Arn"]}:
+                complaints.append(f"{machine}: {name} is {value}")
+            if name.endswith("Table") and value != {"Ref": name}:
+                complaints.append(f"{machine}: {name} is {value}")
+    return complaints
+
+
+def rule_substitutions_are_defined_and_used(template: Template) -> list[str]:
+    """A placeholder that nobody fills stays in the definition, and fails when it is reached."""
+    complaints = []
+    for name, properties in resources(template, MACHINE).items():
+        used = set(re.findall(r"\$\{([^}]*)\}", json.dumps(_definition(properties))))
+        defined = properties.get("DefinitionSubstitutions", {})
+        complaints += [f"{name}: ${{{item}}} is not defined" for item in used - set(defined)]
+        complaints += [f"{name}: ${{{item}}} is not used" for item in set(defined) - used]
+        for item, states in CHOICES_OF.items():
+            value = defined.get(item[2:-1], {"Fn::If": ["", *states]})
+            if set(value["Fn::If"][1:]) != set(states):
+                complaints.append(f"{name}: {item} leads to {value['Fn::If'][1:]}, not {states}")
+    return complaints
+
+
+def rule_errors_are_joined_as_json(template: Template) -> list[str]:
+    """The list stands between two quotes in the definition; what joins it closes and opens them."""
+    return [
+        f"{name}: FinalErrors"
+        for name, properties in resources(template, MACHINE).items()
+        if properties["DefinitionSubstitutions"].get("FinalErrors")
+        not in (None, {"Fn::Join": ['","', {"Ref": "FinalErrors"}]})
+    ]
+
+
+def rule_defaults_are_sane(template: Template) -> list[str]:
+    """A stack that nobody configured is a safe one."""
+    parameters = template["Parameters"]
+    default = {name: parameter.get("Default") for name, parameter in parameters.items()}
+    work = default["WorkTimeoutSeconds"]
+    tests = {
+        "every parameter has a default": None not in default.values(),
+        "Lambda allows 900 seconds": parameters["WorkTimeoutSeconds"]["MaxValue"] <= 900,
+        "the work has time": 1 <= work <= parameters["WorkTimeoutSeconds"]["MaxValue"],
+        "three tries of the work are not overdue": default["ExpectedSeconds"] >= 3 * work,
+        "a record outlives its execution's name": int(default["RetentionSeconds"]) >= 90 * 86_400,
+        "an unknown outcome is for a person": default["WhenOutcomeUnknown"] == "hold",
+        "everyone gets the same answer": default["WhenCompleted"] == "replay",
+        "error names have no blanks": not re.search(r"\s", default["FinalErrors"]),
+        "lock tokens have a prefix": parameters["KeyPrefix"]["MaxLength"] + 81 <= 2_048,
+    }
+    return [text for text, holds in tests.items() if not holds]
+
+
+def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
+    """A task that gives up first leaves a function behind that nobody waits for."""
+    complaints = []
+    common = template["Globals"]["Function"]["Timeout"]
+    functions = resources(template, FUNCTION)
+    for properties in resources(template, MACHINE).values():
+        for name, task in tasks(_definition(properties)):
+            function = functions.get(task["Parameters"].get("FunctionName", "")[2:-4])
+            if function is None:
+                continue
+            timeout = function.get("Timeout", common)
+            if "TimeoutSecondsPath" in task:
+                right = timeout == {"Ref": "WorkTimeoutSeconds"}
+            else:
+                right = isinstance(timeout, int) and task["TimeoutSeconds"] >= timeout
+            complaints += [f"{name} gives up before its function, which has {timeout} s"] * (not right)
+    return complaints
+
+
+def rule_the_machine_outlasts_its_work(template: Template) -> list[str]:
+    """Every try of the work at its longest, and every pause between, fit into the machine's time."""
+    longest = template["Parameters"]["WorkTimeoutSeconds"]["MaxValue"]
+    complaints = []
+    for name, properties in resources(template, MACHINE).items():
+        definition = _definition(properties)
+        retriers = definition["States"].get("DoWork", {}).get("Retry", [])
+        tries = 1 + sum(retrier["MaxAttempts"] for retrier in retriers)
+        pauses = sum(retrier["MaxAttempts"] * retrier["MaxDelaySeconds"] for retrier in retriers)
+        needed = tries * longest + pauses
+        complaints += [f"{name} needs {needed} s"] * (needed >= definition["TimeoutSeconds"])
+    return complaints
+
+
+def rule_environments_are_complete(template: Template) -> list[str]:
+    """What a function reads from its environment, the template puts there; nothing else."""
+    common = template["Globals"]["Function"]["Environment"]["Variables"]
+    complaints = []
+    everything = set()
+    for path in FUNCTIONS:
+        name = f"{_pascal(path.name)}Function"
+        own = resources(template, FUNCTION).get(name, {}).get("Environment", {}).get("Variables", {})
+        read = environment_read_by(path / "app.py")
+        everything |= read
+        complaints += [f"{name} has no {item}" for item in read - set(own) - set(common)]
+        complaints += [f"{name} does not read {item}" for item in set(own) - read]
+    unread = {item for item in common if not item.startswith("POWERTOOLS_")} - everything
+    return complaints + [f"no function reads {item}" for item in unread]
+
+
+def rule_parameters_are_used(template: Template) -> list[str]:
+    """A parameter or condition that nothing reads is a promise that nothing keeps."""
+    rest = {key: template[key] for key in ("Conditions", "Globals", "Resources", "Outputs")}
+    read = set(_references(rest))
+    conditions = {part["Fn::If"][0] for part in walk(rest) if isinstance(part, dict) and "Fn::If" in part}
+    conditions |= {part.get("Condition") for part in walk(rest["Outputs"]) if isinstance(part, dict)}
+    complaints = [f"nothing reads the parameter {name}" for name in set(template["Parameters"]) - read]
+    return complaints + [f"nothing asks {name}" for name in set(template["Conditions"]) - conditions]
+
+
+def rule_outputs_tell_the_client(template: Template) -> list[str]:
+    """Client.from_stack reads the same settings as the function that prepares requests."""
+    settings = resources(template, FUNCTION)["PrepareRequestFunction"]["Environment"]["Variables"]
+    outputs = template["Outputs"]
+    complaints = [
+        f"the Output {name} is not what PrepareRequestFunction reads"
+        for name, value in settings.items()
+        if outputs.get(name, {}).get("Value") != value
+    ]
+    needed = {"RunOnceStateMachineArn", "LocksTable"} - set(outputs)
+    return complaints + [f"there is no Output {name}" for name in needed]
+
+
+def rule_made_arns_name_our_machines(template: Template) -> list[str]:
+    """An ARN made of text, to avoid a cycle, must be the one that the machine will have."""
+    names = [properties["Name"]["Fn::Sub"] for properties in resources(template, MACHINE).values()]
+    complaints = []
+    for part in walk(template):
+        text = part.get("Fn::Sub") if isinstance(part, dict) else None
+        if isinstance(text, str) and re.search(r":(execution|stateMachine):", text):
+            name = re.sub(r".*:(execution|stateMachine):", "", text).removesuffix(":*")
+            complaints += [f"{text} names no machine of ours"] * (name not in names)
+    return complaints
+
+
+def _dependencies(template: Template) -> dict[str, list[str]]:
+    """Which resources each resource needs first."""
+    found = template["Resources"]
+    common = set(_references(template.get("Globals", {}).get("Function", {})))
+    graph = {}
+    for name, item in found.items():
+        needed = set(_references(item)) | set(_list(item.get("DependsOn", [])))
+        needed |= common if item["Type"] == FUNCTION else set()
+        graph[name] = sorted(needed & set(found))
+    return graph
+
+
+def _references(value: Any) -> Iterator[str]:
+    for part in walk(value):
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("Ref"), str):
+            yield part["Ref"]
+        if "Fn::GetAtt" in part:
+            target = part["Fn::GetAtt"]
+            yield target.partition(".")[0] if isinstance(target, str) else target[0]
+        if "Fn::Sub" in part:
+            text = part["Fn::Sub"] if isinstance(part["Fn::Sub"], str) else part["Fn::Sub"][0]
+            yield from re.findall(r"\$\{([A-Za-z0-9:]+)", text)
+
+
+def _statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every statement of every policy, with its resource's logical id."""
+    for name, item in template["Resources"].items():
+        for part in walk(item):
+            if isinstance(part, dict) and "Effect" in part:
+                yield name, part
+
+
+def _arn_of(resource: Any) -> str:
+    """The logical id of a resource that is named by its Arn; empty if it is not."""
+    match resource:
+        case {"Fn::GetAtt": [name, "Arn"]}:
+            return name
+        case {"Fn::Sub": str(text)} if found := re.fullmatch(r"\$\{(\w+)\.Arn\}(/index/\w+)?", text):
+            return found[1]
+    return ""
+
+
+def _calls(definition: dict[str, Any], values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a workflow's states do, and to which resource."""
+    for _, task in tasks(definition):
+        service, operation = action(task).removesuffix(".waitForTaskToken").split(":")
+        if service == "lambda":
+            placeholder = task["Parameters"]["FunctionName"]
+            yield "lambda:InvokeFunction", _arn_of(values.get(placeholder[2:-1]))
+        else:
+            placeholder = task["Parameters"].get("TableName", "")
+            target = values.get(placeholder[2:-1], {})
+            yield f"{service}:{operation[0].upper()}{operation[1:]}", target.get("Ref", "")
+
+
+def _definition(properties: dict[str, Any]) -> dict[str, Any]:
+    return load_json(ROOT / properties["DefinitionUri"])
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.partition(".")[0].split("_"))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,313 @@
+"""Every workflow keeps every rule of asl.py, and every rule catches what was planted for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from statelint.config import Config
+from statelint.linter import Linter
+from statelint.problem import ProblemType
+
+from . import asl
+from .documents import GONE, MACHINES, default_substitutions, load_json, machine, rules_of, spoilt
+
+RULES = rules_of(asl)
+
+
+def instead(old: str, new: str) -> Callable[[str], str]:
+    """A fault that puts one text in the place of another, which must be there."""
+
+    def replace(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return replace
+
+
+def without(item: str) -> Callable[[list[str]], list[str]]:
+    """A fault that leaves one item out."""
+    return lambda items: [other for other in items if other != item]
+
+
+def lacking(changes: dict[str, Any], place: str) -> dict[str, Any]:
+    """The same changes less one."""
+    assert place in changes
+    return {key: value for key, value in changes.items() if key != place}
+
+
+CALLBACK = {
+    "States/DoWork/Resource": "arn:${Partition}:states:::lambda:invoke.waitForTaskToken",
+    "States/DoWork/HeartbeatSeconds": 10,
+    "States/DoWork/TimeoutSeconds": 60,
+    "States/DoWork/TimeoutSecondsPath": GONE,
+    "States/DoWork/Parameters/Payload/taskToken.$": "$$.Task.Token",
+}
+
+FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
+    (asl.rule_the_machine_ends, {"TimeoutSeconds": GONE}),
+    (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSecondsPath": GONE}),
+    (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSecondsPath": "held.workTimeoutSeconds"}),
+    (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSeconds": 60}),
+    (asl.rule_tasks_have_timeouts, {"States/CheckOwner/TimeoutSeconds": 99_999_999}),
+    (asl.rule_tasks_have_timeouts, CALLBACK | {"States/DoWork/TimeoutSeconds": 86_401}),
+    (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/HeartbeatSeconds")),
+    (asl.rule_callbacks_can_end, CALLBACK | {"States/DoWork/HeartbeatSeconds": 60}),
+    (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/Parameters/Payload/taskToken.$")),
+    (asl.rule_callbacks_can_end, {"States/CheckOwner/HeartbeatSeconds": 10}),
+    (asl.rule_writes_are_fenced, {"States/RecordError/Parameters/ConditionExpression": GONE}),
+    (
+        asl.rule_writes_are_fenced,
+        {
+            "States/CompleteRequest/Parameters/ConditionExpression": instead(
+                "callId = :callId AND lockedBy = :execution AND", "lockedBy = :execution AND"
+            )
+        },
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {
+            "States/CompleteRequest/Parameters/ConditionExpression": instead(
+                "#status IN", "attribute_exists(ttl) OR #status IN"
+            )
+        },
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {
+            "States/AcquireLock/Parameters/ConditionExpression": instead(
+                "callId = :callId AND lockedBy = :execution AND", "lockedBy = :execution AND"
+            )
+        },
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {
+            "States/AcquireLock/Parameters/ConditionExpression": instead(
+                "expiresAt < :now", ":now < expiresAt"
+            )
+        },
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {
+            "States/TakeOverLock/Parameters/ConditionExpression": instead(
+                "callId = :deadCallId AND lockedBy = :deadExecution", "lockedBy = :deadExecution"
+            )
+        },
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {"States/ReleaseLock/Parameters/ExpressionAttributeValues/:callId": {"S.$": "$.lockToken"}},
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {"States/ReleaseLock/Parameters/ExpressionAttributeValues/:execution": {"S.$": "$$.Execution.Name"}},
+    ),
+    (
+        asl.rule_writes_are_fenced,
+        {"States/TakeOverLock/Parameters/ExpressionAttributeValues/:deadCallId": {"S.$": "$.callId"}},
+    ),
+    (
+        asl.rule_outcomes_can_be_repeated,
+        {
+            "States/CompleteRequest/Parameters/ConditionExpression": instead(
+                "#status IN (:inprogress, :new)", "#status = :inprogress"
+            )
+        },
+    ),
+    (
+        asl.rule_outcomes_can_be_repeated,
+        {
+            "States/RecordError/Parameters/UpdateExpression": instead(
+                "#status = :new", "#status = :inprogress"
+            )
+        },
+    ),
+    (
+        asl.rule_open_records_never_expire,
+        {
+            "States/RecordError/Parameters/UpdateExpression": instead(
+                "openStatus = :open", "openStatus = :open, #ttl = :ttl"
+            )
+        },
+    ),
+    (
+        asl.rule_open_records_never_expire,
+        {"States/RecordFinalError/Parameters/UpdateExpression": instead(" REMOVE openStatus", "")},
+    ),
+    (
+        asl.rule_open_records_never_expire,
+        {"States/CompleteRequest/Parameters/UpdateExpression": instead(", #ttl = :ttl", "")},
+    ),
+    (
+        asl.rule_open_records_never_expire,
+        {
+            "States/RecordError/Parameters/ExpressionAttributeValues/:open/S.$": instead(
+                "FAILED", "INPROGRESS"
+            )
+        },
+    ),
+    (
+        asl.rule_completing_has_no_catch,
+        {"States/CompleteRequest/Catch": [{"ErrorEquals": ["States.ALL"], "Next": "RecordError"}]},
+    ),
+    (asl.rule_states_all_stands_alone_and_last, {"States/DoWork/Catch/0/ErrorEquals": ["States.ALL"]}),
+    (
+        asl.rule_states_all_stands_alone_and_last,
+        {"States/DoWork/Catch/3/ErrorEquals": ["States.ALL", "States.Timeout"]},
+    ),
+    (
+        asl.rule_states_all_stands_alone_and_last,
+        {"States/ReadLock/Retry/0/ErrorEquals": ["States.Timeout", "States.ALL"]},
+    ),
+    (asl.rule_data_limit_is_named, {"States/DoWork/Catch/2": GONE}),
+    (asl.rule_error_names_are_known, {"States/DoWork/Catch/2/ErrorEquals": ["States.DataLimitExceded"]}),
+    (asl.rule_error_names_are_known, {"States/DoWork/Catch/0/ErrorEquals": ["RetryLatter"]}),
+    (asl.rule_error_names_are_known, {"States/CheckOwner/Retry/1/ErrorEquals": ["Unavaliable"]}),
+    (asl.rule_error_names_are_known, {"States/DoWork/Catch/1/ErrorEquals": ["${FinalError}"]}),
+    (asl.rule_error_names_are_known, {"States/DoWork/Catch/3/ErrorEquals": ["States.Runtime"]}),
+    (
+        asl.rule_error_names_are_known,
+        {"States/AcquireLock/Catch/0/ErrorEquals": without("DynamoDb.ConditionalCheckFailedException")},
+    ),
+    (
+        asl.rule_error_names_are_known,
+        {"States/DoWork/Retry/0/ErrorEquals": without("Lambda.SdkClientException")},
+    ),
+    (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": GONE}),
+    (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": 99_999_999}),
+    (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxDelaySeconds": GONE}),
+    (asl.rule_refused_writes_are_not_retried, {"States/AcquireLock/Retry/0": GONE}),
+    (asl.rule_refused_writes_are_not_retried, {"States/AcquireLock/Retry/0/MaxAttempts": 1}),
+    (asl.rule_refused_writes_are_not_retried, {"States/TakeOverLock/Retry": lambda retry: retry[::-1]}),
+    (asl.rule_transient_errors_are_retried, {"States/PrepareRequest/Retry": GONE}),
+    (asl.rule_transient_errors_are_retried, {"States/ReadLock/Retry/0/ErrorEquals": ["States.Timeout"]}),
+    (
+        asl.rule_paths_are_marked,
+        {
+            "States/DoWork/Parameters/Payload/callId.$": GONE,
+            "States/DoWork/Parameters/Payload/callId": "$.callId",
+        },
+    ),
+    (
+        asl.rule_paths_are_marked,
+        {"States/RecordError/Parameters/ExpressionAttributeValues/:now": {"S": "$$.State.EnteredTime"}},
+    ),
+    (
+        asl.rule_paths_are_marked,
+        {"States/RecordError/Parameters/ExpressionAttributeValues/:open": {"S": "States.Format('FAILED')"}},
+    ),
+    (
+        asl.rule_paths_are_marked,
+        {"States/CompleteRequest/Parameters/ExpressionAttributeValues/:new": {"S.$": "X"}},
+    ),
+    (asl.rule_paths_are_marked, {"States/ConfirmTakeover/ResultSelector": {"verdict": "$.Payload.verdict"}}),
+    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/ConsistentReed": True}),
+    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/ConsistentRead": "true"}),
+    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/TableName": GONE}),
+    (asl.rule_parameters_are_the_api_s, {"States/DoWork/Parameters/Function.$": "$.callId"}),
+    (asl.rule_parameters_are_the_api_s, {"States/DoWork/Parameters/payload": {}}),
+    (asl.rule_parameters_are_the_api_s, {"States/AcquireLock/Parameters/ReturnValues": "UPDATED"}),
+    (
+        asl.rule_parameters_are_the_api_s,
+        {"States/AcquireLock/Parameters/ExpressionAttributeValues/:one": {"N": 1}},
+    ),
+    (
+        asl.rule_parameters_are_the_api_s,
+        {"States/AcquireLock/Parameters/ExpressionAttributeValues/:open": {"T.$": "$.shard"}},
+    ),
+    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Resource": instead("getItem", "readItem")}),
+    (
+        asl.rule_placeholders_are_defined_and_used,
+        {"States/RecordError/Parameters/ExpressionAttributeNames": {"#state": "status"}},
+    ),
+    (
+        asl.rule_placeholders_are_defined_and_used,
+        {"States/RecordError/Parameters/ExpressionAttributeValues/:now": GONE},
+    ),
+    (
+        asl.rule_placeholders_are_defined_and_used,
+        {"States/RecordError/Parameters/ExpressionAttributeValues/:ttl": {"N.$": "$.ttl"}},
+    ),
+    (
+        asl.rule_reserved_words_are_aliased,
+        {"States/RecordError/Parameters/UpdateExpression": instead("#status", "status")},
+    ),
+    (
+        asl.rule_reserved_words_are_aliased,
+        {"States/CompleteRequest/Parameters/UpdateExpression": instead("#ttl", "ttl")},
+    ),
+    (asl.rule_the_language_is_old_enough, {"QueryLanguage": "JSONata"}),
+    (asl.rule_the_language_is_old_enough, {"States/DoWork/Assign": {"held.$": "$.held"}}),
+    (asl.rule_the_language_is_old_enough, {"States/DoWork/Parameters/FunctionName": "{% $states.input %}"}),
+    (
+        asl.rule_the_language_is_old_enough,
+        {"States/CountTry/Parameters/count.$": "States.MathSub($.tries.count, 1)"},
+    ),
+    (asl.rule_the_language_is_old_enough, {"States/IsOwnerAlive/Choices/0/Assign": {"seen": True}}),
+    (asl.rule_the_language_is_old_enough, {"States/RecordError/TimeoutSecond": 10}),
+    (asl.rule_failures_say_why, {"States/PayloadMismatch/Cause": GONE}),
+    (asl.rule_failures_say_why, {"States/AlreadyInProgress/Error": ""}),
+    (asl.rule_failures_say_why, {"States/RequestFailed/CausePath": GONE}),
+    (asl.rule_states_are_well_named, {"States/takeover": {"Type": "Pass"}}),
+    (asl.rule_states_are_well_named, {"States/RecordTheVeryError": {"Type": "Pass"}}),
+    (asl.rule_states_are_well_named, {"States/CheckVerdict": {"Type": "Choice", "Choices": []}}),
+    (asl.rule_states_are_well_named, {"States/IsTriedBefore/Type": "Pass"}),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.name)
+def test_every_workflow_keeps_the_rule(rule: Callable[..., list[str]], path: Path) -> None:
+    """No complaints about any workflow."""
+    assert [] == rule(load_json(path))
+
+
+@pytest.mark.parametrize(("rule", "faults"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
+def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], faults: dict[str, Any]) -> None:
+    """A rule that cannot fail is no rule."""
+    assert [] != rule(spoilt(machine("run_once"), faults))
+
+
+def test_every_rule_has_a_planted_fault() -> None:
+    """No rule goes without proof that it can fail."""
+    assert set(RULES) == {rule for rule, _ in FAULTS}
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """JSON parsers keep the second value in silence, and with it a second Catch."""
+    twice = tmp_path / "twice.asl.json"
+    twice.write_text('{"StartAt": "A", "StartAt": "B"}')
+    with pytest.raises(ValueError, match="StartAt"):
+        load_json(twice)
+
+
+@pytest.mark.parametrize("when_completed", ["ReplayResult", "DuplicateRefused"])
+@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.name)
+def test_statelint_has_nothing_to_say(path: Path, when_completed: str) -> None:
+    """With either answer to a completed request, save that the other one is unreachable then."""
+    other = {"ReplayResult": "DuplicateRefused", "DuplicateRefused": "ReplayResult"}[when_completed]
+    unreachable = f"No transition found to state State Machine.{other}"
+    assert [] == [text for text in lint(path, when_completed) if text != unreachable]
+
+
+def test_a_callback_done_right_keeps_the_rules() -> None:
+    """The faults of callbacks are planted in a callback that has none of its own."""
+    callback = spoilt(machine("run_once"), CALLBACK)
+    assert [] == asl.rule_callbacks_can_end(callback) + asl.rule_tasks_have_timeouts(callback)
+
+
+def test_statelint_sees_a_planted_fault(tmp_path: Path) -> None:
+    """The linter reads what it is given."""
+    broken = tmp_path / "broken.asl.json"
+    broken.write_text(MACHINES[0].read_text().replace('"End": true', '"End": "true"'))
+    assert [] != lint(broken, "ReplayResult")
+
+
+def lint(path: Path, when_completed: str) -> list[str]:
+    """What statelint says of a workflow as it is deployed."""
+    text = path.read_text()
+    for name, value in default_substitutions(when_completed).items():
+        text = text.replace(f"${{{name}}}", value)
+    return Linter.validate(text, Config(ignored_problem_types={ProblemType.FLOAT}))

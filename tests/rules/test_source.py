@@ -1,0 +1,65 @@
+"""Every module keeps every rule of source.py, and every rule catches what was planted for it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from . import source
+from .documents import FUNCTIONS, MODULES, ROOT, rules_of
+
+RULES = rules_of(source)
+FILES = [*MODULES, *(folder / "app.py" for folder in FUNCTIONS)]
+
+FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
+    (source.rule_modules_have_subjects, "src/steponce/utils.py", '"""What is left."""'),
+    (source.rule_modules_have_subjects, "src/steponce/local/utils.py", ""),
+    (source.rule_imports_point_down, "src/steponce/errors.py", "from steponce.times import now"),
+    (source.rule_imports_point_down, "src/steponce/times.py", "from steponce.aws import answering"),
+    (source.rule_imports_point_down, "src/steponce/times.py", "import steponce.records"),
+    (source.rule_imports_point_down, "src/steponce/records.py", "from steponce import owner"),
+    (source.rule_imports_point_down, "src/steponce/request.py", "from steponce import Client"),
+    (source.rule_imports_point_down, "src/steponce/owner.py", "def f():\n    import steponce.client"),
+    (source.rule_imports_point_down, "src/steponce/owner.py", "from .client import Client"),
+    (source.rule_imports_point_down, "src/steponce/client.py", "from steponce.cli import main"),
+    (source.rule_imports_point_down, "src/steponce/local/engine.py", "from steponce.cli_locks import x"),
+    (source.rule_imports_point_down, "src/steponce/charges.py", ""),
+    (source.rule_local_is_for_cli_only, "src/steponce/client.py", "from steponce.local import LocalStack"),
+    (source.rule_local_is_for_cli_only, "src/steponce/__init__.py", "import steponce.local.engine"),
+    (source.rule_errors_need_nothing, "src/steponce/errors.py", "import boto3"),
+    (source.rule_errors_need_nothing, "src/steponce/errors.py", "from steponce.times import now"),
+    (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce.cli import main"),
+    (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import local"),
+    (source.rule_functions_stand_alone, "functions/check_owner/app.py", "import charge_card.app"),
+    (
+        source.rule_functions_stand_alone,
+        "functions/check_owner/app.py",
+        "from functions.charge_card import app",
+    ),
+    (source.rule_functions_have_a_handler, "functions/check_owner/app.py", "def main(event, context): ..."),
+    (source.rule_public_names_are_explained, "src/steponce/times.py", "def now(): ..."),
+    (source.rule_public_names_are_explained, "src/steponce/times.py", '"""Times."""\nclass Clock: ...'),
+    (source.rule_public_names_are_explained, "functions/check_owner/app.py", '"""X."""\ndef handler(): ...'),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
+    """No complaints about any module of the package or any function."""
+    assert [] == [complaint for path in FILES for complaint in rule(path, path.read_text())]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), FAULTS)
+def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], path: str, text: str) -> None:
+    """A rule that cannot fail is no rule."""
+    assert [] != rule(ROOT / path, text)
+
+
+def test_every_rule_has_a_planted_fault() -> None:
+    """No rule goes without proof that it can fail."""
+    assert set(RULES) == {rule for rule, _, _ in FAULTS}
+
+
+def test_what_a_function_reads_through_the_package_is_seen() -> None:
+    """The sample work asks its fence, which looks for the table's name in the environment."""
+    path = ROOT / "functions" / "charge_card" / "app.py"
+    assert {"CHARGES_TABLE", "LOCKS_TABLE"} == source.environment_read_by(path)

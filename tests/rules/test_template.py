@@ -1,0 +1,165 @@
+"""The template keeps every rule of template.py, and every rule catches what was planted for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from . import documents, template
+from .documents import GONE, rules_of, spoilt
+
+RULES = rules_of(template)
+
+LOCKS = "Resources/LocksTable"
+MACHINE = "Resources/RunOnceStateMachine/Properties"
+SUBSTITUTIONS = f"{MACHINE}/DefinitionSubstitutions"
+ROLE = "Resources/RunOnceRole/Properties"
+GRANTS = f"{ROLE}/Policies/0/PolicyDocument/Statement"
+TRUST = f"{ROLE}/AssumeRolePolicyDocument/Statement/0/Condition"
+CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
+PREPARE = "Resources/PrepareRequestFunction/Properties"
+
+FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
+    (
+        template.rule_nothing_waits_for_itself,
+        {f"{CHECK_OWNER}/Policies/0/Statement/1/Resource": {"Ref": "RunOnceStateMachine"}},
+    ),
+    (
+        template.rule_nothing_waits_for_itself,
+        {f"{CHECK_OWNER}/Environment/Variables/MACHINE": {"Fn::Sub": "${RunOnceStateMachine.Arn}/x"}},
+    ),
+    (
+        template.rule_nothing_waits_for_itself,
+        {
+            "Globals/Function/Environment/Variables/MACHINE": {
+                "Fn::Sub": ["${RunOnceStateMachine}${x}", {"x": "y"}]
+            }
+        },
+    ),
+    (template.rule_nothing_waits_for_itself, {f"{LOCKS}/DependsOn": "ChargeCardFunction"}),
+    (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Action": "lambda:*"}),
+    (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Resource": "*"}),
+    (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/0/Action": "*"}),
+    (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/1/Resource": ["*"]}),
+    (template.rule_permissions_are_narrow, {f"{GRANTS}/2/Action/0": "logs:CreateLogGroup"}),
+    (
+        template.rule_tables_are_granted_by_the_action,
+        {f"{CHECK_OWNER}/Policies/0": {"DynamoDBCrudPolicy": {"TableName": {"Ref": "LocksTable"}}}},
+    ),
+    (template.rule_tables_are_granted_by_the_action, {f"{CHECK_OWNER}/Policies": "AmazonDynamoDBFullAccess"}),
+    (template.rule_tables_are_granted_by_the_action, {f"{GRANTS}/0/Action": ["dynamodb:Scan"]}),
+    (
+        template.rule_tables_are_granted_by_the_action,
+        {f"{GRANTS}/0/Resource": {"Fn::Sub": "arn:aws:dynamodb:us-east-1:1:table/*"}},
+    ),
+    (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action": "dynamodb:UpdateItem"}),
+    (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action/0": "dynamodb:DeleteItem"}),
+    (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/1/Resource/1": GONE}),
+    (
+        template.rule_machines_may_do_what_they_do,
+        {f"{GRANTS}/0/Resource": {"Fn::GetAtt": ["ChargesTable", "Arn"]}},
+    ),
+    (template.rule_trust_is_narrow, {f"{TRUST}/StringEquals": GONE}),
+    (template.rule_trust_is_narrow, {f"{TRUST}/ArnLike": GONE}),
+    (template.rule_trust_is_narrow, {f"{MACHINE}/Role": GONE}),
+    (template.rule_tables_are_safe, {f"{LOCKS}/DeletionPolicy": GONE}),
+    (template.rule_tables_are_safe, {f"{LOCKS}/UpdateReplacePolicy": "Delete"}),
+    (template.rule_tables_are_safe, {f"{LOCKS}/Properties/DeletionProtectionEnabled": False}),
+    (template.rule_tables_are_safe, {f"{LOCKS}/Properties/PointInTimeRecoverySpecification": GONE}),
+    (template.rule_tables_are_safe, {f"{LOCKS}/Properties/SSESpecification/SSEEnabled": False}),
+    (
+        template.rule_tables_are_safe,
+        {f"{LOCKS}/Properties/TimeToLiveSpecification/AttributeName": "expiresAt"},
+    ),
+    (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Type": "EXPRESS"}),
+    (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Tracing/Enabled": False}),
+    (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Logging/Level": "ERROR"}),
+    (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Logging/IncludeExecutionData": True}),
+    (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Logging/Destinations": GONE}),
+    (template.rule_logs_are_forgotten, {"Resources/StateLogs/Properties/RetentionInDays": GONE}),
+    (template.rule_functions_are_alike, {f"{CHECK_OWNER}/Runtime": "python3.12"}),
+    (template.rule_functions_are_alike, {f"{CHECK_OWNER}/Handler": "app.main"}),
+    (template.rule_functions_are_alike, {"Globals/Function/Tracing": GONE}),
+    (template.rule_functions_are_alike, {"Globals/Function/Layers": GONE}),
+    (
+        template.rule_functions_are_alike,
+        {"Resources/SteponceLayer/Properties/CompatibleRuntimes": ["python3.12"]},
+    ),
+    (template.rule_functions_are_alike, {"Resources/SteponceLayer/Metadata/BuildMethod": "python3.12"}),
+    (template.rule_names_correspond, {f"{CHECK_OWNER}/CodeUri": "functions/charge_card"}),
+    (template.rule_names_correspond, {"Resources/CheckOwnerFunction": GONE}),
+    (template.rule_names_correspond, {f"{MACHINE}/DefinitionUri": "statemachines/run.asl.json"}),
+    (
+        template.rule_names_correspond,
+        {f"{SUBSTITUTIONS}/CheckOwnerFunctionArn": {"Fn::GetAtt": ["ChargeCardFunction", "Arn"]}},
+    ),
+    (template.rule_names_correspond, {f"{SUBSTITUTIONS}/LocksTable": {"Ref": "ChargesTable"}}),
+    (template.rule_substitutions_are_defined_and_used, {f"{SUBSTITUTIONS}/LocksTable": GONE}),
+    (
+        template.rule_substitutions_are_defined_and_used,
+        {f"{SUBSTITUTIONS}/ChargesTable": {"Ref": "ChargesTable"}},
+    ),
+    (
+        template.rule_substitutions_are_defined_and_used,
+        {f"{SUBSTITUTIONS}/WhenCompleted/Fn::If/1": "RefuseDuplicate"},
+    ),
+    (
+        template.rule_errors_are_joined_as_json,
+        {f"{SUBSTITUTIONS}/FinalErrors": {"Fn::Join": [",", {"Ref": "FinalErrors"}]}},
+    ),
+    (template.rule_defaults_are_sane, {"Parameters/FinalErrors/Default": "CardDeclined, OutOfStock"}),
+    (template.rule_defaults_are_sane, {"Parameters/WorkTimeoutSeconds/MaxValue": 901}),
+    (template.rule_defaults_are_sane, {"Parameters/WorkTimeoutSeconds/Default": 900}),
+    (template.rule_defaults_are_sane, {"Parameters/ExpectedSeconds/Default": 60}),
+    (template.rule_defaults_are_sane, {"Parameters/RetentionSeconds/Default": "86400"}),
+    (template.rule_defaults_are_sane, {"Parameters/WhenOutcomeUnknown/Default": "take-over"}),
+    (template.rule_defaults_are_sane, {"Parameters/WhenCompleted/Default": "refuse"}),
+    (template.rule_defaults_are_sane, {"Parameters/LockTokenPath/Default": GONE}),
+    (template.rule_defaults_are_sane, {"Parameters/KeyPrefix/MaxLength": 2_048}),
+    (template.rule_tasks_outlast_their_functions, {f"{CHECK_OWNER}/Timeout": 61}),
+    (template.rule_tasks_outlast_their_functions, {"Globals/Function/Timeout": 31}),
+    (
+        template.rule_tasks_outlast_their_functions,
+        {"Resources/ChargeCardFunction/Properties/Timeout": GONE},
+    ),
+    (template.rule_the_machine_outlasts_its_work, {"Parameters/WorkTimeoutSeconds/MaxValue": 43_200}),
+    (template.rule_environments_are_complete, {f"{CHECK_OWNER}/Environment": GONE}),
+    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/KeyPrefix": GONE}),
+    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/LockTokenPath": GONE}),
+    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/Retention": "1"}),
+    (template.rule_environments_are_complete, {"Globals/Function/Environment/Variables/LOCKS_TABLE": GONE}),
+    (template.rule_environments_are_complete, {"Globals/Function/Environment/Variables/STAGE": "dev"}),
+    (template.rule_parameters_are_used, {"Parameters/Stage": {"Type": "String", "Default": "dev"}}),
+    (template.rule_parameters_are_used, {"Conditions/IsSmall": {"Fn::Equals": ["a", "b"]}}),
+    (template.rule_outputs_tell_the_client, {"Outputs/LocksTable": GONE}),
+    (template.rule_outputs_tell_the_client, {"Outputs/ExpectedSeconds/Value": 300}),
+    (template.rule_made_arns_name_our_machines, {f"{MACHINE}/Name": {"Fn::Sub": "${AWS::StackName}-once"}}),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_template_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
+    """No complaints about the template."""
+    assert [] == rule(documents.template())
+
+
+@pytest.mark.parametrize(("rule", "faults"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
+def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], faults: dict[str, Any]) -> None:
+    """A rule that cannot fail is no rule."""
+    assert [] != rule(spoilt(documents.template(), faults))
+
+
+def test_every_rule_has_a_planted_fault() -> None:
+    """No rule goes without proof that it can fail."""
+    assert set(RULES) == {rule for rule, _ in FAULTS}
+
+
+def test_a_placeholder_that_nobody_defines_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not only is the template read for it, but the workflow as well."""
+    wrong = spoilt(documents.machine("run_once"), {"States/ReadLock/Parameters/TableName": "${LockTable}"})
+    monkeypatch.setattr(template, "load_json", lambda _: wrong)
+    assert ["RunOnceStateMachine: ${LockTable} is not defined"] == (
+        template.rule_substitutions_are_defined_and_used(documents.template())
+    )
