@@ -1,0 +1,101 @@
+"""Which of AWS's errors pass by themselves."""
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
+
+from steponce.aws import answering, error_code
+from steponce.errors import Unavailable
+
+
+def refusal(code: str, status: int = 400) -> ClientError:
+    """What boto3 raises when AWS says no."""
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "StartExecution")  # type: ignore[arg-type]
+
+
+def raised(error: Exception) -> Exception:
+    """What comes out of the block when this comes in."""
+    try:
+        with answering("DynamoDB"):
+            raise error
+    except Exception as result:
+        return result
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("ThrottlingException"),
+        refusal("Throttling"),
+        refusal("ProvisionedThroughputExceededException"),
+        refusal("RequestLimitExceeded"),
+        refusal("ExecutionLimitExceeded"),
+        refusal("TooManyRequestsException", 429),
+        refusal("TransactionConflictException"),
+        refusal("SomethingNew", 429),
+        refusal("InternalServerError", 500),
+        refusal("ServiceUnavailable", 503),
+        EndpointConnectionError(endpoint_url="https://states"),
+        ConnectTimeoutError(endpoint_url="https://states"),
+        ReadTimeoutError(endpoint_url="https://states"),
+    ],
+    ids=lambda error: error_code(error) if isinstance(error, ClientError) else type(error).__name__,
+)
+def test_throttling_and_outages_are_unavailable(error: Exception) -> None:
+    """The same call is safe to try again, and the first error stays in sight."""
+    assert Unavailable is type(raised(error))
+    assert error is raised(error).__cause__
+
+
+@pytest.mark.parametrize(
+    "code", ["KmsThrottlingException", "ThrottledException", "RequestTimeout", "SlowDown"]
+)
+def test_these_pass_by_themselves_too(code: str) -> None:
+    """StartExecution and DescribeExecution name the first, botocore's own retries the others."""
+    assert Unavailable is type(raised(refusal(code)))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("ConditionalCheckFailedException"),
+        refusal("ExecutionAlreadyExists"),
+        refusal("ExecutionDoesNotExist"),
+        refusal("AccessDeniedException"),
+        refusal("ResourceNotFoundException"),
+        refusal("ValidationException"),
+        refusal("InvalidArn", 404),
+        NoCredentialsError(),
+        ParamValidationError(report="name"),
+        KeyError("Item"),
+    ],
+    ids=lambda error: error_code(error) if isinstance(error, ClientError) else type(error).__name__,
+)
+def test_every_other_error_is_left_alone(error: Exception) -> None:
+    """Trying again would not help."""
+    assert error is raised(error)
+
+
+def test_an_outage_names_the_service_and_what_to_do() -> None:
+    """Which, what, what next."""
+    assert "DynamoDB said Throttling. The same call is safe to try again." == str(
+        raised(refusal("Throttling"))
+    )
+
+
+def test_the_code_is_the_error_s_name() -> None:
+    """As the API reference has it."""
+    assert "InvalidArn" == error_code(refusal("InvalidArn"))
+
+
+def test_an_answer_without_metadata_is_no_outage() -> None:
+    """Stubs and some proxies leave it out."""
+    error = ClientError({"Error": {"Code": "InvalidArn", "Message": "no"}}, "DescribeExecution")
+    assert error is raised(error)

@@ -1,0 +1,99 @@
+"""Right before its effect, the work learns whether it still holds the lock."""
+
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from steponce import fence
+from steponce.errors import LockLost, RetryLater, Unavailable
+from steponce.records import Lock, Locks
+
+KEY = "shop/order-1"
+WORK = {"lockToken": KEY, "callId": "me", "attempt": 2, "requestId": "order-1", "payload": {}}
+MINE = Lock(
+    lock_token=KEY,
+    status="INPROGRESS",
+    locked_by="arn:execution:order-1",
+    call_id="me",
+    request_id="order-1",
+    attempt=2,
+    created="2026-01-31T12:00:00.000Z",
+    expected_completion="2026-01-31T12:05:00.000Z",
+)
+
+
+class Table:
+    """A lock table with one answer."""
+
+    def __init__(self, answer: Lock | Exception | None) -> None:
+        self.answer = answer
+
+    def get(self, lock_token: str) -> Lock | None:
+        assert KEY == lock_token
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def check(answer: Any) -> None:
+    """Ask the fence about WORK."""
+    fence.check(WORK, Table(answer))  # type: ignore[arg-type]
+
+
+def test_the_holder_may_go_on() -> None:
+    """Same call, same attempt, still in progress."""
+    assert check(MINE) is None
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        None,
+        replace(MINE, call_id="another"),
+        replace(MINE, attempt=3),
+        replace(MINE, attempt=1),
+        replace(MINE, status="RELEASED"),
+        replace(MINE, status="COMPLETED"),
+        replace(MINE, status="FAILED"),
+    ],
+    ids=["gone", "another-call", "higher-attempt", "lower-attempt", "released", "completed", "failed"],
+)
+def test_whoever_lost_the_lock_must_not_go_on(lock: Lock | None) -> None:
+    """Whatever became of the record."""
+    with pytest.raises(LockLost, match="Nothing was done"):
+        check(lock)
+
+
+def test_a_table_that_does_not_answer_means_retry_later() -> None:
+    """Nothing was done, so the workflow may try again."""
+    with pytest.raises(RetryLater, match="DynamoDB said Throttling"):
+        check(Unavailable("DynamoDB said Throttling."))
+
+
+def test_any_other_error_stays_what_it_is() -> None:
+    """A missing permission is nothing that passes."""
+    with pytest.raises(PermissionError):
+        check(PermissionError())
+
+
+def test_without_a_table_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the Lambda function, where the template sets LOCKS_TABLE."""
+    with mock_aws():
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("LOCKS_TABLE", "locks")
+        boto3.client("dynamodb").create_table(
+            TableName="locks",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "lockToken", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "lockToken", "AttributeType": "S"}],
+        )
+        fence._locks.cache_clear()
+        try:
+            with pytest.raises(LockLost):
+                fence.check(WORK)
+            assert isinstance(fence._locks(), Locks)
+        finally:
+            fence._locks.cache_clear()

@@ -1,0 +1,606 @@
+"""Where the embedded engine would differ from AWS without its hooks."""
+
+import itertools
+import json
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from steponce.local import LocalStack
+
+TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+LIMIT = 262_144
+
+
+class Workflows:
+    """Runs state machines made on the spot."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.sfn = stack.boto3("stepfunctions")
+        self._numbers = itertools.count()
+
+    def make(self, states, start=None, **fields):
+        """A state machine of these states; the first one is where it starts."""
+        definition = {"StartAt": start or next(iter(states)), "States": states, **fields}
+        return self.sfn.create_state_machine(
+            name=f"machine-{next(self._numbers)}",
+            definition=json.dumps(definition),
+            roleArn="arn:aws:iam::123456789012:role/test",
+        )["stateMachineArn"]
+
+    def start(self, states, payload=None, **fields):
+        """Start an execution of a new state machine."""
+        return self.sfn.start_execution(
+            stateMachineArn=self.make(states, **fields), name="once", input=json.dumps(payload or {})
+        )["executionArn"]
+
+    def end(self, arn, seconds=15):
+        """Wait for an execution's end; what DescribeExecution says then."""
+        deadline = time.monotonic() + seconds
+        while (found := self.sfn.describe_execution(executionArn=arn))["status"] == "RUNNING":
+            assert time.monotonic() < deadline, self.history(arn)
+            time.sleep(0.01)
+        return found
+
+    def run(self, states, payload=None, **fields):
+        """Start, and wait for the end."""
+        return self.end(self.start(states, payload, **fields))
+
+    def history(self, arn, **options):
+        """The types of the events."""
+        events = self.sfn.get_execution_history(executionArn=arn, **options)["events"]
+        return [event["type"] for event in events]
+
+    def token(self, arn):
+        """The task token of the newest attempt, from what its function was given."""
+        while True:
+            events = self.sfn.get_execution_history(executionArn=arn)["events"]
+            found = [
+                json.loads(event["taskScheduledEventDetails"]["parameters"])["Payload"]["token"]
+                for event in events
+                if event["type"] == "TaskScheduled"
+            ]
+            if found and events[-1]["type"] == "TaskSubmitted":
+                return found[-1]
+            time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def workflows():
+    with LocalStack.from_template(TEMPLATE, name="hooks") as stack:
+        yield Workflows(stack)
+
+
+def task(resource, parameters, others):
+    """A task that ends the execution unless it has a Next."""
+    last = {} if "Next" in others else {"End": True}
+    return {
+        "Type": "Task",
+        "Resource": f"arn:aws:states:::{resource}",
+        "Parameters": parameters,
+        **last,
+        **others,
+    }
+
+
+def lambda_task(**others):
+    """A task that calls the fixture's function with the whole input."""
+    parameters = {"FunctionName": "hooks-MisbehaveFunction", "Payload.$": "$"}
+    return task("lambda:invoke", parameters, others)
+
+
+def put_task(item, **others):
+    """A task that writes an item."""
+    return task("dynamodb:putItem", {"TableName": "hooks-ItemsTable", "Item": item}, others)
+
+
+def waiting_task(**others):
+    """A task that waits for its token."""
+    parameters = {"FunctionName": "hooks-MisbehaveFunction", "Payload": {"token.$": "$$.Task.Token"}}
+    return task("lambda:invoke.waitForTaskToken", parameters, {"TimeoutSeconds": 10, **others})
+
+
+CAUGHT = {"Type": "Pass", "Result": "caught", "End": True}
+CATCH_ALL = [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}]
+
+
+def test_the_name_of_an_exception_class_is_the_error_name(workflows):
+    """What the function raises is what Catch and DescribeExecution see, its payload is the cause."""
+    found = workflows.run({"Call": lambda_task()}, {"raise": "no money"})
+    assert ("FAILED", "CardDeclined") == (found["status"], found["error"])
+    assert "no money" == json.loads(found["cause"])["errorMessage"]
+
+
+@pytest.fixture(scope="module")
+def slow_executions(workflows):
+    """Executions that take a second or two, started together so that the tests wait once."""
+    late = {
+        "TimeoutSeconds": 1,
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.e", "Next": "On"}],
+    }
+    wait = waiting_task()
+    del wait["TimeoutSeconds"]
+    late_wait = waiting_task(**late)
+    late_wait["Parameters"]["Payload"]["sleep"] = 1.5
+    repeat = {"Type": "Fail", "ErrorPath": "$.e.Error", "CausePath": "$.e.Cause"}
+    linger = {"Type": "Wait", "Seconds": 1, "End": True}
+    return {
+        "function timed out": workflows.start({"Call": lambda_task()}, {"sleep": 5}),
+        "error passed on": workflows.start({"Call": lambda_task(**late), "On": repeat}, {"sleep": 1.5}),
+        "answer too late": workflows.start({"Call": lambda_task(**late), "On": linger}, {"sleep": 1.5}),
+        "token too late": workflows.start({"Call": late_wait, "On": linger}, {"sleep": 1.5}),
+        "machine timed out": workflows.start({"Call": lambda_task()}, {"sleep": 1.5}, TimeoutSeconds=1),
+        "time-out by path": workflows.start({"W": {**wait, "TimeoutSecondsPath": "$.n"}}, {"n": 1}),
+        "heartbeat by path": workflows.start(
+            {"W": {**wait, "HeartbeatSecondsPath": "$.n", "TimeoutSeconds": 9}}, {"n": 1}
+        ),
+    }
+
+
+def test_a_function_that_exits_fails_its_task(workflows):
+    """A dead process has Lambda's own error name."""
+    assert "Runtime.ExitError" == workflows.run({"Call": lambda_task()}, {"exit": 3})["error"]
+
+
+def test_a_function_past_its_time_fails_its_task(workflows, slow_executions):
+    """Under the name that Lambda gives it."""
+    assert "Sandbox.Timedout" == workflows.end(slow_executions["function timed out"])["error"]
+
+
+def test_an_error_may_be_passed_on_under_a_reserved_name(workflows, slow_executions):
+    """A Fail state repeats States.Timeout instead of breaking on it."""
+    assert "States.Timeout" == workflows.end(slow_executions["error passed on"])["error"]
+
+
+@pytest.mark.parametrize("late", ["answer too late", "token too late"])
+def test_a_late_answer_of_a_function_is_not_history(workflows, slow_executions, late):
+    """What timed out may finish; nobody hears of it."""
+    arn = slow_executions[late]
+    assert "SUCCEEDED" == workflows.end(arn)["status"]
+    assert not {"TaskSucceeded", "TaskSubmitted"} & set(workflows.history(arn))
+
+
+def test_an_execution_past_its_time_has_ended(workflows, slow_executions):
+    """At once, with a stop date, though its task still runs; and it stays ended."""
+    arn = slow_executions["machine timed out"]
+    found = workflows.end(arn)
+    assert ("TIMED_OUT", True) == (found["status"], "stopDate" in found)
+    workflows.end(slow_executions["answer too late"])
+    assert found["stopDate"] == workflows.end(arn)["stopDate"]
+    assert "ExecutionTimedOut" == workflows.history(arn)[-1]
+
+
+@pytest.mark.parametrize("duration", ["time-out by path", "heartbeat by path"])
+def test_a_duration_comes_from_a_path(workflows, slow_executions, duration):
+    """Time-outs may be parameters of a template."""
+    assert "States.Timeout" == workflows.end(slow_executions[duration])["error"]
+
+
+def test_an_absent_function_is_named_by_its_error(workflows):
+    """Lambda's error codes become Lambda.… error names."""
+    call = lambda_task(Parameters={"FunctionName": "nobody"})
+    assert "Lambda.ResourceNotFoundException" == workflows.run({"Call": call})["error"]
+
+
+def test_a_task_may_call_a_function_and_not_wait(workflows):
+    """InvocationType Event is passed on."""
+    call = lambda_task()
+    call["Parameters"]["InvocationType"] = "Event"
+    assert 202 == json.loads(workflows.run({"Call": call}, {"sleep": 1})["output"])["StatusCode"]
+
+
+def test_times_in_the_context_have_the_form_that_aws_gives_them(workflows):
+    """Definitions compare these texts, so three digits and a Z matter."""
+    times = {"entered.$": "$$.State.EnteredTime", "started.$": "$$.Execution.StartTime"}
+    found = json.loads(workflows.run({"Now": {"Type": "Pass", "Parameters": times, "End": True}})["output"])
+    assert [True, True] == [bool(AWS_TIME.fullmatch(found[key])) for key in ("entered", "started")]
+
+
+def test_a_choice_compares_with_the_context_object(workflows):
+    """`$$.` works on both sides."""
+    choice = {
+        "Type": "Choice",
+        "Choices": [
+            {
+                "And": [
+                    {"Variable": "$.past", "StringLessThanPath": "$$.State.EnteredTime"},
+                    {"Variable": "$$.State.EnteredTime", "StringGreaterThanPath": "$.past"},
+                ],
+                "Next": "Caught",
+            }
+        ],
+        "Default": "Wrong",
+    }
+    states = {"Ask": choice, "Caught": CAUGHT, "Wrong": {"Type": "Fail"}}
+    assert "SUCCEEDED" == workflows.run(states, {"past": "2001-01-01T00:00:00.000Z"})["status"]
+
+
+def test_a_choice_on_an_absent_path_fails_the_execution(workflows):
+    """On AWS nothing catches it, so a definition that forgets IsPresent must fail here as well."""
+    choice = {
+        "Type": "Choice",
+        "Choices": [{"Variable": "$.gone", "StringEquals": "x", "Next": "Caught"}],
+        "Default": "Caught",
+    }
+    assert "States.Runtime" == workflows.run({"Ask": choice, "Caught": CAUGHT})["error"]
+
+
+def test_is_present_may_ask_for_an_absent_path(workflows):
+    """It is what the question is for, also inside And."""
+    choice = {
+        "Type": "Choice",
+        "Choices": [
+            {
+                "And": [
+                    {"Variable": "$.gone", "IsPresent": True},
+                    {"Variable": "$.gone", "StringEquals": "x"},
+                ],
+                "Next": "Wrong",
+            }
+        ],
+        "Default": "Caught",
+    }
+    states = {"Ask": choice, "Caught": CAUGHT, "Wrong": {"Type": "Fail"}}
+    assert "SUCCEEDED" == workflows.run(states)["status"]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"TableName": "hooks-ItemsTable", "Item": {"id": {"S.$": "$.gone"}}},
+        {"TableName": "hooks-ItemsTable", "Item": {"id": {"S": 5}}},
+    ],
+)
+def test_nothing_catches_states_runtime(workflows, parameters):
+    """A path that is absent, an attribute of the wrong type."""
+    put = put_task({}, Parameters=parameters, Catch=CATCH_ALL, Retry=[{"ErrorEquals": ["States.ALL"]}])
+    assert "States.Runtime" == workflows.run({"Put": put, "Caught": CAUGHT})["error"]
+
+
+def test_data_limit_exceeded_is_caught_by_its_name_only(workflows):
+    """States.ALL lets it pass."""
+    by_name = [{"ErrorEquals": ["States.DataLimitExceeded"], "Next": "Caught"}]
+    states = {"Call": lambda_task(Catch=CATCH_ALL + by_name), "Caught": CAUGHT}
+    assert "SUCCEEDED" == workflows.run(states, {"size": LIMIT + 1})["status"]
+    states["Call"] = lambda_task(Catch=CATCH_ALL)
+    assert "States.DataLimitExceeded" == workflows.run(states, {"size": LIMIT + 1})["error"]
+
+
+def test_what_a_task_is_given_counts_against_the_limit(workflows):
+    """Parameters may be larger than the input that they are made from."""
+    twice = {"FunctionName": "hooks-MisbehaveFunction", "Payload": {"one.$": "$.text", "two.$": "$.text"}}
+    found = workflows.run({"Call": lambda_task(Parameters=twice)}, {"text": "x" * (LIMIT // 2)})
+    assert "States.DataLimitExceeded" == found["error"]
+
+
+def test_the_whole_limit_may_be_used(workflows):
+    """262,144 bytes of compact UTF-8 are allowed; one more is refused at the door."""
+    arn = workflows.make({"Pass": {"Type": "Pass", "End": True}})
+    text = json.dumps({"é": "x" * (LIMIT - 9)}, ensure_ascii=False, separators=(",", ":"))
+    assert LIMIT == len(text.encode())
+    started = workflows.sfn.start_execution(stateMachineArn=arn, name="full", input=text)
+    assert "SUCCEEDED" == workflows.end(started["executionArn"])["status"]
+    with pytest.raises(ClientError, match="ValidationException"):
+        workflows.sfn.start_execution(stateMachineArn=arn, name="over", input=text + " ")
+
+
+def test_intrinsic_functions_work(workflows):
+    """Those that the workflow uses."""
+    wanted = {
+        "sum.$": "States.MathAdd($.n, 1)",
+        "parsed.$": "States.StringToJson('30')",
+        "text.$": "States.JsonToString($.o)",
+        "formatted.$": "States.Format('INPROGRESS#{}', $.n)",
+    }
+    found = workflows.run(
+        {"Make": {"Type": "Pass", "Parameters": wanted, "End": True}}, {"n": 2, "o": {"a": "é"}}
+    )
+    made = json.loads(found["output"])
+    assert (3, 30, "INPROGRESS#2") == (made["sum"], made["parsed"], made["formatted"])
+    assert {"a": "é"} == json.loads(made["text"])
+
+
+def test_an_output_that_is_text_keeps_its_quotes(workflows):
+    """The output of an execution is JSON, whatever it is."""
+    assert '"caught"' == workflows.run({"Caught": CAUGHT})["output"]
+
+
+class BrokenEndpoint(BaseHTTPRequestHandler):
+    """Answers every call with one status, or hangs up."""
+
+    status = None
+    delay = 0.0
+    calls = 0
+
+    def do_POST(self):
+        """Answer as told."""
+        type(self).calls += 1
+        time.sleep(self.delay)
+        if self.status is None:
+            self.connection.close()
+            return
+        body = b'{"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "x"}'
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def cut_off_workflows():
+    """Workflows whose tasks reach nothing but the broken endpoint."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BrokenEndpoint) as broken:
+        threading.Thread(target=broken.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{broken.server_port}"
+        through = dict.fromkeys(("dynamodb", "lambda"), lambda _: url)
+        with LocalStack.from_template(TEMPLATE, name="hooks", through=through) as stack:
+            yield Workflows(stack)
+        broken.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("task", "status", "error"),
+    [
+        (put_task({"id": {"S": "x"}}), 500, "DynamoDB.InternalServerErrorException"),
+        (put_task({"id": {"S": "x"}}), None, "DynamoDB.SdkClientException"),
+        (
+            {**put_task({}), "Resource": "arn:aws:states:::aws-sdk:dynamodb:putItem"},
+            None,
+            "DynamoDb.SdkClientException",
+        ),
+        (lambda_task(), 500, "Lambda.ServiceException"),
+        (lambda_task(), 429, "Lambda.TooManyRequestsException"),
+        (lambda_task(), None, "Lambda.SdkClientException"),
+    ],
+)
+def test_a_broken_endpoint_is_an_error_that_retry_can_match(cut_off_workflows, task, status, error):
+    """The engine calls once; ASL's Retry is what retries, and TaskFailed matches."""
+    BrokenEndpoint.status, BrokenEndpoint.calls = status, 0
+    retry = [
+        {"ErrorEquals": ["DynamoDB.ConditionalCheckFailedException"], "MaxAttempts": 0},
+        {
+            "ErrorEquals": ["States.TaskFailed"],
+            "IntervalSeconds": 1,
+            "MaxAttempts": 1,
+            "MaxDelaySeconds": 2,
+            "JitterStrategy": "FULL",
+        },
+    ]
+    found = cut_off_workflows.run({"Call": {**task, "Retry": retry}})
+    assert (error, 2) == (found["error"], BrokenEndpoint.calls)
+
+
+def test_a_table_that_answers_too_late_is_a_time_out(cut_off_workflows, monkeypatch):
+    """Not an error of DynamoDB, and its answer is not history."""
+    monkeypatch.setattr(BrokenEndpoint, "status", 200)
+    monkeypatch.setattr(BrokenEndpoint, "delay", 1.2)
+    catch = [{"ErrorEquals": ["States.Timeout"], "Next": "Linger"}]
+    arn = cut_off_workflows.start(
+        {
+            "Put": put_task({"id": {"S": "x"}}, TimeoutSeconds=1, Catch=catch),
+            "Linger": {"Type": "Wait", "Seconds": 1, "End": True},
+        }
+    )
+    assert "SUCCEEDED" == cut_off_workflows.end(arn)["status"]
+    assert "TaskSucceeded" not in cut_off_workflows.history(arn)
+
+
+def test_a_refused_condition_is_not_retried(workflows):
+    """MaxAttempts 0 comes before the retrier that would match as well."""
+    put = put_task({"id": {"S": "taken"}})
+    put["Parameters"]["ConditionExpression"] = "attribute_not_exists(id)"
+    put["Retry"] = [
+        {"ErrorEquals": ["DynamoDB.ConditionalCheckFailedException"], "MaxAttempts": 0},
+        {"ErrorEquals": ["States.TaskFailed"], "IntervalSeconds": 60},
+    ]
+    put["Catch"] = [{"ErrorEquals": ["DynamoDB.ConditionalCheckFailedException"], "Next": "Caught"}]
+    states = {"Put": put, "Caught": CAUGHT}
+    found = [workflows.run(states).get("output") for _ in range(2)]
+    assert '"caught"' == found[1] != found[0]
+
+
+def test_names_are_checked_at_the_door(workflows):
+    """A name that AWS refuses is refused here; no name is a name of its own each time."""
+    arn = workflows.make({"Caught": CAUGHT})
+    for name, code in (("a b", "InvalidName"), ("a/b", "InvalidName"), ("a" * 81, "ValidationException")):
+        with pytest.raises(ClientError) as refused:
+            workflows.sfn.start_execution(stateMachineArn=arn, name=name)
+        assert code == refused.value.response["Error"]["Code"]
+    assert 2 == len({workflows.sfn.start_execution(stateMachineArn=arn)["executionArn"] for _ in range(2)})
+
+
+def test_a_definition_that_cannot_run_is_refused(workflows):
+    """With the code that clients look for."""
+    with pytest.raises(workflows.sfn.exceptions.InvalidDefinition):
+        workflows.make({"Lost": {"Type": "Pass"}}, start="Nowhere", Version=7)
+
+
+def test_of_many_starts_under_one_name_one_wins(workflows):
+    """Twenty threads, twenty inputs, one execution."""
+    arn = workflows.make({"Wait": {"Type": "Wait", "Seconds": 1, "End": True}})
+
+    def start(number):
+        try:
+            return workflows.sfn.start_execution(stateMachineArn=arn, name="race", input=f"{number}")
+        except workflows.sfn.exceptions.ExecutionAlreadyExists:
+            return None
+
+    with ThreadPoolExecutor(20) as pool:
+        assert 1 == len([won for won in pool.map(start, range(20)) if won])
+
+
+def test_of_many_conditional_writes_one_wins(workflows):
+    """Put and update, twenty threads each."""
+    dynamodb = workflows.stack.boto3("dynamodb")
+
+    def put(_):
+        return dynamodb.put_item(
+            TableName="hooks-ItemsTable",
+            Item={"id": {"S": "put-race"}},
+            ConditionExpression="attribute_not_exists(id)",
+        )
+
+    def update(_):
+        return dynamodb.update_item(
+            TableName="hooks-ItemsTable",
+            Key={"id": {"S": "update-race"}},
+            UpdateExpression="SET n = :n",
+            ConditionExpression="attribute_not_exists(id)",
+            ExpressionAttributeValues={":n": {"N": "1"}},
+        )
+
+    def wins(write, number):
+        try:
+            return bool(write(number))
+        except dynamodb.exceptions.ConditionalCheckFailedException:
+            return False
+
+    with ThreadPoolExecutor(20) as pool:
+        for write in (put, update):
+            assert 1 == sum(pool.map(lambda number, write=write: wins(write, number), range(20)))
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        {"Call": lambda_task(Next="Put"), "Put": put_task({"id": {"S": "stopped"}})},
+        {"Call": lambda_task(Catch=CATCH_ALL), "Caught": CAUGHT},
+        {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}},
+        {"Call": lambda_task(Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 60}])},
+        {"Wait": waiting_task()},
+        {
+            "Both": {
+                "Type": "Parallel",
+                "Branches": [{"StartAt": "Call", "States": {"Call": lambda_task()}}],
+                "End": True,
+            }
+        },
+    ],
+    ids=["then-write", "then-catch", "wait", "retry", "callback", "parallel"],
+)
+def test_a_stopped_execution_stays_stopped(workflows, states):
+    """No later state runs, the history ends with the stop, and error and cause are kept."""
+    event = {"sleep": 0.25, **({"raise": "late"} if "Caught" in states or "Retry" in str(states) else {})}
+    arn = workflows.start(states, event)
+    time.sleep(0.1)
+    stopped = workflows.sfn.stop_execution(executionArn=arn, error="Tired", cause="of waiting")
+    assert "ABORTED" == workflows.end(arn)["status"]
+    time.sleep(0.2)
+    found = workflows.end(arn)
+    assert ("ABORTED", "Tired", "of waiting") == (found["status"], found["error"], found["cause"])
+    assert stopped["stopDate"] == found["stopDate"]
+    assert "ExecutionAborted" == workflows.history(arn)[-1]
+    item = workflows.stack.boto3("dynamodb").get_item(
+        TableName="hooks-ItemsTable", Key={"id": {"S": "stopped"}}
+    )
+    assert "Item" not in item
+
+
+def test_stopping_what_has_ended_changes_nothing(workflows):
+    """The answer is when it ended."""
+    arn = workflows.start({"Caught": CAUGHT})
+    ended = workflows.end(arn)
+    assert ended["stopDate"] == workflows.sfn.stop_execution(executionArn=arn)["stopDate"]
+    assert "SUCCEEDED" == workflows.end(arn)["status"]
+
+
+def test_history_comes_in_the_order_and_the_pages_asked_for(workflows):
+    """Newest first finds the last state entered with one short call."""
+    arn = workflows.start({"Caught": CAUGHT})
+    workflows.end(arn)
+    assert workflows.history(arn) == workflows.history(arn, reverseOrder=True)[::-1]
+    page = workflows.sfn.get_execution_history(executionArn=arn, maxResults=3)
+    rest = workflows.sfn.get_execution_history(executionArn=arn, nextToken=page["nextToken"])
+    assert workflows.history(arn) == [event["type"] for event in page["events"] + rest["events"]]
+
+
+def answers(workflows, token):
+    """Every kind of answer; what each got."""
+    sfn = workflows.sfn
+    calls = (
+        lambda: sfn.send_task_success(taskToken=token, output="{}"),
+        lambda: sfn.send_task_failure(taskToken=token),
+        lambda: sfn.send_task_heartbeat(taskToken=token),
+    )
+    found = []
+    for call in calls:
+        try:
+            call()
+            found.append("accepted")
+        except ClientError as error:
+            found.append(error.response["Error"]["Code"])
+    return found
+
+
+def test_a_failure_keeps_its_error_and_cause(workflows):
+    """And both are null where there is none."""
+    arn = workflows.start({"Wait": waiting_task()})
+    workflows.sfn.send_task_failure(taskToken=workflows.token(arn), error="Refused", cause="by hand")
+    found = workflows.end(arn)
+    assert ("Refused", "by hand") == (found["error"], found["cause"])
+    arn = workflows.start({"Wait": waiting_task(Catch=CATCH_ALL), "Caught": {"Type": "Pass", "End": True}})
+    workflows.sfn.send_task_failure(taskToken=workflows.token(arn))
+    assert {"Error": None, "Cause": None} == json.loads(workflows.end(arn)["output"])
+
+
+def test_a_token_takes_one_answer(workflows):
+    """The second of two is late, whichever it is, and so is any after the end."""
+    arn = workflows.start(
+        {"Wait": waiting_task(Next="Linger"), "Linger": {"Type": "Wait", "Seconds": 1, "End": True}}
+    )
+    token = workflows.token(arn)
+    assert ["accepted", "TaskTimedOut", "TaskTimedOut"] == answers(workflows, token)
+    workflows.end(arn)
+    assert ["TaskTimedOut"] * 3 == answers(workflows, token)
+    assert ["InvalidToken"] * 3 == answers(workflows, "nonsense")
+
+
+def test_of_many_answers_one_is_accepted(workflows):
+    """Twenty at once, and the one that was told so is the result."""
+    arn = workflows.start({"Wait": waiting_task()})
+    token = workflows.token(arn)
+
+    def answer(number):
+        try:
+            workflows.sfn.send_task_success(taskToken=token, output=f"{number}")
+        except workflows.sfn.exceptions.TaskTimedOut:
+            return None
+        return number
+
+    with ThreadPoolExecutor(20) as pool:
+        accepted = [number for number in pool.map(answer, range(20)) if number is not None]
+    assert accepted == [int(workflows.end(arn)["output"])]
+
+
+def test_a_token_is_dead_once_its_attempt_is_over(workflows):
+    """The next attempt has a token of its own."""
+    retry = [{"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1, Retry=retry)})
+    first = workflows.token(arn)
+    while (second := workflows.token(arn)) == first:
+        time.sleep(0.05)
+    assert ["TaskTimedOut"] * 3 == answers(workflows, first)
+    assert ["accepted", "TaskTimedOut", "TaskTimedOut"] == answers(workflows, second)
+    assert "SUCCEEDED" == workflows.end(arn)["status"]
+
+
+def test_heartbeats_keep_a_task_alive(workflows):
+    """As long as they come in time."""
+    arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1)})
+    token = workflows.token(arn)
+    for _ in range(3):
+        time.sleep(0.4)
+        workflows.sfn.send_task_heartbeat(taskToken=token)
+    workflows.sfn.send_task_success(taskToken=token, output="1")
+    assert "1" == workflows.end(arn)["output"]

@@ -1,0 +1,138 @@
+"""Reading a SAM template: what it makes, and what is said about one that is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from steponce.local.errors import TemplateError
+from steponce.local.intrinsics import Resolver
+from steponce.local.physical import PhysicalNames
+from steponce.local.template import read_plan, substitute
+
+TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+NAMES = PhysicalNames("demo", "us-east-1")
+SOURCE = {
+    "Parameters": {"Stage": {"Type": "String"}, "Names": {"Type": "CommaDelimitedList"}},
+    "Mappings": {"Sizes": {"prod": {"memory": 512}}},
+    "Conditions": {
+        "IsProd": {"Fn::Equals": [{"Ref": "Stage"}, "prod"]},
+        "IsTest": {"Fn::Not": [{"Condition": "IsProd"}]},
+        "Both": {"Fn::And": [{"Condition": "IsProd"}, {"Condition": "IsTest"}]},
+        "Either": {"Fn::Or": [{"Condition": "IsProd"}, {"Condition": "IsTest"}]},
+    },
+    "Resources": {
+        "Table": {"Type": "AWS::DynamoDB::Table"},
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": {"Fn::Sub": "${Stage}-role"}}},
+        "Machine": {"Type": "AWS::StepFunctions::StateMachine"},
+        "Queue": {"Type": "AWS::SQS::Queue"},
+    },
+}
+
+
+def resolver():
+    return Resolver(SOURCE, {"Stage": "prod", "Names": "a, b"}, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("expected", "value"),
+    [
+        ("prod", {"Ref": "Stage"}),
+        (["a", "b"], {"Ref": "Names"}),
+        ("demo-Table", {"Ref": "Table"}),
+        ("prod-role", {"Ref": "Role"}),
+        ("arn:aws:states:us-east-1:123456789012:stateMachine:demo-Machine", {"Ref": "Machine"}),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/demo-Queue", {"Ref": "Queue"}),
+        ("arn:aws:iam::123456789012:role/prod-role", {"Fn::GetAtt": ["Role", "Arn"]}),
+        ("arn:aws:dynamodb:us-east-1:123456789012:table/demo-Table", {"Fn::GetAtt": "Table.Arn"}),
+        ("demo-Machine", {"Fn::GetAtt": ["Machine", "Name"]}),
+        ("prod/demo/aws/${Kept}", {"Fn::Sub": "${Stage}/${AWS::StackName}/${AWS::Partition}/${!Kept}"}),
+        ("demo-Table/x", {"Fn::Sub": ["${Table}/${own}", {"own": "x"}]}),
+        ("a-b-prod", {"Fn::Join": ["-", ["a", "b", {"Ref": "Stage"}]]}),
+        ("yes", {"Fn::If": ["IsProd", "yes", "no"]}),
+        ({"kept": 1}, {"kept": 1, "gone": {"Fn::If": ["IsTest", 2, {"Ref": "AWS::NoValue"}]}}),
+        (512, {"Fn::FindInMap": ["Sizes", {"Ref": "Stage"}, "memory"]}),
+        ("b", {"Fn::Select": [1, {"Fn::Split": [",", "a,b"]}]}),
+        ("us-east-1", {"Ref": "AWS::Region"}),
+    ],
+)
+def test_an_intrinsic_function_answers_as_cloudformation_does(expected, value):
+    """Each function once, with what it may hold inside."""
+    assert expected == resolver().resolve(value)
+
+
+def test_conditions_build_on_each_other():
+    """Not, And and Or of other conditions."""
+    assert [True, False, False, True] == [
+        resolver().condition(name) for name in ("IsProd", "IsTest", "Both", "Either")
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [{"Ref": "Nobody"}, {"Fn::Sub": "${Nobody}"}, {"Fn::GetAtt": ["Nobody", "Arn"]}]
+)
+def test_a_reference_to_nothing_is_named(value):
+    """The message says which name is wrong."""
+    with pytest.raises(TemplateError, match="Nobody"):
+        resolver().resolve(value)
+
+
+def plan(**parameters):
+    return read_plan(TEMPLATE, parameters=parameters, stack_name="demo", region="us-east-1")
+
+
+def test_a_plan_has_what_runs_on_a_laptop():
+    """Function, table and machine, their references resolved."""
+    made = plan()
+    assert ["demo-ItemsTable"] == [table.name for table in made.tables]
+    assert ["ttl"] == [table.ttl_attribute for table in made.tables]
+    (function,) = made.functions
+    assert {"ITEMS_TABLE": "demo-ItemsTable", "GREETING": "hello from demo"} == function.environment
+    assert 2 == function.timeout_seconds
+    (machine,) = made.machines
+    assert function.arn in machine.definition
+    assert made.outputs["FlowArn"] == machine.arn
+
+
+def test_a_parameter_changes_the_plan():
+    """A conditional resource and its output come with the condition."""
+    made = plan(WithExtra="yes", Greeting="goodbye")
+    assert ["demo-ItemsTable", "demo-ExtraTable"] == [table.name for table in made.tables]
+    assert "demo-ExtraTable" == made.outputs["Extra"]
+    assert "goodbye from demo" == made.functions[0].environment["GREETING"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"Greting": "x"}, "no parameter Greting. It has: Count, Greeting, Suffix, WithExtra"),
+        ({"Greeting": "x"}, "Greeting is 'x'; allowed: hello, goodbye"),
+        ({"Count": "many"}, "Count is 'many'; allowed: numbers from 1 to 9"),
+        ({"Count": "10"}, "Count is '10'; allowed: numbers from 1 to 9"),
+        ({"Suffix": "A"}, r"Suffix is 'A'; allowed: what matches \[a-z\]\*"),
+    ],
+)
+def test_a_wrong_parameter_is_named(parameters, message):
+    """With what would be right."""
+    with pytest.raises(TemplateError, match=message):
+        plan(**parameters)
+
+
+def test_a_missing_template_is_named(tmp_path):
+    """The path that was looked for is in the message."""
+    with pytest.raises(TemplateError, match=r"There is no template .*nowhere\.yaml"):
+        read_plan(tmp_path / "nowhere.yaml", stack_name="demo", region="us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "substitutions", "message"),
+    [
+        ('{"a": "${Here}"}', {}, "Flow: DefinitionSubstitutions lacks Here"),
+        ("{}", {"Gone": "x"}, "Flow: the definition never uses Gone"),
+        ('{"a": "${not-a-name}"}', {}, r"Flow: '\${not-a-name}' is left"),
+        ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
+    ],
+)
+def test_a_substitution_that_does_not_fit_is_named(text, substitutions, message):
+    """CloudFormation would deploy it, and the first execution would fail."""
+    with pytest.raises(TemplateError, match=message):
+        substitute("Flow", text, substitutions)

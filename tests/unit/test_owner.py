@@ -1,0 +1,430 @@
+"""What became of a lock's owner: every verdict, and what is written on its behalf."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from steponce import owner, times
+from steponce.errors import Unavailable
+from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, Failure, Lock, Locks
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+WORK_TIMEOUT = 60
+LONG_AGO, JUST_NOW = NOW - timedelta(hours=1), NOW - timedelta(seconds=WORK_TIMEOUT + 9)
+
+ITEM = {
+    "lockToken": {"S": "shop/order-1"},
+    "status": {"S": INPROGRESS},
+    "openStatus": {"S": "INPROGRESS#3"},
+    "lockedBy": {"S": "arn:execution:order-1"},
+    "callId": {"S": "dead"},
+    "requestId": {"S": "order-1"},
+    "attempt": {"N": "1"},
+    "created": {"S": times.to_text(LONG_AGO)},
+    "expectedCompletion": {"S": times.to_text(NOW)},
+    "payloadHash": {"S": "ab12"},
+    "expiresAt": {"S": "2026-05-01T12:00:00.000Z"},
+}
+ENVELOPE = {"lockToken": "shop/order-1", "callId": "dead", "payload": {}}
+BY_HAND = {"payload": {}}
+RESULT = {"work": {"result": {"chargeId": "ch_1"}}}
+FAILURE = {"failure": {"Error": "CardDeclined", "Cause": "no"}}
+TO_WORK = [("IsRequestPrepared", ENVELOPE), ("AcquireLock", ENVELOPE), ("DoWork", ENVELOPE)]
+
+STATES_AND_ENDS = ["ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut", "ExecutionSucceeded"]
+
+
+def history(*states: tuple[str, Any], end: str | None = "ExecutionFailed") -> list[dict[str, Any]]:
+    """The events of an execution that entered these states, each with its input."""
+    events: list[dict[str, Any]] = [{"type": "ExecutionStarted"}]
+    for name, state_input in states:
+        details = {"name": name, "input": json.dumps(state_input)}
+        events.append({"type": "TaskStateEntered", "stateEnteredEventDetails": details})
+    return events + [{"type": end}] * (end is not None)
+
+
+class StepFunctions:
+    """Step Functions with one execution, or none."""
+
+    def __init__(self, events: list[dict[str, Any]] | None = None, **described: Any) -> None:
+        self.events = events
+        self.described = {"status": "FAILED", "stopDate": LONG_AGO, "input": json.dumps(ENVELOPE)} | described
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
+        assert "arn:execution:order-1" == executionArn
+        if self.events is None:
+            raise refusal("ExecutionDoesNotExist")
+        return {key: value for key, value in self.described.items() if value is not None}
+
+    def get_paginator(self, name: str) -> "StepFunctions":
+        assert "get_execution_history" == name
+        return self
+
+    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
+        """One event a page."""
+        assert "arn:execution:order-1" == executionArn
+        yield from ({"events": [event]} for event in self.events or [])
+
+
+class Stack:
+    """A real table in moto with the dead owner's lock, and Step Functions that says what it is told."""
+
+    def __init__(self) -> None:
+        self.dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        self.dynamodb.create_table(
+            TableName="locks",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "lockToken", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "lockToken", "AttributeType": "S"}],
+        )
+        self.put()
+
+    def put(self, **attributes: Any) -> None:
+        """Write the record with some attributes changed."""
+        self.dynamodb.put_item(TableName="locks", Item=ITEM | attributes)
+
+    def item(self) -> dict[str, Any]:
+        """The record as it is."""
+        return self.dynamodb.get_item(TableName="locks", Key={"lockToken": ITEM["lockToken"]})["Item"]
+
+    def lock(self) -> Lock:
+        """The record as it is, read."""
+        return Lock.from_item(self.item())
+
+    def settle(
+        self,
+        events: list[dict[str, Any]] | None = None,
+        unknown: owner.WhenOutcomeUnknown = "take-over",
+        created: datetime = LONG_AGO,
+        **described: Any,
+    ) -> str:
+        """The verdict on the owner of the record as it was at first."""
+        verdict, _ = owner.settle_owner(
+            Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
+            StepFunctions(events, **described),  # type: ignore[arg-type]
+            Locks(self.dynamodb, "locks"),
+            work_timeout_seconds=WORK_TIMEOUT,
+            when_outcome_unknown=unknown,
+        )
+        return verdict
+
+
+def refusal(code: str) -> ClientError:
+    """What boto3 raises when AWS says no."""
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeExecution")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is twelve."""
+    monkeypatch.setattr(times, "now", lambda: NOW)
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[Stack]:
+    """One table for the module."""
+    with mock_aws():
+        yield Stack()
+
+
+@pytest.fixture
+def stack(aws: Stack) -> Stack:
+    """The dead owner's lock, as it left it."""
+    aws.put()
+    return aws
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "PENDING_REDRIVE"])
+@pytest.mark.parametrize("state", ["AcquireLock", "DoWork", "CompleteRequest", "ReleaseLock"])
+def test_who_runs_is_alive(stack: Stack, status: str, state: str) -> None:
+    """In whatever state."""
+    events = history(*TO_WORK, (state, ENVELOPE | RESULT), end=None)
+    assert "alive" == stack.settle(events, status=status, stopDate=None)
+    assert ITEM == stack.item()
+
+
+def test_who_runs_and_was_started_by_hand_is_alive(stack: Stack) -> None:
+    """Its callId is in no input; it was made on the way, and the history has it."""
+    by_hand = json.dumps(BY_HAND)
+    events = history(("PrepareRequest", BY_HAND), ("AcquireLock", ENVELOPE), end=None)
+    assert "alive" == stack.settle(events, status="RUNNING", stopDate=None, input=by_hand)
+    assert "alive" == stack.settle(history(end=None), status="RUNNING", stopDate=None, input=by_hand)
+
+
+@pytest.mark.parametrize(("verdict", "minutes"), [("alive", 0), ("alive", 14.9), ("unknown", 15)])
+def test_who_cannot_be_described_is_alive_while_young(stack: Stack, verdict: str, minutes: float) -> None:
+    """DescribeExecution is eventually consistent, but not for a quarter of an hour."""
+    assert verdict == stack.settle(None, created=NOW - timedelta(minutes=minutes))
+
+
+@pytest.mark.parametrize("end", STATES_AND_ENDS[:3])
+@pytest.mark.parametrize("state", sorted(owner.BEFORE_WORK))
+def test_who_died_before_its_work_was_idle(stack: Stack, state: str, end: str) -> None:
+    """Nothing happened, so the lock may be taken over at once."""
+    assert "idle" == stack.settle(history((state, ENVELOPE), end=end), stopDate=JUST_NOW)
+    assert ITEM == stack.item()
+
+
+def test_who_died_releasing_its_lock_was_idle(stack: Stack) -> None:
+    """Its work has said that nothing happened."""
+    assert "idle" == stack.settle(history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)), stopDate=JUST_NOW)
+
+
+@pytest.mark.parametrize("end", STATES_AND_ENDS)
+def test_a_result_that_was_not_written_is_written(stack: Stack, end: str) -> None:
+    """The work is done; it is not run again for a lost write."""
+    events = history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT), end=end)
+    assert "settled" == stack.settle(events, stopDate=JUST_NOW)
+    assert (COMPLETED, '{"chargeId":"ch_1"}') == (stack.lock().status, stack.lock().result)
+    assert (None, 1_777_636_800) == (stack.lock().open_status, stack.lock().ttl)
+
+
+@pytest.mark.parametrize("text", ["null", "false", "0", '""', '"é"', "[]", '{"b":[1.5,null],"a":1}'])
+def test_any_result_is_written_as_the_workflow_would(stack: Stack, text: str) -> None:
+    """Null and an empty text are results, too."""
+    stack.settle(history(*TO_WORK, ("CompleteRequest", ENVELOPE | {"work": {"result": json.loads(text)}})))
+    assert text == stack.lock().result
+
+
+def test_a_final_error_that_was_not_written_is_written(stack: Stack) -> None:
+    """CardDeclined stays CardDeclined, and expires as an answer does."""
+    assert "settled" == stack.settle(history(*TO_WORK, ("RecordFinalError", ENVELOPE | FAILURE)))
+    assert (FAILED, Failure("CardDeclined", "no")) == (stack.lock().status, stack.lock().failure)
+    assert (None, 1_777_636_800) == (stack.lock().open_status, stack.lock().ttl)
+
+
+@pytest.mark.parametrize(
+    ("failure", "caught"),
+    [
+        (Failure("ZeroDivisionError", "{}"), {"Error": "ZeroDivisionError", "Cause": "{}"}),
+        (Failure(None, None), {"Error": None, "Cause": None}),
+        (Failure(None, None), {}),
+    ],
+)
+def test_an_error_that_was_not_written_is_written(stack: Stack, failure: Failure, caught: Any) -> None:
+    """On the open index, for a person."""
+    assert "settled" == stack.settle(history(*TO_WORK, ("RecordError", ENVELOPE | {"failure": caught})))
+    assert (FAILED, failure) == (stack.lock().status, stack.lock().failure)
+    assert ("FAILED#3", None) == (stack.lock().open_status, stack.lock().ttl)
+
+
+@pytest.mark.parametrize("error", sorted(owner.TOO_LARGE))
+def test_a_result_that_no_record_can_hold_is_unwritten(stack: Stack, error: str) -> None:
+    """The work is done, and nobody may run it again; a person completes it."""
+    events = history(*TO_WORK, ("ResultTooLarge", ENVELOPE | FAILURE))
+    assert "unwritten" == stack.settle(events, "hold", error=error)
+    assert ITEM == stack.item()
+
+
+def test_who_died_in_its_work_a_moment_ago_is_alive(stack: Stack) -> None:
+    """Stopping an execution does not stop its Lambda."""
+    assert "alive" == stack.settle(history(*TO_WORK, end="ExecutionAborted"), "hold", stopDate=JUST_NOW)
+    assert ITEM == stack.item()
+
+
+@pytest.mark.parametrize("end", STATES_AND_ENDS[:3])
+def test_who_died_in_its_work_is_unknown(stack: Stack, end: str) -> None:
+    """Once its Lambda cannot run any more."""
+    closed = NOW - timedelta(seconds=WORK_TIMEOUT) - owner.INIT_TIME
+    assert "unknown" == stack.settle(history(*TO_WORK, end=end), stopDate=closed)
+    assert ITEM == stack.item()
+
+
+def test_who_died_in_a_state_of_your_own_is_unknown(stack: Stack) -> None:
+    """A state that nobody knows of is part of the work."""
+    assert "unknown" == stack.settle(history(*TO_WORK, ("AskBank", {})))
+    assert "alive" == stack.settle(history(*TO_WORK, ("AskBank", {})), stopDate=JUST_NOW)
+
+
+@pytest.mark.parametrize("state", sorted(owner.TAKING_OVER))
+def test_who_died_taking_over_is_unknown(stack: Stack, state: str) -> None:
+    """Nobody knows of the first owner; its successor could not make sure, and its work had not begun."""
+    assert "unknown" == stack.settle(history((state, ENVELOPE)), stopDate=JUST_NOW)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [None, history(*TO_WORK), history(("TakeOverLock", ENVELOPE))],
+    ids=["not-to-be-described", "in-its-work", "taking-over"],
+)
+def test_an_unknown_outcome_is_held_for_a_person(stack: Stack, events: Any) -> None:
+    """Where WhenOutcomeUnknown says so: FAILED, on the open index, no ttl, and the owner named."""
+    assert "settled" == stack.settle(events, "hold")
+    assert (FAILED, "FAILED#3", None) == (stack.lock().status, stack.lock().open_status, stack.lock().ttl)
+    failure = stack.lock().failure or Failure(None, None)
+    assert OUTCOME_UNKNOWN == failure.error
+    assert "arn:execution:order-1" in (failure.cause or "")
+
+
+def test_a_stranger_under_the_same_name_says_nothing(stack: Stack) -> None:
+    """Names come back after 90 days, or with a stack made anew."""
+    strange = json.dumps(ENVELOPE | {"callId": "stranger"})
+    done = history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT))
+    assert "unknown" == stack.settle(done, input=strange)
+    assert "unknown" == stack.settle(history(("AcquireLock", ENVELOPE)), input=strange)
+    assert "unknown" == stack.settle(history(*TO_WORK, end=None), input=strange, status="RUNNING")
+    assert ITEM == stack.item()
+
+
+def test_a_stranger_that_was_started_by_hand_is_known_by_its_history(stack: Stack) -> None:
+    """Its callId stands in what AcquireLock got."""
+    strange = ENVELOPE | {"callId": "stranger"}
+    events = history(
+        ("PrepareRequest", BY_HAND), ("AcquireLock", strange), ("CompleteRequest", strange | RESULT)
+    )
+    assert "unknown" == stack.settle(events, input=json.dumps(BY_HAND))
+    assert ITEM == stack.item()
+
+
+def test_an_owner_that_was_started_by_hand_is_known_by_its_history(stack: Stack) -> None:
+    """And what it left is written."""
+    events = history(("PrepareRequest", BY_HAND), *TO_WORK[1:], ("CompleteRequest", ENVELOPE | RESULT))
+    assert "settled" == stack.settle(events, input=json.dumps(BY_HAND))
+    assert COMPLETED == stack.lock().status
+
+
+@pytest.mark.parametrize(
+    "events",
+    [history(*TO_WORK, end=None), history(("AcquireLock", ENVELOPE), end=None), []],
+    ids=["in-its-work", "before-its-work", "empty"],
+)
+def test_a_history_without_its_end_proves_nothing(stack: Stack, events: Any) -> None:
+    """Histories are eventually consistent; who is described as closed may have gone further."""
+    assert "alive" == stack.settle(events, "hold")
+    assert ITEM == stack.item()
+
+
+def test_the_end_before_a_redrive_is_not_the_end(stack: Stack) -> None:
+    """The history must show as many redrives as the description."""
+    first = history(("AcquireLock", ENVELOPE))
+    again = [{"type": "ExecutionRedriven"}, *history(*TO_WORK)[1:]]
+    assert "alive" == stack.settle(first, redriveCount=1)
+    assert "alive" == stack.settle([*first, {"type": "ExecutionRedriven"}], redriveCount=1)
+    assert "unknown" == stack.settle(first + again, redriveCount=1)
+
+
+def test_redrives_are_reported() -> None:
+    """Whoever takes over compares them once more."""
+    _, redrives = owner.settle_owner(
+        Lock.from_item(ITEM),
+        StepFunctions(history(), status="RUNNING", redriveCount=2),  # type: ignore[arg-type]
+        Locks(None, "locks"),  # type: ignore[arg-type]
+        work_timeout_seconds=WORK_TIMEOUT,
+        when_outcome_unknown="hold",
+    )
+    assert 2 == redrives
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"callId": {"S": "next"}, "lockedBy": {"S": "arn:execution:order-1--2"}},
+        {"lockedBy": {"S": "arn:execution:order-2"}},
+        {"status": {"S": COMPLETED}, "result": {"S": '"first"'}},
+        {"status": {"S": FAILED}},
+        {"status": {"S": "RELEASED"}},
+    ],
+    ids=["taken-over", "same-call", "completed", "failed", "released"],
+)
+@pytest.mark.parametrize(
+    "events",
+    [
+        history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT)),
+        history(*TO_WORK, ("RecordFinalError", ENVELOPE | FAILURE)),
+        history(*TO_WORK, ("RecordError", ENVELOPE | FAILURE)),
+        history(*TO_WORK),
+    ],
+    ids=["result", "final-error", "error", "unknown"],
+)
+def test_a_record_that_has_changed_is_not_overwritten(stack: Stack, events: Any, change: Any) -> None:
+    """Somebody else was faster; it needs no help any more."""
+    stack.put(**change)
+    assert "settled" == stack.settle(events, "hold")
+    assert ITEM | change == stack.item()
+
+
+def test_settling_twice_is_settling_once(stack: Stack) -> None:
+    """The rule, the schedule and the next request may all come at once."""
+    events = history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT))
+    stack.settle(events)
+    before = stack.item()
+    assert "settled" == stack.settle(events)
+    assert before == stack.item()
+
+
+@pytest.mark.parametrize(
+    ("gone", "described"),
+    [
+        (True, {"status": "FAILED", "redriveCount": 1}),
+        (True, {"status": "ABORTED", "redriveCount": 1}),
+        (False, {"status": "RUNNING", "redriveCount": 1}),
+        (False, {"status": "PENDING_REDRIVE", "redriveCount": 1}),
+        (False, {"status": "FAILED", "redriveCount": 2}),
+        (False, {"status": "RUNNING", "redriveCount": 2}),
+    ],
+)
+def test_an_owner_that_was_redriven_is_not_gone(gone: bool, described: dict[str, Any]) -> None:
+    """Looked at once more, after the lock was taken over."""
+    sfn = StepFunctions(history(), **described)
+    assert gone is owner.is_gone(Lock.from_item(ITEM), sfn, 1)  # type: ignore[arg-type]
+
+
+def test_an_owner_that_cannot_be_described_is_gone() -> None:
+    """It cannot be redriven either."""
+    assert owner.is_gone(Lock.from_item(ITEM), StepFunctions(None), 0)  # type: ignore[arg-type]
+
+
+class Refusing(StepFunctions):
+    """Step Functions that says no to one call."""
+
+    def __init__(self, call: str, code: str) -> None:
+        super().__init__(history(*TO_WORK))
+        self.code = code
+        setattr(self, call, self._refuse)
+
+    def _refuse(self, **_: Any) -> Any:
+        raise refusal(self.code)
+
+
+@pytest.mark.parametrize("call", ["describe_execution", "paginate"])
+def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
+    """Unavailable, so that the workflow looks again."""
+    with pytest.raises(Unavailable):
+        owner.settle_owner(
+            Lock.from_item(ITEM),
+            Refusing(call, "ThrottlingException"),  # type: ignore[arg-type]
+            Locks(stack.dynamodb, "locks"),
+            work_timeout_seconds=WORK_TIMEOUT,
+            when_outcome_unknown="hold",
+        )
+    assert ITEM == stack.item()
+
+
+def test_a_missing_permission_is_raised_as_it_is() -> None:
+    """It must not look like an owner that is gone."""
+    sfn = Refusing("describe_execution", "AccessDeniedException")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        owner.describe_execution(sfn, "arn:execution:order-1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("failure", "described"),
+    [
+        (Failure("CardDeclined", "no"), {"error": "CardDeclined", "cause": "no"}),
+        (Failure("ExecutionAborted", None), {"status": "ABORTED"}),
+        (Failure("States.Timeout", None), {"status": "TIMED_OUT"}),
+        (Failure("Stopped", "by me"), {"status": "ABORTED", "error": "Stopped", "cause": "by me"}),
+        (Failure(None, None), {"status": "FAILED"}),
+    ],
+)
+def test_a_closed_execution_has_an_error(failure: Failure, described: dict[str, Any]) -> None:
+    """A name for those that AWS leaves without one."""
+    sfn = StepFunctions(history(), **described)
+    execution = owner.describe_execution(sfn, "arn:execution:order-1")  # type: ignore[arg-type]
+    assert failure == (execution and execution.failure)

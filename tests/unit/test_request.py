@@ -1,0 +1,485 @@
+"""One id, one name, for ever; and an envelope that two sends of one event share."""
+
+import json
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from steponce import times
+from steponce.canonical import canonical_json, sha256
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidRequestId,
+    MissingKey,
+    PayloadTooLarge,
+)
+from steponce.request import (
+    OPEN_SHARDS,
+    Envelope,
+    RequestRules,
+    attempt_name,
+    attempts_from,
+    name_of,
+    split_attempt,
+)
+
+settings.register_profile("steady", deadline=None)  # a busy machine is no failure
+settings.load_profile("steady")
+
+RULES = RequestRules(key_prefix="shop")
+PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}
+KEY = "acme/charge/o-12"
+
+PLAIN_IDS = st.from_regex(r"\A[0-9A-Za-z_-]{1,80}\Z")
+TRICKY_IDS = st.from_regex(r"\A[a-]{0,3}(--)?(x[0-9a-f]{31,33}|[0-9]{0,7})[ /-]?\Z")
+IDS = (st.text() | PLAIN_IDS | TRICKY_IDS).filter(str.strip)
+ATTEMPTS = st.integers(1, 999_999)
+
+
+def is_half(request_id: str) -> bool:
+    """Whether a text holds a lone surrogate, which no id may."""
+    return bool(re.search("[\ud800-\udfff]", request_id))
+
+
+@given(IDS, IDS)
+@example("order/1", "order-1")
+@example("a--2", "a")
+@example("é", "e\u0301")
+@example("É", "é")
+def test_two_ids_never_share_a_name(one: str, other: str) -> None:
+    """Names are equal if and only if the ids are."""
+    assume(not is_half(one + other))
+    assert (one == other) == (name_of(one) == name_of(other))
+
+
+@given(IDS, IDS, ATTEMPTS, ATTEMPTS)
+@example("a", "a--2", 2, 1)
+@example("a-", "a", 2, 2)
+def test_two_attempts_never_share_a_name(one: str, other: str, first: int, second: int) -> None:
+    """No id's name is another id's attempt, nor do attempts of two ids meet."""
+    assume(not is_half(one + other))
+    same = attempt_name(name_of(one), first) == attempt_name(name_of(other), second)
+    assert ((one, first) == (other, second)) == same
+
+
+@given(IDS, ATTEMPTS)
+def test_every_name_is_one_that_step_functions_takes_and_logs(request_id: str, attempt: int) -> None:
+    """1-72 characters of the plain ones, so that any attempt fits into 80."""
+    assume(not is_half(request_id))
+    name = name_of(request_id)
+    assert re.fullmatch(r"[0-9A-Za-z_-]{1,72}", name)
+    assert re.fullmatch(r"[0-9A-Za-z_-]{1,80}", attempt_name(name, attempt))
+
+
+@given(IDS, ATTEMPTS)
+def test_an_attempt_s_name_tells_its_request_and_number(request_id: str, attempt: int) -> None:
+    """What was put together comes apart again."""
+    assume(not is_half(request_id))
+    name = name_of(request_id)
+    assert (name, attempt) == split_attempt(attempt_name(name, attempt))
+
+
+@given(IDS)
+def test_a_name_that_is_made_is_not_one_that_is_taken_as_it_is(request_id: str) -> None:
+    """A slug given as an id gets a name of its own."""
+    assume(not is_half(request_id))
+    name = name_of(request_id)
+    assert name == request_id or name_of(name) != name
+
+
+@pytest.mark.parametrize("request_id", ["order-1", "a", "_", "-", "0" * 72, "order-1-2", "a--b", "a--x12"])
+def test_a_plain_id_is_its_name(request_id: str) -> None:
+    """People find it where they look."""
+    assert request_id == name_of(request_id)
+
+
+@pytest.mark.parametrize(
+    ("slug", "request_id"),
+    [
+        ("order-1", "order/1"),
+        ("order-1", " order 1 "),
+        ("a-2", "a--2"),
+        ("id", "é"),
+        ("id", "!"),
+        ("0" * 37, "0" * 73),
+    ],
+)
+def test_any_other_id_is_a_readable_slug_with_a_hash(slug: str, request_id: str) -> None:
+    """The hash is the id's own."""
+    assert f"{slug}--x{sha256(request_id)[:32]}" == name_of(request_id)
+
+
+@pytest.mark.parametrize("request_id", ["", " ", "\t\n", "\u2003", None, 1, b"order-1", ["order-1"]])
+def test_a_blank_id_is_refused(request_id: Any) -> None:
+    """It names nothing."""
+    with pytest.raises(InvalidRequestId, match="empty or not text"):
+        name_of(request_id)
+
+
+def test_an_id_with_half_a_character_is_refused() -> None:
+    """It could not be sent."""
+    with pytest.raises(InvalidRequestId, match="half a character"):
+        name_of("order-\ud800")
+
+
+@pytest.mark.parametrize("name", ["a--1", "a--0", "a--02", "a--1000000", "a-2", "--2", "a--2-"])
+def test_what_is_no_attempt_is_a_name(name: str) -> None:
+    """Only our own form counts."""
+    assert (name, 1) == split_attempt(name)
+
+
+def test_attempts_end_where_names_do() -> None:
+    """Six digits are what a name has room for."""
+    assert [2, 3, 4] == list(attempts_from(2, 3))
+    assert [999_999] == list(attempts_from(999_999, 100))
+    assert [] == list(attempts_from(1_000_000, 100))
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9) | st.text(max_size=3)))
+def test_two_sends_of_one_event_differ_in_the_call_and_the_times_from_starting(
+    payload: dict[str, Any],
+) -> None:
+    """Nothing else, or the same request would not be the same."""
+    assume(not is_half("".join(map(str, payload.values()))))
+    sent = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    one = asdict(Envelope.make("order-1", payload, RULES, requested_at=sent))
+    other = asdict(Envelope.make("order-1", dict(reversed(payload.items())), RULES, requested_at=sent))
+    differing = {field for field in one if one[field] != other[field]}
+    assert {"callId"} <= differing <= {"callId", "expectedCompletion", "expiresAt", "ttl"}
+
+
+def test_one_envelope_is_always_the_same_text() -> None:
+    """An SDK's retry sends the same bytes."""
+    envelope = Envelope.make("order-1", PAYLOAD, RULES)
+    assert envelope.to_json() == envelope.to_json()
+    assert canonical_json(json.loads(envelope.to_json())) == envelope.to_json()
+
+
+def test_an_envelope_has_text_for_all_but_the_payload() -> None:
+    """The workflow puts each of them into an attribute of type S, or N as text."""
+    envelope = asdict(Envelope.make("order-1", PAYLOAD, RULES))
+    assert PAYLOAD == envelope.pop("payload")
+    assert {str} == {type(value) for value in envelope.values()}
+
+
+def test_times_count_from_starting_and_from_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event may have waited two weeks in a queue."""
+    monkeypatch.setattr(times, "now", lambda: datetime(2026, 1, 31, 12, tzinfo=UTC))
+    rules = RequestRules(key_prefix="shop", expected_seconds=60, retention_seconds=86_400.5)
+    envelope = Envelope.make("a", {}, rules, requested_at=datetime(2026, 1, 17, tzinfo=UTC))
+    assert "2026-01-17T00:00:00.000Z" == envelope.requestedAt
+    assert "2026-01-31T12:01:00.000Z" == envelope.expectedCompletion
+    assert "2026-02-01T12:00:00.500Z" == envelope.expiresAt
+    assert str(1_769_947_201) == envelope.ttl
+
+
+def test_without_an_event_s_time_the_clock_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A direct call is its own event."""
+    monkeypatch.setattr(times, "now", lambda: datetime(2026, 1, 31, 12, tzinfo=UTC))
+    assert "2026-01-31T12:00:00.000Z" == Envelope.make("a", {}, RULES).requestedAt
+
+
+def test_never_is_the_year_9999() -> None:
+    """A record that never expires has a time as every other."""
+    rules = RequestRules(key_prefix="shop", retention_seconds=None)
+    assert "9999-12-31T23:59:59.000Z" == Envelope.make("a", {}, rules).expiresAt
+
+
+def test_the_default_key_has_the_machine_s_prefix() -> None:
+    """Two machines on one table never answer for each other."""
+    assert "shop/order-1" == Envelope.make("order-1", {}, RULES).lockToken
+
+
+def test_a_key_given_explicitly_is_used_as_it_is() -> None:
+    """So that two workflows can share it."""
+    assert KEY == Envelope.make("order-1", {}, RULES, lock_token=KEY).lockToken
+
+
+@given(st.text(min_size=1).filter(str.strip))
+def test_a_key_has_one_shard(key: str) -> None:
+    """Whoever opens the record, its openStatus is the same."""
+    assume(not is_half(key))
+    shards = {Envelope.make("a", {}, RULES, lock_token=key).shard for _ in range(2)}
+    assert shards < {str(shard) for shard in range(OPEN_SHARDS)}
+    assert 1 == len(shards)
+
+
+@pytest.mark.parametrize("key", ["", "  ", 12, b"key", "k" * 2_049, "é" * 1_025])
+def test_a_key_that_dynamodb_would_refuse_is_refused_first(key: Any) -> None:
+    """Blank, not text, or more than 2,048 bytes."""
+    with pytest.raises(InvalidLockToken):
+        Envelope.make("a", {}, RULES, lock_token=key)
+
+
+@pytest.mark.parametrize("key", ["k" * 2_048, "é" * 1_024])
+def test_a_key_may_have_2048_bytes(key: str) -> None:
+    """As many as DynamoDB allows."""
+    assert key == Envelope.make("a", {}, RULES, lock_token=key).lockToken
+
+
+def test_a_quotation_mark_in_a_key_is_one_byte() -> None:
+    """2,048 of them are allowed."""
+    assert '"' * 2_048 == Envelope.make("a", {}, RULES, lock_token='"' * 2_048).lockToken
+
+
+@pytest.mark.parametrize(
+    ("expected", "path", "payload"),
+    [
+        ("shop/7", "order.id", {"order": {"id": "7"}}),
+        ("shop/7", "order.id", {"order": {"id": 7}}),
+        ("shop/0", "order.id", {"order": {"id": 0}}),
+        ('shop/["acme",7]', "[tenant, id]", {"id": 7, "tenant": "acme"}),
+        ("shop/7", "powertools_json(body).id", {"body": '{"id": "7"}'}),
+    ],
+)
+def test_the_key_may_be_a_part_of_the_payload(expected: str, path: str, payload: dict[str, Any]) -> None:
+    """Found by JMESPath, powertools_json included."""
+    rules = RequestRules(key_prefix="shop", lock_token_path=path)
+    assert expected == Envelope.make("order-1", payload, rules).lockToken
+
+
+@pytest.mark.parametrize("payload", [{}, {"id": None}, {"id": ""}, {"id": []}, {"id": {}}])
+def test_a_payload_without_its_key_is_refused(payload: dict[str, Any]) -> None:
+    """Nothing is not a key."""
+    with pytest.raises(MissingKey, match="'id'"):
+        Envelope.make("a", payload, RequestRules(key_prefix="shop", lock_token_path="id"))  # noqa: S106
+
+
+@pytest.mark.parametrize("path", ["[tenant, id]", "{tenant: tenant, id: id}"])
+def test_a_key_of_nothing_but_nulls_is_refused(path: str) -> None:
+    """As Powertools does; else unrelated requests would wait for each other and share results."""
+    with pytest.raises(MissingKey):
+        Envelope.make("a", {"amount": 1}, RequestRules(key_prefix="shop", lock_token_path=path))
+
+
+def test_a_hash_of_nothing_but_nulls_is_refused() -> None:
+    """Else two different payloads count as one."""
+    with pytest.raises(MissingKey):
+        RequestRules(key_prefix="shop", payload_hash_path="[tenant, id]").payload_hash({"amount": 1})
+
+
+def test_equal_payloads_have_equal_hashes() -> None:
+    """Key order, spacing, escapes and 1 or 1.0 make no difference."""
+    sent = ['{"a": 1, "b": "é"}', '{"b":"\\u00e9","a":1.0}', '{ "b" : "é", "a" : 1e0 }']
+    assert {RULES.payload_hash({"a": 1, "b": "é"})} == {RULES.payload_hash(json.loads(text)) for text in sent}
+
+
+def test_different_payloads_have_different_hashes() -> None:
+    """Text is no number, null is not absent, true is not 1."""
+    payloads = [{}, {"a": None}, {"a": 1}, {"a": "1"}, {"a": True}, {"a": [1]}, {"A": 1}]
+    assert len(payloads) == len({RULES.payload_hash(payload) for payload in payloads})
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other"),
+    [
+        ("order", {"order": {"id": 1}, "sentAt": 1}, {"sentAt": 2, "order": {"id": 1}}),
+        ("[id, amount]", {"id": 1, "amount": 2, "try": 1}, {"id": 1, "amount": 2, "try": 2}),
+        ("powertools_json(body)", {"body": '{"a":1,"b":2}'}, {"body": '{ "b": 2, "a": 1.0 }'}),
+        ("powertools_base64(body)", {"body": "eyJhIjoxfQ=="}, {"body": "eyJhIjoxfQ==", "id": 2}),
+    ],
+)
+def test_the_hash_may_be_of_a_part(path: str, one: dict[str, Any], other: dict[str, Any]) -> None:
+    """What is not picked may differ."""
+    rules = RequestRules(key_prefix="shop", payload_hash_path=path)
+    assert rules.payload_hash(one) == rules.payload_hash(other)
+
+
+def test_the_hash_of_a_part_differs_where_the_part_does() -> None:
+    """What is picked may not."""
+    rules = RequestRules(key_prefix="shop", payload_hash_path="powertools_json(body)")
+    assert rules.payload_hash({"body": '{"a":1}'}) != rules.payload_hash({"body": '{"a":2}'})
+
+
+def test_a_payload_without_the_part_to_hash_is_refused() -> None:
+    """Null is nothing; false, 0 and an empty text are something."""
+    rules = RequestRules(key_prefix="shop", payload_hash_path="body")
+    with pytest.raises(MissingKey, match="'body'"):
+        rules.payload_hash({"body": None})
+    assert 3 == len({rules.payload_hash({"body": part}) for part in (False, 0, "")})
+
+
+@pytest.mark.parametrize("path", ["a..b", "nosuch(a)", "powertools_json(number)", "length(number)"])
+def test_an_expression_that_does_not_work_is_refused(path: str) -> None:
+    """Not a JMESPath, an unknown function, a function on the wrong type."""
+    with pytest.raises(MissingKey, match="does not work"):
+        RequestRules(key_prefix="shop", payload_hash_path=path).payload_hash({"number": 5})
+
+
+def test_a_part_that_is_no_json_is_refused() -> None:
+    """As an InvalidRequest, like everything else that is wrong with a request."""
+    with pytest.raises(InvalidRequest):
+        RequestRules(key_prefix="shop", payload_hash_path="powertools_json(body)").payload_hash({"body": "x"})
+
+
+def test_a_refused_expression_does_not_repeat_the_payload() -> None:
+    """Errors end in logs; payloads must not."""
+    with pytest.raises(MissingKey) as caught:
+        RequestRules(key_prefix="shop", payload_hash_path="length(card)").payload_hash({"card": 4242})
+    assert "4242" not in str(caught.value)
+
+
+@pytest.mark.parametrize("payload", [None, [], "text", 1, [("a", 1)]])
+def test_a_payload_is_an_object(payload: Any) -> None:
+    """The work's own input."""
+    with pytest.raises(InvalidPayload, match="JSON object"):
+        Envelope.make("a", payload, RULES)
+
+
+@pytest.mark.parametrize(
+    "part", [float("nan"), float("inf"), 2**53, "\ud800", {1: 2}, Decimal("1.1"), datetime.now(UTC), b""]
+)
+@pytest.mark.parametrize("path", [None, "id"])
+def test_a_payload_that_json_cannot_carry_is_refused(part: Any, path: str | None) -> None:
+    """Also where only another part of it is hashed."""
+    with pytest.raises(InvalidPayload):
+        Envelope.make("a", {"id": 1, "x": part}, RequestRules(key_prefix="shop", payload_hash_path=path))
+
+
+def test_a_payload_that_is_nested_too_deeply_is_refused_whatever_is_hashed() -> None:
+    """As an InvalidPayload, not a RecursionError."""
+    deep: list[Any] = []
+    for _ in range(3_000):
+        deep = [deep]
+    rules = RequestRules(key_prefix="shop", payload_hash_path="id")
+    with pytest.raises(InvalidPayload, match="nested too deeply"):
+        Envelope.make("a", {"id": 1, "deep": deep}, rules)
+
+
+def test_a_payload_may_be_any_mapping() -> None:
+    """As the type says."""
+    envelope = Envelope.make("a", MappingProxyType({"a": 1}), RULES)
+    assert {"a": 1} == json.loads(envelope.to_json())["payload"]
+
+
+def test_an_envelope_may_have_196608_bytes_and_not_one_more() -> None:
+    """The result has to fit beside it."""
+    fixed = len(Envelope.make("a", {"x": ""}, RULES).to_json().encode())
+    room = 196_608 - fixed
+    assert 196_608 == len(Envelope.make("a", {"x": "a" * room}, RULES).to_json().encode())
+    with pytest.raises(PayloadTooLarge, match="196,609 bytes"):
+        Envelope.make("a", {"x": "a" * (room + 1)}, RULES)
+
+
+def test_bytes_are_counted_not_characters() -> None:
+    """Step Functions counts UTF-8."""
+    with pytest.raises(PayloadTooLarge):
+        Envelope.make("a", {"x": "é" * 100_000}, RULES)
+
+
+def test_settings_are_the_template_s() -> None:
+    """Outputs and environments are texts; empty means not given."""
+    settings = {"KeyPrefix": "shop", "RetentionSeconds": "86400", "ExpectedSeconds": "60"}
+    assert RequestRules("shop", 60, 86_400) == RequestRules.from_settings(settings)
+    more = {"LockTokenPath": "", "PayloadHashPath": "body", "RetentionSeconds": "never"}
+    assert RequestRules("shop", 60, None, None, "body") == RequestRules.from_settings(settings | more)
+
+
+def complete(started_with: Any, name: str = "order-1") -> Envelope:
+    """The envelope of an execution that was started by hand."""
+    return Envelope.complete(name, started_with, RULES)
+
+
+def test_a_payload_is_enough_by_hand() -> None:
+    """The rest is filled in as the client would."""
+    envelope = complete({"payload": PAYLOAD})
+    assert ("shop/order-1", PAYLOAD) == (envelope.lockToken, envelope.payload)
+    assert RULES.payload_hash(PAYLOAD) == envelope.payloadHash
+
+
+def test_the_key_and_the_time_may_stand_beside_it() -> None:
+    """And are used as they are."""
+    envelope = complete({"payload": {}, "lockToken": KEY, "requestedAt": "2026-01-31T14:00:00+02:00"})
+    assert (KEY, "2026-01-31T12:00:00.000Z") == (envelope.lockToken, envelope.requestedAt)
+
+
+def test_a_next_attempt_by_hand_has_the_first_one_s_key() -> None:
+    """`order-1--2` is another try of `order-1`, not another request."""
+    assert "shop/order-1" == complete({"payload": {}}, "order-1--2").lockToken
+
+
+@pytest.mark.parametrize(
+    ("place", "problem", "started_with"),
+    [
+        ("input", 'required must be ["payload"]', {}),
+        ("input", 'type must be "object"', []),
+        ("input", 'type must be "object"', None),
+        ("input", 'type must be "object"', "text"),
+        ("input", "unknown field: 'orderId'", {"payload": {}, "orderId": "1"}),
+        ("input", "unknown field: 'callId'", {"payload": {}, "callId": "mine"}),
+        ("input.payload", 'type must be "object"', {"payload": "text"}),
+        ("input.payload", 'type must be "object"', {"payload": [{}]}),
+        ("input.payload", 'type must be "object"', {"payload": None}),
+        ("input.lockToken", "minLength must be 1", {"payload": {}, "lockToken": ""}),
+        ("input.lockToken", 'type must be "string"', {"payload": {}, "lockToken": 7}),
+        ("input.lockToken", "maxLength must be 2048", {"payload": {}, "lockToken": "k" * 2_049}),
+        ("input.requestedAt", 'type must be "string"', {"payload": {}, "requestedAt": 1_769_860_800}),
+        ("input.requestedAt", "must be 20", {"payload": {}, "requestedAt": "2026-01-31"}),
+        ("input.requestedAt", "is no time", {"payload": {}, "requestedAt": "2026-01-31T12:00:00.000"}),
+        ("input.requestedAt", "is no time", {"payload": {}, "requestedAt": "the last day of January"}),
+    ],
+)
+def test_a_bad_start_by_hand_says_where_and_what(place: str, problem: str, started_with: Any) -> None:
+    """Whoever typed it reads the message in the console."""
+    with pytest.raises(InvalidPayload) as caught:
+        complete(started_with)
+    assert place == str(caught.value).partition(" ")[0].rstrip(":")
+    assert problem in str(caught.value)
+
+
+def test_a_bad_start_by_hand_says_what_to_do() -> None:
+    """What may stand there, and how a time is written."""
+    with pytest.raises(InvalidPayload, match='"payload"'):
+        complete({})
+    with pytest.raises(InvalidPayload, match="2026-01-31T12:00:00Z"):
+        complete({"payload": {}, "requestedAt": "the last day of January"})
+
+
+def test_a_blank_key_by_hand_is_refused() -> None:
+    """The schema cannot say it, the check can."""
+    with pytest.raises(InvalidLockToken):
+        complete({"payload": {}, "lockToken": "  "})
+
+
+@pytest.mark.parametrize(
+    "started_with",
+    [
+        {"payload": "4242"},
+        {"payload": ["4242"]},
+        {"payload": {}, "card": "4242"},
+        {"payload": {"card": Decimal("4242")}},
+        {"payload": {"card": float("nan"), "number": "4242"}},
+        {"payload": {}, "lockToken": ["4242"]},
+        ["4242"],
+        "4242",
+    ],
+    ids=repr,
+)
+def test_a_bad_start_by_hand_does_not_repeat_the_payload(started_with: Any) -> None:
+    """Errors end in logs and in the console; payloads must not."""
+    with pytest.raises(InvalidPayload) as caught:
+        complete(started_with)
+    assert "4242" not in str(caught.value)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_beyond_the_calendar_is_refused(time: str) -> None:
+    """As any other text that is no time."""
+    with pytest.raises(InvalidPayload):
+        complete({"payload": {}, "requestedAt": time})
+
+
+@pytest.mark.parametrize("name", ["order.1", "a" * 75, "Bestellung-ä"])
+def test_one_id_has_one_key_by_hand_and_by_the_client(name: str) -> None:
+    """Else the same request runs twice: once from the console, once from code."""
+    by_client = Envelope.make(name_of(name), {}, RULES).lockToken
+    assert by_client == complete({"payload": {}}, name).lockToken

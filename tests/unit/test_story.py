@@ -1,0 +1,476 @@
+"""The story of a request, told from what Step Functions and the record still know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from steponce import Client, RequestNotFound, times
+from steponce.records import Failure, Lock
+from steponce.request import RequestRules
+from steponce.story import Trouble, tell
+
+MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
+SESSION = boto3.Session("a", "b", region_name="eu-west-1")
+NOW = times.now()
+FAR = "2999-01-01T00:00:00.000Z"
+PAST = "2020-01-01T00:00:00.000Z"
+PAYLOAD = {"card": "tok_secret"}
+
+
+def arn(name: str) -> str:
+    return f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def at(seconds: float) -> str:
+    return times.to_text(NOW + timedelta(seconds=seconds))
+
+
+class FakeStates:
+    """Executions by ARN, each with its description and its history in pages."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, dict[str, Any]] = {}
+        self.histories: dict[str, list[list[dict[str, Any]]]] = {}
+
+    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        return self.executions[executionArn] if executionArn in self.executions else self._unknown("Describe")
+
+    def get_paginator(self, operation: str) -> FakeStates:
+        assert operation == "get_execution_history"
+        return self
+
+    def paginate(self, *, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        if executionArn not in self.histories:
+            self._unknown("History")
+        return iter({"events": page} for page in self.histories[executionArn])
+
+    def _unknown(self, operation: str) -> Any:
+        raise ClientError({"Error": {"Code": "ExecutionDoesNotExist", "Message": ""}}, operation)
+
+
+class FakeLocks:
+    """What each read of the record finds, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.readings: list[Lock | None] = [None]
+        self.asked: list[str] = []
+
+    def get(self, lock_token: str) -> Lock | None:
+        self.asked.append(lock_token)
+        return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+
+
+class World:
+    """A client whose Step Functions and lock table are made up."""
+
+    def __init__(self) -> None:
+        self.client = Client(MACHINE, "locks", session=SESSION)
+        self.states, self.locks = FakeStates(), FakeLocks()
+        self.client.sfn, self.client.locks = self.states, self.locks  # type: ignore[assignment]
+
+    def execution(self, name: str, status: str, *states: str, error: str | None = None, **more: Any) -> None:
+        closed = {} if status == "RUNNING" else {"stopDate": NOW + timedelta(seconds=9)}
+        envelope = {"lockToken": "m/order-1", "payload": PAYLOAD, "callId": "call-1"}
+        failure = {} if error is None else {"error": error, "cause": f"quotes {PAYLOAD}"}
+        self.states.executions[arn(name)] = (
+            {"status": status, "startDate": NOW, "input": json.dumps(envelope)} | closed | failure | more
+        )
+        events = [event("ExecutionStarted", 0)]
+        for state in states:
+            events.append(event("TaskStateEntered", len(events), state))
+            events.append(event("TaskStateExited", len(events), state))
+        self.states.histories[arn(name)] = [numbered(events)]
+
+    def record(self, status: str, **more: Any) -> Lock:
+        lock = Lock(
+            lock_token="m/order-1",  # noqa: S106 - a key, no secret
+            status=status,
+            locked_by=arn("order-1"),
+            call_id="call-1",
+            request_id="order-1",
+            attempt=1,
+            created=at(0),
+            expected_completion=FAR,
+            expires_at=FAR,
+        )
+        lock = replace(lock, **more)
+        self.locks.readings = [lock]
+        return lock
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def event(kind: str, seconds: float, state: str | None = None, **details: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": kind, "timestamp": NOW + timedelta(seconds=seconds)} | details
+    if state is not None:
+        made["stateEnteredEventDetails" if kind.endswith("Entered") else "stateExitedEventDetails"] = {
+            "name": state,
+            "input": json.dumps(PAYLOAD),
+        }
+    return made
+
+
+def numbered(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each event follows the one before it, unless it says otherwise."""
+    return [{"previousEventId": number - 1} | one | {"id": number} for number, one in enumerate(events, 1)]
+
+
+def test_a_completed_request_is_told_with_its_result(world: World):
+    """Attempt, record and summary agree."""
+    world.execution("order-1", "SUCCEEDED", "AcquireLock", "DoWork")
+    world.record("COMPLETED", result='{"ok":true}', actual_completion=at(1))
+
+    story = tell(world.client, "order-1")
+
+    assert ("completed", "m/order-1", {"ok": True}) == (
+        story.situation,
+        story.lock_token,
+        story.record and story.record.result,
+    )
+    assert [("AcquireLock", 1.0), ("DoWork", 1.0)] == [
+        (visit.state, visit.seconds) for visit in story.attempts[0].visits
+    ]
+    assert f"gets this result, until {FAR}" in story.summary
+
+
+def test_a_result_that_never_expires_is_said_to_last_for_ever(world: World):
+    """Nobody reads year 9999 as never."""
+    world.execution("order-1", "SUCCEEDED")
+    world.record("COMPLETED", result="1", actual_completion=at(1), expires_at=times.NEVER)
+
+    assert "gets this result, for ever." in tell(world.client, "order-1").summary
+
+
+def test_a_running_request_says_where_it_is(world: World):
+    """Running normally, in which state, expected by when, and the command that waits."""
+    world.execution("order-1", "RUNNING", "AcquireLock", "DoWork")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    story = tell(world.client, "order-1")
+
+    assert "running" == story.situation
+    assert f"Running normally, in DoWork, and expected by {FAR}. Wait for it: steponce wait order-1" == (
+        story.summary
+    )
+
+
+def test_an_overdue_request_whose_owner_lives_is_not_to_be_started_again(world: World):
+    """It is late, not dead."""
+    world.execution("order-1", "RUNNING", "DoWork")
+    world.record("INPROGRESS", open_status="INPROGRESS#1", expected_completion=PAST)
+
+    story = tell(world.client, "order-1")
+
+    assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
+    assert "its owner lives: it is in DoWork" in story.summary
+
+
+def test_a_result_that_only_its_record_missed_is_settled_not_unwritten(world: World):
+    """CompleteRequest's own input holds the result, so whoever settles can write it."""
+    world.execution("order-1", "FAILED", "DoWork", "CompleteRequest", error="States.DataLimitExceeded")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    assert "unsettled" == tell(world.client, "order-1").situation
+
+
+@pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT", "SUCCEEDED"])
+def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, status: str):
+    """The summary holds the command that settles it."""
+    world.execution("order-1", status, "DoWork")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    story = tell(world.client, "order-1")
+
+    assert "unsettled" == story.situation
+    assert story.summary.endswith("steponce start order-1 FILE --check-owner")
+
+
+def test_the_command_names_the_key_and_quotes_the_id(world: World):
+    """What the summary says can be pasted into a shell."""
+    world.record("INPROGRESS", request_id="x", created=PAST)
+
+    story = tell(world.client, "order 1", lock_token="acme/charge o-1")  # noqa: S106 - a key, no secret
+
+    assert story.summary.endswith("steponce start 'order 1' FILE --key 'acme/charge o-1' --check-owner")
+    assert "acme/charge o-1" == world.locks.asked[0]
+
+
+def test_an_owner_that_finishes_while_it_is_looked_at_is_not_called_dead(world: World):
+    """The record is read again before anybody is told to settle it."""
+    world.execution("order-1", "SUCCEEDED", "CompleteRequest")
+    before = world.record("INPROGRESS", open_status="INPROGRESS#1")
+    after = replace(before, status="COMPLETED", result="1", open_status=None, actual_completion=at(1))
+    world.locks.readings = [before, after]
+
+    assert "completed" == tell(world.client, "order-1").situation
+
+
+def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
+    """Names come back after 90 days; a callId never does."""
+    world.execution("order-1", "RUNNING", "DoWork")
+    world.record("INPROGRESS", call_id="an older call", created=PAST)
+
+    story = tell(world.client, "order-1")
+
+    assert "unsettled" == story.situation
+    assert "another one has its name" in story.summary
+
+
+def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
+    """The result was too large to record; only a person can say so."""
+    world.execution("order-1", "FAILED", "DoWork", "ResultTooLarge", error="ResultTooLarge")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    story = tell(world.client, "order-1")
+
+    assert "unwritten" == story.situation
+    assert "not to be run again" in story.summary
+
+
+def test_a_final_failure_is_the_answer(world: World):
+    """It is off the open index, so nobody need look."""
+    world.execution("order-1", "FAILED", error="CardDeclined")
+    world.record("FAILED", failure=Failure("CardDeclined", "no"), ttl=1, actual_completion=at(1))
+
+    story = tell(world.client, "order-1")
+
+    assert ("failed", "CardDeclined", "no", False) == (
+        story.situation,
+        story.record and story.record.error,
+        story.record and story.record.cause,
+        story.record and story.record.on_open_index,
+    )
+
+
+def test_any_other_failure_waits_for_a_person(world: World):
+    """It is on the open index until somebody settles it."""
+    world.execution("order-1", "FAILED", error="ZeroDivisionError")
+    world.record("FAILED", failure=Failure("ZeroDivisionError", None), open_status="FAILED#1")
+
+    story = tell(world.client, "order-1")
+
+    assert "waits for a person" == story.situation
+    assert "Find out whether the work took effect" in story.summary
+
+
+def test_a_failure_without_a_name_is_told_too(world: World):
+    """Error and cause may both be null."""
+    world.execution("order-1", "FAILED")
+    world.record("FAILED", failure=Failure(None, None), open_status="FAILED#1")
+
+    assert "Failed with an error without a name" in tell(world.client, "order-1").summary
+
+
+def test_a_released_lock_means_that_nothing_happened(world: World):
+    """Start it again, the story says."""
+    world.execution("order-1", "FAILED", error="RetryLater")
+    world.record("RELEASED", failure=Failure("RetryLater", None), ttl=1)
+
+    story = tell(world.client, "order-1")
+
+    assert "released" == story.situation
+    assert "Nothing happened (RetryLater)" in story.summary
+
+
+def test_every_attempt_is_told_oldest_first(world: World):
+    """Names are counted up until one is free."""
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater")
+    world.execution("order-1--2", "FAILED", "ReleaseLock", error="RetryLater")
+    world.execution("order-1--3", "RUNNING", "AcquireLock")
+    world.record("RELEASED", failure=Failure("RetryLater", None), request_id="order-1--2", ttl=1)
+
+    story = tell(world.client, "order-1")
+
+    assert [1, 2, 3] == [attempt.number for attempt in story.attempts]
+    assert ("starting", True) == (story.situation, story.summary.startswith("Attempt 3 runs"))
+
+
+def test_the_record_tells_when_the_executions_are_forgotten(world: World):
+    """AWS forgets an execution 90 days after it closed; a record may live longer."""
+    world.record("COMPLETED", result='"ok"', actual_completion=PAST)
+
+    story = tell(world.client, "order-1")
+
+    assert ("completed", ["GONE"], "m/order-1") == (
+        story.situation,
+        [attempt.status for attempt in story.attempts],
+        story.lock_token,
+    )
+
+
+def test_an_open_lock_whose_owner_is_forgotten_is_to_be_settled(world: World):
+    """Nobody will ever write that record again."""
+    world.record("INPROGRESS", created=PAST, open_status="INPROGRESS#1")
+
+    assert "unsettled" == tell(world.client, "order-1").situation
+
+
+def test_an_owner_too_new_to_be_described_counts_as_running(world: World):
+    """DescribeExecution is eventually consistent."""
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    assert "running" == tell(world.client, "order-1").situation
+
+
+def test_the_executions_tell_when_the_record_is_gone(world: World):
+    """It succeeded, and the next start would run it again: that is worth saying."""
+    world.execution("order-1", "SUCCEEDED", "DoWork")
+
+    story = tell(world.client, "order-1")
+
+    assert ("expired", None) == (story.situation, story.record)
+    assert "runs the work again" in story.summary
+
+
+def test_a_record_past_its_time_answers_no_more(world: World):
+    """DynamoDB deletes it later; nobody waits for that."""
+    world.execution("order-1", "SUCCEEDED")
+    world.record("COMPLETED", result="1", expires_at=PAST, ttl=1)
+
+    story = tell(world.client, "order-1")
+
+    assert ("expired", True) == (story.situation, story.record and story.record.expired)
+
+
+def test_an_execution_that_ended_without_a_record_failed(world: World):
+    """For example when the input could not be prepared."""
+    world.execution("order-1", "FAILED", "PrepareRequest", error="InvalidPayload")
+
+    story = tell(world.client, "order-1")
+
+    assert "failed" == story.situation
+    assert "ended FAILED with InvalidPayload" in story.summary
+
+
+def test_the_second_attempt_is_found_when_the_first_is_forgotten(world: World):
+    """It may be 90 days younger."""
+    world.execution("order-1--2", "RUNNING", "AcquireLock")
+
+    assert ["GONE", "RUNNING"] == [one.status for one in tell(world.client, "order-1").attempts]
+
+
+def test_a_request_that_left_no_trace_is_not_found(world: World):
+    """Neither record nor execution."""
+    with pytest.raises(RequestNotFound, match="no request 'order-1'"):
+        tell(world.client, "order-1")
+
+
+def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
+    """With LockTokenPath the key is in the payload, which is gone with the execution."""
+    world.client.rules = RequestRules(key_prefix="m", lock_token_path="orderId")  # noqa: S106 - a path
+    world.execution("order-1--2", "SUCCEEDED")
+
+    story = tell(world.client, "order-1")
+
+    assert (None, None) == (story.lock_token, story.record)
+
+
+def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World):
+    """The answer will be that one's."""
+    world.execution("order-1", "FAILED", "CheckOwner", error="AlreadyInProgress")
+    world.execution("other", "RUNNING", "DoWork")
+    world.record("INPROGRESS", request_id="other", locked_by=arn("other"))
+
+    story = tell(world.client, "order-1")
+
+    assert ("running", "other") == (story.situation, story.record and story.record.request_id)
+    assert story.holder is not None
+    assert arn("other") == story.holder.execution_arn
+    assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
+
+
+def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World):
+    """Its payload was another one."""
+    world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch")
+    world.execution("other", "SUCCEEDED", "DoWork")
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="1")
+
+    story = tell(world.client, "order-1")
+
+    assert "turned away" == story.situation
+    assert "turned away with PayloadMismatch" in story.summary
+
+
+def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
+    """Two tries, a failure between them, and its name; over two pages of history."""
+    world.execution("order-1", "RUNNING")
+    events = numbered(
+        [
+            event("ExecutionStarted", 0),
+            event("TaskStateEntered", 1, "DoWork"),
+            event("TaskScheduled", 2),
+            event("TaskFailed", 3, taskFailedEventDetails={"error": "RetryLater", "cause": "tok_secret"}),
+            event("TaskScheduled", 4),
+            event("TaskTimedOut", 5, taskTimedOutEventDetails={"error": "States.Timeout"}),
+            event("TaskStateExited", 6, "DoWork"),
+        ]
+    )
+    world.states.histories[arn("order-1")] = [events[:4], events[4:]]
+
+    visit = tell(world.client, "order-1").attempts[0].visits[0]
+
+    assert ("DoWork", 2, 5.0) == (visit.state, visit.tries, visit.seconds)
+    assert [
+        Trouble(at(3), "TaskFailed", "RetryLater"),
+        Trouble(at(5), "TaskTimedOut", "States.Timeout"),
+    ] == visit.troubles
+
+
+def test_branches_of_a_parallel_state_keep_their_own_times(world: World):
+    """Events of two branches are mixed; the state around them is left last."""
+    world.execution("order-1", "RUNNING")
+    world.states.histories[arn("order-1")] = [
+        numbered(
+            [
+                event("ExecutionStarted", 0),
+                event("ParallelStateEntered", 1, "Both"),
+                event("ParallelStateStarted", 1),
+                event("TaskStateEntered", 2, "A"),
+                event("TaskStateEntered", 2, "B", previousEventId=3),
+                event("LambdaFunctionFailed", 3, previousEventId=4, lambdaFunctionFailedEventDetails={}),
+                event("TaskStateExited", 4, "B", previousEventId=5),
+                event("TaskStateExited", 6, "A", previousEventId=6),
+                event("ParallelStateSucceeded", 6),
+                event("ParallelStateExited", 7, "Both"),
+            ]
+        )
+    ]
+
+    visits = tell(world.client, "order-1").attempts[0].visits
+
+    assert {"Both": 6.0, "A": 4.0, "B": 2.0} == {visit.state: visit.seconds for visit in visits}
+    assert [Trouble(at(3), "LambdaFunctionFailed", None)] == visits[1].troubles
+
+
+def test_payloads_and_causes_are_told_only_when_asked_for(world: World):
+    """Step Functions quotes inputs in causes, and histories are full of them."""
+    world.execution("order-1", "FAILED", "DoWork", error="States.Runtime")
+
+    silent = tell(world.client, "order-1")
+    asked = tell(world.client, "order-1", with_payload=True)
+
+    assert "tok_secret" not in json.dumps(silent.to_dict())
+    assert (PAYLOAD, f"quotes {PAYLOAD}") == (asked.attempts[0].payload, asked.attempts[0].cause)
+
+
+def test_a_story_is_a_json_object_with_durations(world: World):
+    """What a script gets in a pipe."""
+    world.execution("order-1", "FAILED", error="AlreadyInProgress")
+    world.execution("other", "RUNNING", "DoWork", redriveCount=2)
+    world.record("INPROGRESS", request_id="other", locked_by=arn("other"))
+
+    told = json.loads(json.dumps(tell(world.client, "order-1").to_dict()))
+
+    assert {"request_id", "lock_token", "situation", "summary", "record", "attempts", "holder"} == set(told)
+    assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redrive_count"])
