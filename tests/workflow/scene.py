@@ -1,0 +1,153 @@
+"""A running stack with the questions that tests ask of it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steponce import Client, Receipt
+from steponce.local import LocalStack
+from steponce.records import Lock, Locks
+from tests.workflow.faults import Faults
+
+VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
+DECLINED = VISA | {"card": "tok_declined"}
+UNREACHABLE = VISA | {"card": "tok_unreachable"}
+BUG = VISA | {"card": "tok_bug"}
+KILLED = VISA | {"card": "tok_killed"}
+
+
+def slow(seconds: float) -> dict[str, Any]:
+    """A payload whose work takes so long."""
+    return VISA | {"card": "tok_slow", "delaySeconds": seconds}
+
+
+@dataclass
+class Scene:
+    """One stack, the faults in front of it, and a client."""
+
+    stack: LocalStack
+    faults: Faults
+    client: Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = self.stack.client()
+        self.locks = Locks(self.stack.boto3("dynamodb"), self.stack.outputs["LocksTable"])
+        self._ids = itertools.count(1)
+
+    def new_id(self, kind: str = "order") -> str:
+        """An id that no other test has."""
+        return f"{kind}-{uuid.uuid4().hex[:8]}-{next(self._ids)}"
+
+    def client_with(self, **rules: Any) -> Client:
+        """A client with other rules, for example another retention."""
+        rules = replace(self.client.rules, **rules)
+        arn, table = self.client.state_machine_arn, self.stack.outputs["LocksTable"]
+        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)
+
+    def key(self, request_id: str) -> str:
+        """The lock token that a request has by default."""
+        return f"{self.client.rules.key_prefix}/{request_id}"
+
+    def lock(self, lock_token: str) -> Lock | None:
+        return self.locks.get(lock_token)
+
+    def charges(self, lock_token: str) -> list[Mapping[str, Any]]:
+        """The calls of the card provider for one key."""
+        answer = self.stack.boto3("dynamodb").query(
+            TableName=self.stack.outputs["ChargesTable"],
+            KeyConditionExpression="lockToken = :key",
+            ExpressionAttributeValues={":key": {"S": lock_token}},
+            ConsistentRead=True,
+        )
+        return answer["Items"]
+
+    def on_open_index(self, lock: Lock) -> bool:
+        """Whether the sparse index of open locks holds this record."""
+        if lock.open_status is None:
+            return False
+        answer = self.stack.boto3("dynamodb").query(
+            TableName=self.stack.outputs["LocksTable"],
+            IndexName="OpenLocks",
+            KeyConditionExpression="openStatus = :open",
+            ExpressionAttributeValues={":open": {"S": lock.open_status}},
+        )
+        return lock.lock_token in [item["lockToken"]["S"] for item in answer["Items"]]
+
+    def put_lock(self, lock_token: str, **attributes: str | int) -> None:
+        """Write a record by hand, whatever was there."""
+        item = {name: {"N" if isinstance(v, int) else "S": str(v)} for name, v in attributes.items()}
+        self.stack.boto3("dynamodb").put_item(
+            TableName=self.stack.outputs["LocksTable"], Item=item | {"lockToken": {"S": lock_token}}
+        )
+
+    def change_lock(self, lock_token: str, **attributes: str | int) -> None:
+        """Change attributes of a record by hand."""
+        self.stack.boto3("dynamodb").update_item(
+            TableName=self.stack.outputs["LocksTable"],
+            Key={"lockToken": {"S": lock_token}},
+            UpdateExpression="SET " + ", ".join(f"#{n} = :{n}" for n in attributes),
+            ExpressionAttributeNames={f"#{n}": n for n in attributes},
+            ExpressionAttributeValues={
+                f":{n}": {"N" if isinstance(v, int) else "S": str(v)} for n, v in attributes.items()
+            },
+        )
+
+    def delete_lock(self, lock_token: str) -> None:
+        self.stack.boto3("dynamodb").delete_item(
+            TableName=self.stack.outputs["LocksTable"], Key={"lockToken": {"S": lock_token}}
+        )
+
+    def arn(self, execution_name: str) -> str:
+        machine = self.client.state_machine_arn
+        return f"{machine.replace(':stateMachine:', ':execution:')}:{execution_name}"
+
+    def execution(self, execution_name: str) -> dict[str, Any]:
+        return self.stack.boto3("stepfunctions").describe_execution(executionArn=self.arn(execution_name))
+
+    def closed(self, execution_name: str) -> dict[str, Any]:
+        """The execution, once it is closed."""
+        return self.eventually(
+            lambda: (found := self.execution(execution_name))["status"] != "RUNNING" and found
+        )
+
+    def stop(self, execution_name: str) -> None:
+        self.stack.boto3("stepfunctions").stop_execution(
+            executionArn=self.arn(execution_name), error="Stopped", cause="by a test"
+        )
+        self.closed(execution_name)
+
+    def executions(self, prefix: str) -> list[str]:
+        """Names of all executions that begin so."""
+        pages = (
+            self.stack.boto3("stepfunctions")
+            .get_paginator("list_executions")
+            .paginate(stateMachineArn=self.client.state_machine_arn)
+        )
+        names = [one["name"] for page in pages for one in page["executions"]]
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def states(self, execution_name: str) -> list[str]:
+        """The states that an execution entered, in order."""
+        events = self.stack.boto3("stepfunctions").get_execution_history(
+            executionArn=self.arn(execution_name), maxResults=1000
+        )["events"]
+        return [e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e]
+
+    def run(self, request_id: str, payload: Mapping[str, Any], **options: Any) -> Receipt:
+        """Start and wait."""
+        token = options.get("lock_token")
+        self.client.start(request_id, payload, **options)
+        return self.client.wait(request_id, timeout_seconds=30, lock_token=token)
+
+    def eventually(self, question: Callable[[], Any], timeout_seconds: float = 20) -> Any:
+        """Ask again and again until the answer is true."""
+        end = time.monotonic() + timeout_seconds
+        while not (answer := question()):
+            assert time.monotonic() < end, "it has not come true in time"
+            time.sleep(0.05)
+        return answer
