@@ -1,0 +1,123 @@
+"""The README's commands, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steponce.local import LocalStack, write_facts
+from tests.rules.documents import template
+from tests.rules.picture import ROOT, in_readme
+
+README = (ROOT / "README.md").read_text()
+BIN = Path(sys.executable).parent
+
+ELSEWHERE = {
+    "make test": "is what runs this test",
+    "make run": "is run by a test of its own below",
+    ".venv/bin/steponce up": "is run by tests/workflow/test_cli.py; here the stack is up already",
+    "sam build": "needs the SAM CLI, which is no part of `make test`",
+    "sam deploy --guided": "needs an AWS account",
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    return [line.partition(" # ")[0].strip() for line in lines if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, Path]]:
+    """A stack of its own, which `--local` finds."""
+    folder = tmp_path_factory.mktemp("steponce")
+    with LocalStack.from_template(ROOT / "template.yaml") as stack:
+        write_facts(stack.facts(), folder)
+        yield stack, folder
+
+
+def test_every_command_works_in_its_order(home: tuple[LocalStack, Path]):
+    """A newcomer copies them one after the other."""
+    stack, folder = home
+    ran = [run(command, stack, folder) for command in commands() if command not in ELSEWHERE]
+    assert len(ran) >= 4
+
+
+def run(command: str, stack: LocalStack, folder: Path) -> str:
+    words = shlex.split(command)
+    if words[0] == "aws":
+        return run_aws(words, stack)
+    assert words[0] == ".venv/bin/steponce", f"No test runs {command!r}"
+    done = subprocess.run(
+        [BIN / "steponce", *words[1:]],
+        cwd=ROOT,
+        env=os.environ | {"STEPONCE_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert 0 == done.returncode, (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+def run_aws(words: list[str], stack: LocalStack) -> str:
+    """What the AWS CLI would send, sent by boto3."""
+    assert ["aws", "stepfunctions", "start-execution"] == words[:3]
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    text = (ROOT / given["--input"].removeprefix("file://")).read_text()
+    started = stack.boto3("stepfunctions").start_execution(
+        stateMachineArn=given["--state-machine-arn"], name=given["--name"], input=text
+    )
+    assert "COMPLETED" == stack.client().wait(given["--name"], timeout_seconds=30).status
+    return str(started["executionArn"])
+
+
+def test_the_python_example_works(monkeypatch: pytest.MonkeyPatch):
+    """As it stands, with its own assertions."""
+    monkeypatch.chdir(ROOT)
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own text
+
+
+def test_the_main_job_tells_what_the_readme_says():
+    """`make run` prints the lines that the README quotes, and ends well."""
+    told = subprocess.run(
+        [sys.executable, "-m", "steponce.local"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert 0 == told.returncode, told.stdout
+    quoted = [re.sub(r"ch_[0-9a-f]+", "ch_", line) for line in blocks("text")[0].splitlines()]
+    assert [] == [line for line in quoted if line not in re.sub(r"ch_[0-9a-f]+", "ch_", told.stdout)]
+
+
+def test_make_has_the_targets_that_are_named():
+    """`make -n` knows every one of them."""
+    for target in sorted(set(re.findall(r"(?:^|`)make ([a-z]+)\b", README, re.MULTILINE))):
+        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
+
+
+def test_the_pictures_are_those_of_the_state_machines():
+    """`make picture` would change nothing."""
+    for path in sorted((ROOT / "statemachines").glob("*.asl.json")):
+        assert README == in_readme(README, path)
+
+
+def test_every_parameter_of_the_template_is_told():
+    """And none that it does not have."""
+    told = set(re.findall(r"`([A-Z][A-Za-z]+)`", README.partition("## Deploy")[2].partition("## What")[0]))
+    assert set(template()["Parameters"]) <= told
+
+
+def test_every_link_leads_somewhere():
+    """Files that are named exist."""
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
