@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from rich.console import Console
 
 from steponce import Client, PayloadMismatch, Receipt
+from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.links import Keys, sign
 from steponce.local import LocalStack
 
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}
@@ -44,6 +49,16 @@ class Tour:
                 Select="COUNT",
             )["Count"]
         )
+
+    def waiting_step(self, request_id: str) -> AwaitingStep:
+        """The step that a request waits for, once it is on record."""
+        steps = AwaitingSteps(self.stack.boto3("dynamodb"), self.stack.outputs["AwaitingStepsTable"])
+        for _ in range(300):
+            found = [step for step in steps.open() if step.request_id == request_id]
+            if found:
+                return found[0]
+            time.sleep(0.1)
+        raise TimeoutError(f"{request_id} has not come to wait.")
 
     def run(self, request_id: str, payload: dict[str, Any], **options: Any) -> Receipt:
         self.client.start(request_id, payload, **options)
@@ -138,6 +153,38 @@ def a_hand_started_one(tour: Tour) -> None:
     tour.check(f"it becomes a request like any other: {done.status}", done.status == "COMPLETED")
 
 
+def a_callback(tour: Tour) -> None:
+    """A step that waits for the outside."""
+    tour.tell("The provider confirms a charge later, by a signed link, and sends it twice")
+    tour.client.start("order-9", ORDER | {"orderId": "9", "confirm": True})
+    step = tour.waiting_step("order-9")
+    tour.check(f"the order waits, its step is on record: {step.id[:12]}…", step.status == "PENDING")
+    keys = Keys(tour.stack.boto3("secretsmanager"), tour.stack.outputs["CallbackKey"])
+    link = tour.stack.outputs["CallbacksUrl"] + sign(keys, step.id, step.expires_at, ["failure", "success"])
+    yes, no = (
+        {"outcome": "success", "output": {"confirmed": True}},
+        {"outcome": "failure", "error": "Refused"},
+    )
+    tour.check(f"the answer arrives: {(first := post(link, yes))}", first == "200 accepted")
+    tour.check(f"the same answer again: {(again := post(link, yes))}", again == "200 duplicate")
+    tour.check(f"another answer: {(other := post(link, no))}", other == "409 conflict")
+    tour.check(f"a forged link: {(forged := post(link + '0', yes))}", forged == "403 Forbidden")
+    done = tour.client.wait("order-9", timeout_seconds=30)
+    tour.check(f"{done.status}: {done.result}", done.result["confirmation"] == yes["output"])
+
+
+def post(link: str, answer: dict[str, Any]) -> str:
+    """Send an answer as a provider would; status and verdict."""
+    headers = {"Content-Type": "application/json"}
+    request = Request(link, json.dumps(answer).encode(), headers)  # noqa: S310 - our own address
+    try:
+        with urlopen(request, timeout=30) as told:  # noqa: S310 - our own address
+            return f"{told.status} {json.load(told)['verdict']}"
+    except HTTPError as refused:
+        said = json.load(refused)
+        return f"{refused.code} {said.get('verdict', said.get('error'))}"
+
+
 CHAPTERS: Iterable[Callable[[Tour], None]] = (
     a_request_runs,
     the_same_again,
@@ -146,6 +193,7 @@ CHAPTERS: Iterable[Callable[[Tour], None]] = (
     errors,
     a_crash,
     a_hand_started_one,
+    a_callback,
 )
 
 

@@ -1,10 +1,11 @@
-"""Making a plan's tables and state machines on endpoints, and taking them away again."""
+"""Making a plan's tables, state machines and secrets on endpoints, and taking them away again."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,6 +16,7 @@ from steponce.local.template import MachinePlan, Plan, TablePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_stepfunctions import SFNClient
 
 _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
@@ -23,9 +25,10 @@ _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
 class Deployment:
     """Tables and state machines as they are made; `undo` deletes exactly those."""
 
-    def __init__(self, dynamodb: DynamoDBClient, states: SFNClient) -> None:
+    def __init__(self, dynamodb: DynamoDBClient, states: SFNClient, secrets: SecretsManagerClient) -> None:
         self._dynamodb = dynamodb
         self._states = states
+        self._secrets = secrets
         self._undo: list[Callable[[], object]] = []
 
     def make(self, plan: Plan) -> None:
@@ -38,7 +41,8 @@ class Deployment:
         with ThreadPoolExecutor(max_workers=4) as pool:
             tables = [pool.submit(self._make_table, table) for table in plan.tables]
             machines = [pool.submit(self._make_machine, machine) for machine in plan.machines]
-            for made in [*tables, *machines]:
+            secrets = [pool.submit(self._make_secret, name) for name in plan.secrets]
+            for made in [*tables, *machines, *secrets]:
                 made.result()
 
     def undo(self) -> None:
@@ -74,6 +78,10 @@ class Deployment:
             )
             arn = made["stateMachineArn"]
             self._undo.append(lambda: self._states.delete_state_machine(stateMachineArn=arn))
+
+    def _make_secret(self, name: str) -> None:
+        with _explained(f"secret {name}"):
+            self._secrets.create_secret(Name=name, SecretString=token_urlsafe(48))
 
 
 @contextlib.contextmanager

@@ -17,20 +17,28 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
 from werkzeug.wrappers import Request
 
 from steponce.local.functions import LambdaApi, Places
 from steponce.local.http import serve, url_of
+from steponce.local.http_api import HttpApi
 from steponce.local.instructions import ENGINE_LOG, Instructions
+from steponce.local.session import isolated_session
 from steponce.local.workers import NurseryProcess
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
 
 
 def main() -> None:
     """Serve until the standard input ends."""
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--serve", required=True, help="states, dynamodb, lambda; separated by commas")
+    arguments.add_argument(
+        "--serve", required=True, help="states, dynamodb, lambda, aws, http; separated by commas"
+    )
     arguments.add_argument("--logs", required=True, type=Path)
     arguments.add_argument("--forget-logs", action="store_true", help="remove them at the end")
     options = arguments.parse_args()
@@ -56,7 +64,10 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
     addresses: dict[str, str] = {}
     if functions:
         addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
-    moto_services = services & {"states", "dynamodb"}
+    http_api = HttpApi()
+    if "http" in services:
+        addresses["http"] = url_of(serve(Request.application(http_api.answer)))
+    moto_services = services & {"states", "dynamodb", "aws"}
     if moto_services:
         from steponce.local import moto_server
 
@@ -70,9 +81,18 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
         )
     if moto_services:
         moto_server.route(instructions.interpreter_endpoints, instructions.region)
+    http_api.deploy(instructions.routes, _lambda_client(instructions))
     _say({"ready": True})
     _wait_for_end(owner)
     return nursery
+
+
+def _lambda_client(instructions: Instructions) -> LambdaClient:
+    return isolated_session(instructions.region).client(
+        "lambda",
+        endpoint_url=instructions.worker_endpoints["AWS_ENDPOINT_URL_LAMBDA"],
+        config=Config(read_timeout=60, retries={"total_max_attempts": 1}),
+    )
 
 
 def _say(message: dict[str, Any]) -> None:

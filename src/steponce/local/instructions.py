@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steponce.local.template import FunctionPlan
+from steponce.local.template import FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
 
@@ -16,6 +16,7 @@ class Instructions:
     """What the owner knows only when it knows the addresses."""
 
     functions: list[FunctionPlan]
+    routes: list[RoutePlan]
     region: str
     worker_endpoints: dict[str, str]
     interpreter_endpoints: dict[str, str]
@@ -29,4 +30,5 @@ class Instructions:
         """The reverse of `to_json`."""
         fields: dict[str, Any] = json.loads(line)
         functions = [FunctionPlan(**plan) for plan in fields.pop("functions")]
-        return cls(functions=functions, **fields)
+        routes = [RoutePlan(**plan) for plan in fields.pop("routes")]
+        return cls(functions=functions, routes=routes, **fields)

@@ -15,6 +15,8 @@ ACCOUNT = "123456789012"
 PARTITION = "aws"
 
 FUNCTION = "AWS::Lambda::Function"
+HTTP_API = "AWS::ApiGatewayV2::Api"
+SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - the kind of a resource
 STATE_MACHINE = "AWS::StepFunctions::StateMachine"
 TABLE = "AWS::DynamoDB::Table"
 
@@ -30,6 +32,7 @@ _NAME_PROPERTIES = {
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::SNS::Topic": "TopicName",
     "AWS::SQS::Queue": "QueueName",
+    SECRET: "Name",
 }
 
 # Service, and what comes between the account and the name in an ARN.

@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from steponce.client import Client
 
 SERVICES = ("states", "dynamodb", "lambda")
-_BOTO3_NAMES = {"stepfunctions": "states", "dynamodb": "dynamodb", "lambda": "lambda"}
+_ALWAYS_EMBEDDED = ("aws", "http")
+_BOTO3_NAMES = {
+    "stepfunctions": "states",
+    "dynamodb": "dynamodb",
+    "lambda": "lambda",
+    "secretsmanager": "aws",
+    "events": "aws",
+}
 
 # An address, or what makes one once the addresses of the embedded services are known.
 Endpoint = str | Callable[[Mapping[str, str]], str]
-
-_NOWHERE = "http://127.0.0.1:9"
 
 
 class RunningStack:
@@ -41,7 +46,8 @@ class RunningStack:
     Attributes:
         name: The stack's name.
         outputs: The template's Outputs.
-        endpoints: The addresses of `states`, `dynamodb` and `lambda`.
+        endpoints: The addresses of `states`, `dynamodb` and `lambda`; of `http`, where the template's HTTP
+            APIs are; and of `aws`, which is all other services that functions may call.
     """
 
     def __init__(
@@ -66,7 +72,7 @@ class RunningStack:
         return isolated_session(self.region)
 
     def boto3(self, service: str) -> Any:
-        """A plain boto3 client for `stepfunctions`, `dynamodb` or `lambda`; safe to share between threads."""
+        """A plain boto3 client, safe to share between threads; the error names what services there are."""
         if service not in _BOTO3_NAMES:
             raise LocalStackError(f"The local stack has no {service}. It has: {', '.join(_BOTO3_NAMES)}.")
         with self._clients_lock:
@@ -179,7 +185,9 @@ class LocalStack(RunningStack):
         self._logs.mkdir(parents=True, exist_ok=True)
         try:
             self._start_engine()
-            self._deployment = Deployment(self.boto3("dynamodb"), self.boto3("stepfunctions"))
+            self._deployment = Deployment(
+                self.boto3("dynamodb"), self.boto3("stepfunctions"), self.boto3("secretsmanager")
+            )
             self._deployment.make(self._plan)
         except BaseException:
             self.stop()
@@ -209,33 +217,30 @@ class LocalStack(RunningStack):
         self.stop()
 
     def _start_engine(self) -> None:
-        embedded = set(SERVICES) - set(self._running)
-        self.endpoints = {}
-        if embedded:
-            self._engine = EngineProcess(embedded, self._logs, keep_logs=self._keep_logs)
-            self.endpoints = self._engine.addresses()
-        given = {
-            key: url if isinstance(url, str) else url(self.endpoints) for key, url in self._running.items()
-        }
-        self.endpoints = {**self.endpoints, **given}
-        if self._engine:
-            self._engine.instruct(self._instructions(embedded))
+        embedded = {*SERVICES, *_ALWAYS_EMBEDDED} - set(self._running)
+        self._engine = EngineProcess(embedded, self._logs, keep_logs=self._keep_logs)
+        addresses = self._engine.addresses()
+        given = {key: url if isinstance(url, str) else url(addresses) for key, url in self._running.items()}
+        self.endpoints = {**addresses, **given}
+        plan = self._plan.with_api_at(addresses["http"])
+        self.outputs = dict(plan.outputs)
+        self._engine.instruct(self._instructions(plan))
 
-    def _instructions(self, embedded: set[str]) -> Instructions:
+    def _instructions(self, plan: Plan) -> Instructions:
         return Instructions(
-            functions=self._plan.functions,
+            functions=plan.functions,
+            routes=plan.routes,
             region=self.region,
-            worker_endpoints=self._worker_endpoints(embedded),
+            worker_endpoints=self._worker_endpoints(),
             interpreter_endpoints={
                 service: self._through.get(service, str)(url) for service, url in self.endpoints.items()
             },
         )
 
-    def _worker_endpoints(self, embedded: set[str]) -> dict[str, str]:
-        """What functions find in their environment. Services that are not here must not reach AWS."""
-        moto = next((self.endpoints[key] for key in ("states", "dynamodb") if key in embedded), _NOWHERE)
+    def _worker_endpoints(self) -> dict[str, str]:
+        """What functions find in their environment. Nothing of theirs must reach AWS."""
         return {
-            "AWS_ENDPOINT_URL": moto,
+            "AWS_ENDPOINT_URL": self.endpoints["aws"],
             "AWS_ENDPOINT_URL_DYNAMODB": self.endpoints["dynamodb"],
             "AWS_ENDPOINT_URL_LAMBDA": self.endpoints["lambda"],
             "AWS_ENDPOINT_URL_SFN": self.endpoints["states"],

@@ -6,17 +6,19 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from steponce.local.errors import TemplateError
 from steponce.local.intrinsics import Resolver
-from steponce.local.physical import FUNCTION, STATE_MACHINE, TABLE, PhysicalNames
+from steponce.local.physical import FUNCTION, HTTP_API, SECRET, STATE_MACHINE, TABLE, PhysicalNames
 from steponce.local.session import isolated_session
 
 _Plan = TypeVar("_Plan")
 
+_INTEGRATION = re.compile(r"/functions/([^/]+)/invocations")
+_API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
@@ -57,13 +59,35 @@ class MachinePlan:
 
 
 @dataclass(frozen=True)
+class RoutePlan:
+    """One route of an HTTP API, and the function behind it."""
+
+    method: str
+    path: str
+    function: str
+
+
+@dataclass(frozen=True)
 class Plan:
-    """What a template makes, as far as it runs on a laptop."""
+    """What a template makes, as far as it runs on a laptop. Secrets are names; their values are made up."""
 
     functions: list[FunctionPlan]
     tables: list[TablePlan]
     machines: list[MachinePlan]
+    secrets: list[str]
+    routes: list[RoutePlan]
     outputs: dict[str, str]
+
+    def with_api_at(self, url: str) -> Plan:
+        """The same, where everything that names an HTTP API by its address on AWS names this one."""
+        return replace(
+            self,
+            functions=[
+                replace(function, environment=_replaced(function.environment, url))
+                for function in self.functions
+            ],
+            outputs=_replaced(self.outputs, url),
+        )
 
 
 def read_plan(
@@ -89,6 +113,8 @@ def read_plan(
         functions=planner.all(made, FUNCTION, planner.function),
         tables=planner.all(made, TABLE, planner.table),
         machines=planner.all(made, STATE_MACHINE, planner.machine),
+        secrets=planner.all(made, SECRET, lambda _logical_id, name, _properties: name),
+        routes=[route for api in planner.all(made, HTTP_API, planner.routes) for route in api],
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
 
@@ -155,6 +181,15 @@ class _Planner:
         definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
         kind = properties.get("StateMachineType", "STANDARD")
         return MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+
+    def routes(self, _logical_id: str, _name: str, properties: dict[str, Any]) -> list[RoutePlan]:
+        found = []
+        for path, methods in properties.get("Body", {}).get("paths", {}).items():
+            for method, operation in methods.items():
+                uri = operation.get("x-amazon-apigateway-integration", {}).get("uri", "")
+                if function := _INTEGRATION.search(str(uri)):
+                    found.append(RoutePlan(method.upper(), path, function.group(1)))
+        return found
 
     def _file(self, logical_id: str, key: str) -> Path:
         if logical_id not in self._files:
@@ -296,6 +331,10 @@ def _definition_text(path: Path) -> str:
 
         return json.dumps(yaml.safe_load(text))
     return text
+
+
+def _replaced(values: Mapping[str, str], url: str) -> dict[str, str]:
+    return {key: _API_ON_AWS.sub(url, value) for key, value in values.items()}
 
 
 def _optional_int(value: Any) -> int | None:

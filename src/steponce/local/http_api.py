@@ -1,0 +1,99 @@
+"""The template's HTTP APIs on one address: requests become events, as API Gateway makes them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from steponce.local.template import RoutePlan
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+
+_TEXT = ("text/", "application/json", "application/javascript", "application/xml")
+
+
+class HttpApi:
+    """Routes requests to functions; before `deploy` there is nothing to find."""
+
+    def __init__(self) -> None:
+        self._map = Map()
+        self._lambda: LambdaClient
+
+    def deploy(self, routes: list[RoutePlan], lambda_client: LambdaClient) -> None:
+        """Serve these routes; the functions are behind the given client."""
+        rules = [
+            Rule(route.path.replace("{", "<").replace("}", ">"), methods=[route.method], endpoint=route)
+            for route in routes
+        ]
+        self._lambda, self._map = lambda_client, Map(rules)
+
+    def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        try:
+            route, parameters = self._map.bind_to_environ(request.environ).match()
+        except HTTPException:
+            return _message(404, "Not Found")
+        event = _event(request, route, parameters)
+        answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
+        if "FunctionError" in answer:
+            return _message(500, "Internal Server Error")
+        return _response(json.loads(answer["Payload"].read()))
+
+
+def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """An event of payload format 2.0. Bodies that are no text, and forms, come in base64."""
+    body = request.get_data()
+    is_text = request.mimetype.startswith(_TEXT) or not request.mimetype
+    key = f"{route.method} {route.path}"
+    http = {
+        "method": request.method,
+        "path": request.path,
+        "protocol": "HTTP/1.1",
+        "sourceIp": request.remote_addr,
+        "userAgent": request.headers.get("User-Agent", ""),
+    }
+    event = {
+        "version": "2.0",
+        "routeKey": key,
+        "rawPath": request.path,
+        "rawQueryString": request.query_string.decode(),
+        "headers": {name.lower(): value for name, value in request.headers.items()},
+        "queryStringParameters": {name: ",".join(values) for name, values in request.args.lists()},
+        "pathParameters": dict(parameters),
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "local",
+            "domainName": request.host,
+            "http": http,
+            "requestId": uuid.uuid4().hex,
+            "routeKey": key,
+            "stage": "$default",
+        },
+        "isBase64Encoded": not is_text,
+    }
+    if body:
+        event["body"] = body.decode() if is_text else base64.b64encode(body).decode()
+    return event
+
+
+def _response(answer: Any) -> Response:
+    if not isinstance(answer, dict) or "statusCode" not in answer:
+        return Response(json.dumps(answer), mimetype="application/json")
+    body = answer.get("body") or ""
+    content = base64.b64decode(body) if answer.get("isBase64Encoded") else body
+    response = Response(content, answer["statusCode"], answer.get("headers", {}))
+    for cookie in answer.get("cookies", []):
+        response.headers.add("Set-Cookie", cookie)
+    return response
+
+
+def _message(status: int, text: str) -> Response:
+    return Response(json.dumps({"message": text}), status, mimetype="application/json")
