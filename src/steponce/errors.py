@@ -16,12 +16,13 @@ What can go wrong, as one tree:
     ├── StepAlreadyAnswered              a run waits twice under one step name
     ├── Forbidden                        a callback link is forged, expired or not meant for this
     ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
+    ├── StackNotFound (LookupError)      no stack of this name is deployed
     ├── NotFinished                      asked for the result of a request that still runs
     ├── RequestFailed                    asked for the result of a request that failed
     ├── Unsettled                        its execution is closed and nobody has written down how it ended
     ├── WaitTimeout (TimeoutError)       still running after the time the caller wanted to wait
+    ├── TooManyAttempts                  every name for a next attempt is taken
     ├── Unavailable                      AWS throttled or did not answer; safe to try again
-    │   └── TooManyAttempts              every name for a next attempt is taken
     ├── LockLost                         raised in the work: somebody else owns the lock now, do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
 
@@ -91,6 +92,10 @@ class RequestNotFound(SteponceError, LookupError):
     """Neither a record nor an execution answers to this request id."""
 
 
+class StackNotFound(SteponceError, LookupError):
+    """CloudFormation knows no stack of this name in this account and region."""
+
+
 class NotFinished(SteponceError):
     """The request still runs, so there is no result yet."""
 
@@ -120,7 +125,7 @@ class Unavailable(SteponceError):
     """AWS throttled the call or did not answer. The same call is safe to try again."""
 
 
-class TooManyAttempts(Unavailable):
+class TooManyAttempts(SteponceError):
     """Every name for a next attempt of this request is taken by a closed execution."""
 
 

@@ -1,0 +1,43 @@
+"""Store the task token of one waiting step, then tell the outside world."""
+
+import json
+import os
+
+import boto3
+from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.links import Keys, sign
+
+logger = Logger()
+tracer = Tracer()
+events = boto3.client("events")
+keys = Keys(boto3.client("secretsmanager"), os.environ["CALLBACK_KEY"])
+steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+def handler(event: dict, _context: LambdaContext) -> dict:
+    """Record the step; only then anybody can know of it."""
+    step = AwaitingStep.from_event(event)
+    steps.record(step)
+    tell(step)
+    logger.info("waiting", **step.public())
+    return step.public()
+
+
+def tell(step: AwaitingStep) -> None:
+    """Put an event on the default bus: the step, and a link that answers it. Route it to whom it concerns."""
+    link = os.environ["CALLBACKS_URL"] + sign(
+        keys, step.id, step.expires_at, ["failure", "heartbeat", "success"]
+    )
+    entry = {
+        "Source": "steponce",
+        "DetailType": "AwaitingStepRecorded",
+        "Detail": json.dumps(step.public() | {"link": link}),
+    }
+    answer = events.put_events(Entries=[entry])
+    if answer["FailedEntryCount"]:
+        raise RuntimeError(f"The event bus refused the event: {answer['Entries'][0]['ErrorCode']}")

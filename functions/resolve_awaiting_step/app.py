@@ -1,0 +1,53 @@
+"""Give one verdict on each answer to a waiting step, whichever way it came."""
+
+import json
+import os
+
+import boto3
+from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from http_routes import routes
+
+from steponce.answer import Answer, Verdict
+from steponce.awaiting import AwaitingSteps
+from steponce.callbacks import Callbacks
+from steponce.links import Keys
+
+logger = Logger()
+tracer = Tracer()
+batch = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
+callbacks = Callbacks(steps, boto3.client("stepfunctions"))
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+def handler(event: dict, context: LambdaContext) -> dict:
+    """Take an answer from the HTTP API, a batch of them from the queue, or one from an invocation."""
+    if "requestContext" in event:
+        return http.resolve(event, context)
+    if "Records" in event:
+        return process_partial_response(event, answer_message, batch, context)
+    return answer_invocation(event)
+
+
+def answer_message(record: SQSRecord) -> None:
+    """A message that is no answer comes back, and ends in the dead-letter queue."""
+    answer_invocation(json.loads(record.body))
+
+
+def answer_invocation(event: dict) -> dict:
+    """An invocation names the step and carries the answer; so does a message."""
+    return {"verdict": resolve(event["awaitingStepId"], Answer.parse(event["answer"]))}
+
+
+def resolve(step_id: str, answer: Answer) -> Verdict:
+    """Every way of answering ends here."""
+    verdict = callbacks.resolve(step_id, answer)
+    logger.info("answered", verdict=verdict, outcome=answer.outcome, awaiting_step_id=step_id)
+    return verdict
+
+
+http = routes(steps, resolve, Keys(boto3.client("secretsmanager"), os.environ["CALLBACK_KEY"]))

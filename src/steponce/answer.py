@@ -1,0 +1,113 @@
+"""What the outside answers to a waiting step: success with an output, or failure with error and cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from steponce.canonical import canonical_json
+from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge
+
+Outcome = Literal["success", "failure", "heartbeat"]
+Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
+
+OUTPUT_LIMIT = 262_144
+ERROR_LIMIT = 256
+CAUSE_LIMIT = 32_768
+
+_FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """
+    One answer. Two are the same if their canonical JSON is.
+
+    Args:
+        outcome: success, failure or heartbeat (which settles nothing, and only buys time).
+        output: Any JSON value, for success; at most 262,144 bytes.
+        error, cause: Text or None, for failure; at most 256 and 32,768 characters.
+
+    Source: SendTaskSuccess and SendTaskFailure API references.
+    """
+
+    outcome: Outcome
+    output: Any = None
+    error: str | None = None
+    cause: str | None = None
+
+    @classmethod
+    def parse(cls, body: Any) -> Self:
+        """
+        Read `{"outcome": "success", "output": …}`, `{"outcome": "failure", "error": …, "cause": …}` or
+        `{"outcome": "heartbeat"}`.
+
+        Raises:
+            InvalidAnswer: something is missing, unknown or of the wrong kind; the message says what.
+            OutputTooLarge: more than Step Functions takes.
+        """
+        outcome = body.get("outcome") if isinstance(body, Mapping) else None
+        if not isinstance(outcome, str) or outcome not in _FIELDS:
+            raise InvalidAnswer("An answer is a JSON object whose outcome is success, failure or heartbeat.")
+        unknown = set(body) - _FIELDS[outcome] - {"outcome"}
+        if unknown:
+            raise InvalidAnswer(f"An answer of {outcome} has no field {min(unknown)[:40]!r}.")
+        if outcome == "success" and "output" not in body:
+            raise InvalidAnswer("An answer of success needs an output; null is one.")
+        try:
+            answer = cls(
+                body["outcome"],
+                body.get("output"),
+                _text(body, "error", ERROR_LIMIT),
+                _text(body, "cause", CAUSE_LIMIT),
+            )
+            size = len(answer.output_json().encode())
+        except InvalidPayload as error:
+            raise InvalidAnswer(str(error)) from None
+        if size > OUTPUT_LIMIT:
+            raise OutputTooLarge(
+                f"The output has {size:,} bytes; {OUTPUT_LIMIT:,} are allowed. Send an address."
+            )
+        return answer
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(**json.loads(text))
+
+    def to_json(self) -> str:
+        """
+        Canonical text, which equal answers share.
+
+        What a holder of the raw task token sent may have no such text, and is then like none of ours.
+        """
+        given = {"output": self.output}
+        if self.outcome != "success":
+            given = {"error": self.error, "cause": self.cause}
+        try:
+            return canonical_json({"outcome": self.outcome} | given, "answer")
+        except InvalidPayload:
+            return json.dumps({"outcome": self.outcome} | given, sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Answer) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def output_json(self) -> str:
+        """The output as SendTaskSuccess wants it."""
+        return canonical_json(self.output, "output")
+
+
+def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
+    """One text of a failure. Empty is none: what a Catch gets for a missing one is an empty text."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidAnswer(f"The {name} is text, or absent.")
+    if value is not None and len(value) > limit:
+        raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
+    canonical_json(value, name)
+    return value or None

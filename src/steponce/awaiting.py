@@ -1,0 +1,312 @@
+"""
+The awaiting-step record: a step of a workflow that waits for the outside, and the answer that it gets.
+
+    PENDING  --claim-->  ANSWERING  --delivered-->  ANSWERED
+       \\______________________\\____ too late ____>  LATE
+
+Every write is conditional. An answer is in the record before anybody sends it, so whoever finds ANSWERING
+can finish it. LATE waits again if the workflow enters the step again, with a newer token.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from botocore.exceptions import ClientError
+
+from steponce import times
+from steponce.answer import Answer
+from steponce.aws import answering, error_code
+from steponce.canonical import sha256
+from steponce.errors import InvalidRequest, StepAlreadyAnswered, Unavailable
+from steponce.request import OPEN_SHARDS
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+PENDING = "PENDING"
+ANSWERING = "ANSWERING"
+ANSWERED = "ANSWERED"
+LATE = "LATE"
+
+KEPT = timedelta(days=30)
+"""So long after its time a step can still say of an answer that it is a duplicate or late."""
+
+_TRIES = 5
+_NEWER = "(enteredAt < :enteredAt OR (enteredAt = :enteredAt AND retryCount < :retryCount))"
+
+
+@dataclass(frozen=True)
+class AwaitingStep:
+    """
+    One waiting step. Times are UTC text; `task_token` is a secret and is in no text that people see.
+
+    `answer` and `claim` (the call that brought it) are there from ANSWERING on, unless it came too late.
+    """
+
+    id: str
+    step: str
+    status: str
+    task_token: str
+    execution: str
+    request_id: str
+    lock_token: str
+    call_id: str
+    attempt: int
+    entered_at: str
+    retry_count: int
+    expires_at: str
+    answer: Answer | None = None
+    claim: str | None = None
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Self:
+        """
+        Read what the workflow hands to the function record_awaiting_step.
+
+        The id is the same for every try of one processing run, and no other run has it: the callId in
+        it is as random as a password, so nobody guesses an id. A retry's time-out begins anew, though
+        its EnteredTime is the first try's; so the step expires so long from now, never earlier.
+        """
+        try:
+            run = (event["lockToken"], event["step"], event["callId"], str(event["attempt"]))
+            entered = times.from_text(event["enteredAt"])
+            expires = times.after(max(entered, times.now()), float(event["timeoutSeconds"]))
+            return cls(
+                id=f"as_{sha256(json.dumps(run))[:40]}",
+                step=event["step"],
+                status=PENDING,
+                task_token=event["taskToken"],
+                execution=event["execution"],
+                request_id=event["requestId"],
+                lock_token=event["lockToken"],
+                call_id=event["callId"],
+                attempt=int(event["attempt"]),
+                entered_at=times.to_text(entered),
+                retry_count=int(event["retryCount"]),
+                expires_at=times.to_text(expires),
+            )
+        except KeyError as missing:
+            raise InvalidRequest(
+                f"The waiting state does not pass {missing} to its function. Add it to its Parameters."
+            ) from None
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Read a DynamoDB item in its typed form."""
+        return cls(
+            id=item["awaitingStepId"]["S"],
+            step=item["step"]["S"],
+            status=item["status"]["S"],
+            task_token=item["taskToken"]["S"],
+            execution=item["execution"]["S"],
+            request_id=item["requestId"]["S"],
+            lock_token=item["lockToken"]["S"],
+            call_id=item["callId"]["S"],
+            attempt=int(item["attempt"]["N"]),
+            entered_at=item["enteredAt"]["S"],
+            retry_count=int(item["retryCount"]["N"]),
+            expires_at=item["expiresAt"]["S"],
+            answer=Answer.from_json(item["answer"]["S"]) if "answer" in item else None,
+            claim=item["claim"]["S"] if "claim" in item else None,
+        )
+
+    def public(self) -> dict[str, Any]:
+        """What may be shown and logged: everything but the token and the answer's content."""
+        return {
+            "awaitingStepId": self.id,
+            "step": self.step,
+            "status": self.status,
+            "requestId": self.request_id,
+            "lockToken": self.lock_token,
+            "attempt": self.attempt,
+            "expiresAt": self.expires_at,
+        }
+
+    def is_older_than(self, other: AwaitingStep) -> bool:
+        """Whether the other is a later try of the same step."""
+        return (self.entered_at, self.retry_count) < (other.entered_at, other.retry_count)
+
+    def __repr__(self) -> str:
+        return f"AwaitingStep({self.public()})"
+
+
+class AwaitingSteps:
+    """The AwaitingStepsTable."""
+
+    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def get(self, step_id: str) -> AwaitingStep | None:
+        """Read one record, consistently; None where there is none."""
+        with answering("DynamoDB"):
+            item = self._dynamodb.get_item(
+                TableName=self._table, Key={"awaitingStepId": {"S": step_id}}, ConsistentRead=True
+            ).get("Item")
+        return None if item is None else AwaitingStep.from_item(item)
+
+    def open(self) -> list[AwaitingStep]:
+        """All steps that still wait, from the sparse index, soonest time-out first."""
+        found = []
+        for status in (PENDING, ANSWERING):
+            for shard in range(OPEN_SHARDS):
+                found += self._open_in(f"{status}#{shard}")
+        steps = [step for step in (self.get(step_id) for step_id in found) if step is not None]
+        waiting = [step for step in steps if step.status in (PENDING, ANSWERING)]
+        return sorted(waiting, key=lambda step: step.expires_at)
+
+    def record(self, step: AwaitingStep) -> None:
+        """
+        Store a step's token. A retry's newer token replaces the stored one, never an older.
+
+        An answer that was claimed under the old token stays, to be finished with the new one.
+
+        Raises:
+            StepAlreadyAnswered: this step of this run has its answer; give a second wait another name.
+            Unavailable: DynamoDB did not answer; safe to try again.
+        """
+        values = _values(step)
+        refreshed = (":taskToken", ":enteredAt", ":retryCount", ":expiresAt", ":ttl")
+        for _ in range(_TRIES):
+            waits = self._update(
+                step.id,
+                "SET #status = :pending, openStatus = :open, step = :step, taskToken = :taskToken, "
+                "execution = :execution, requestId = :requestId, lockToken = :lockToken, callId = :callId, "
+                "attempt = :attempt, enteredAt = :enteredAt, retryCount = :retryCount, "
+                "expiresAt = :expiresAt, #ttl = :ttl",
+                f"attribute_not_exists(awaitingStepId) OR (#status IN (:pending, :late) AND {_NEWER})",
+                values | {":pending": PENDING, ":late": LATE, ":open": _open_status(PENDING, step.id)},
+            ) or self._update(
+                step.id,
+                "SET taskToken = :taskToken, enteredAt = :enteredAt, retryCount = :retryCount, "
+                "expiresAt = :expiresAt, #ttl = :ttl",
+                f"#status = :answering AND {_NEWER}",
+                {name: values[name] for name in refreshed} | {":answering": ANSWERING},
+            )
+            if waits:
+                return
+            stored = self.get(step.id)
+            if stored is not None and not stored.is_older_than(step):
+                return  # this try or a newer one has been here
+            if stored is not None and stored.status == ANSWERED:
+                raise StepAlreadyAnswered(
+                    f"The step {step.step!r} of this run has its answer already. "
+                    "Give a second wait in the same run a step name of its own."
+                )
+        raise Unavailable("The record of this step keeps changing. Try again.")
+
+    def claim(self, step: AwaitingStep, answer: Answer, call: str) -> AwaitingStep | None:
+        """
+        Put an answer into the record, if nobody has and the token is still this one.
+
+        Returns:
+            The record as it is now; None if it was refused. A claim whose reply was lost is refused when
+            it is repeated: the record tells by `call` whose answer it holds.
+        """
+        return self._update(
+            step.id,
+            "SET #status = :answering, answer = :answer, claim = :claim, openStatus = :open",
+            "#status = :pending AND taskToken = :taskToken",
+            {
+                ":answering": ANSWERING,
+                ":answer": answer.to_json(),
+                ":claim": call,
+                ":open": _open_status(ANSWERING, step.id),
+                ":pending": PENDING,
+                ":taskToken": step.task_token,
+            },
+        )
+
+    def release(self, step: AwaitingStep) -> AwaitingStep | None:
+        """Take out a claimed answer that Step Functions will never take. Returns as `claim` does."""
+        return self._update(
+            step.id,
+            "SET #status = :pending, openStatus = :open REMOVE answer, claim",
+            "#status = :answering AND taskToken = :taskToken AND claim = :claim",
+            {
+                ":pending": PENDING,
+                ":open": _open_status(PENDING, step.id),
+                ":answering": ANSWERING,
+                ":taskToken": step.task_token,
+                ":claim": step.claim or "",
+            },
+        )
+
+    def close(self, step: AwaitingStep, arrived: Answer | None) -> AwaitingStep | None:
+        """
+        Write what this token brought: ANSWERED with what the workflow really got, or LATE.
+
+        Returns as `claim` does.
+        """
+        values: dict[str, str | int] = {
+            ":pending": PENDING,
+            ":answering": ANSWERING,
+            ":taskToken": step.task_token,
+        }
+        condition = "#status IN (:pending, :answering) AND taskToken = :taskToken"
+        if arrived is None:
+            update = "SET #status = :status REMOVE openStatus, answer, claim"
+            return self._update(step.id, update, condition, values | {":status": LATE})
+        update = "SET #status = :status, answer = :answer REMOVE openStatus"
+        values |= {":status": ANSWERED, ":answer": arrived.to_json()}
+        return self._update(step.id, update, condition, values)
+
+    def _open_in(self, open_status: str) -> list[str]:
+        with answering("DynamoDB"):
+            pages = self._dynamodb.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName="OpenSteps",
+                KeyConditionExpression="openStatus = :open",
+                ExpressionAttributeValues={":open": {"S": open_status}},
+            )
+            return [item["awaitingStepId"]["S"] for page in pages for item in page["Items"]]
+
+    def _update(
+        self, step_id: str, update: str, condition: str, values: Mapping[str, str | int]
+    ) -> AwaitingStep | None:
+        names = {"#status": "status"} | ({"#ttl": "ttl"} if "#ttl" in update else {})
+        try:
+            with answering("DynamoDB"):
+                now = self._dynamodb.update_item(
+                    TableName=self._table,
+                    Key={"awaitingStepId": {"S": step_id}},
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues={
+                        name: {"N": str(value)} if isinstance(value, int) else {"S": value}
+                        for name, value in values.items()
+                    },
+                    ReturnValues="ALL_NEW",
+                )
+        except ClientError as error:
+            if error_code(error) == "ConditionalCheckFailedException":
+                return None
+            raise
+        return AwaitingStep.from_item(now["Attributes"])
+
+
+def _values(step: AwaitingStep) -> dict[str, str | int]:
+    kept_until = times.to_text(times.from_text(step.expires_at) + KEPT)
+    return {
+        ":step": step.step,
+        ":taskToken": step.task_token,
+        ":execution": step.execution,
+        ":requestId": step.request_id,
+        ":lockToken": step.lock_token,
+        ":callId": step.call_id,
+        ":attempt": step.attempt,
+        ":enteredAt": step.entered_at,
+        ":retryCount": step.retry_count,
+        ":expiresAt": step.expires_at,
+        ":ttl": times.epoch_seconds(kept_until),
+    }
+
+
+def _open_status(status: str, step_id: str) -> str:
+    return f"{status}#{int(sha256(step_id)[:8], 16) % OPEN_SHARDS}"

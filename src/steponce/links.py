@@ -1,0 +1,116 @@
+"""
+Signed links: whoever holds one may answer one step, until a time, with some outcomes, and nothing else.
+
+The link carries the step's id and never its task token. The signature is an HMAC-SHA256 over id, expiry and
+allowed outcomes. The key is a secret with two versions that are valid at once, so that it can be rotated
+under links that are out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from botocore.exceptions import ClientError
+
+from steponce import times
+from steponce.aws import answering, error_code
+from steponce.errors import Forbidden
+
+if TYPE_CHECKING:
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+
+CACHED_SECONDS = 300
+LOOKED_AGAIN_SECONDS = 10
+"""A link that no cached key matches may have a newer key; but forgers must not make us ask each time."""
+
+
+class Keys:
+    """
+    The signing key and the one before it, read from Secrets Manager and cached.
+
+    Args:
+        secrets: A Secrets Manager client that may read the secret.
+        secret: Its ARN or name.
+    """
+
+    def __init__(self, secrets: SecretsManagerClient, secret: str) -> None:
+        self._secrets = secrets
+        self._secret = secret
+        self._keys: list[str] = []
+        self._read_at = float("-inf")
+
+    def newest(self) -> str:
+        """The key to sign with."""
+        return self.valid()[0]
+
+    def valid(self, *, younger_than_seconds: float = CACHED_SECONDS) -> list[str]:
+        """The keys to check with, newest first."""
+        if time.monotonic() - self._read_at >= younger_than_seconds:
+            versions = (self._version("AWSCURRENT"), self._version("AWSPREVIOUS"))
+            self._keys = [key for key in versions if key]
+            self._read_at = time.monotonic()
+        return self._keys
+
+    def _version(self, stage: str) -> str | None:
+        try:
+            with answering("Secrets Manager"):
+                answer = self._secrets.get_secret_value(SecretId=self._secret, VersionStage=stage)
+        except ClientError as error:
+            if stage == "AWSPREVIOUS" and error_code(error) == "ResourceNotFoundException":
+                return None
+            raise
+        return answer["SecretString"]
+
+
+def sign(keys: Keys, step_id: str, expires_at: str, outcomes: Sequence[str]) -> str:
+    """
+    Make the path and query of a link.
+
+    Args:
+        keys: The newest of them signs.
+        step_id: The awaiting-step id.
+        expires_at: UTC text; from then on the link is refused.
+        outcomes: What it may answer: success, failure, heartbeat.
+    """
+    expires, allow = str(times.epoch_seconds(expires_at)), ",".join(sorted(outcomes))
+    query = {"expires": expires, "allow": allow, "signature": _mac(keys.newest(), step_id, expires, allow)}
+    return f"/callbacks/{step_id}?{urlencode(query)}"
+
+
+def verify(keys: Keys, step_id: str, query: Mapping[str, str]) -> frozenset[str]:
+    """
+    Check a link, in constant time.
+
+    Args:
+        keys: Any of the valid ones may have signed it.
+        step_id: From the link's path.
+        query: The link's query parameters.
+
+    Returns:
+        The outcomes that the link allows.
+
+    Raises:
+        Forbidden: the signature is missing or wrong, or the link has expired.
+    """
+    expires, allow = query.get("expires", ""), query.get("allow", "")
+    given = query.get("signature", "").encode(errors="replace")
+
+    def genuine(valid: Sequence[str]) -> bool:
+        macs = [_mac(key, step_id, expires, allow).encode() for key in valid]
+        return True in [hmac.compare_digest(mac, given) for mac in macs]  # all are compared
+
+    if not genuine(keys.valid()) and not genuine(keys.valid(younger_than_seconds=LOOKED_AGAIN_SECONDS)):
+        raise Forbidden("This link is not genuine. Use the link as it was sent.")
+    if int(expires) <= times.now().timestamp():
+        raise Forbidden("This link has expired. Ask for a new one.")
+    return frozenset(allow.split(","))
+
+
+def _mac(key: str, step_id: str, expires: str, allow: str) -> str:
+    signed = f"{step_id}\n{expires}\n{allow}".encode(errors="surrogatepass")
+    return hmac.new(key.encode(), signed, hashlib.sha256).hexdigest()
