@@ -1,31 +1,22 @@
 """
-A request's whole story: its attempts, the states they went through, the lock record, and what to do now.
-
-Gathered from DescribeExecution, GetExecutionHistory and one read of the record. Any of them may have
-nothing to say any more (AWS forgets executions after 90 days, a record expires); the others still tell.
+A request's whole story, as typed objects: its attempts, the states they went through, the answers they
+waited for, the lock record, and what is going on.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
-
-from botocore.exceptions import ClientError
+from typing import Any, Literal, Self
 
 from steponce import times
-from steponce.aws import answering, error_code
-from steponce.client import Client
-from steponce.errors import MissingKey, RequestNotFound
-from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG, Execution, describe_execution
+from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
-from steponce.request import attempt_name, name_of, split_attempt
 
 GONE = "GONE"
-"""Status of an execution that Step Functions does not describe: forgotten, or too new."""
+"""Status of an execution that Step Functions does not describe (forgotten, or too new), or of a step."""
 
 Situation = Literal[
     "starting",
@@ -54,10 +45,6 @@ Situation = Literal[
     turned away         the lock token is another request's, which does not answer for this one
 """
 
-_READINGS = 3
-_FOLLOWS_THE_LOCK = frozenset({"AlreadyInProgress", "LockContended"})
-_TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
-
 
 @dataclass(frozen=True)
 class Trouble:
@@ -84,6 +71,53 @@ class Visit:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """
+    A step that waits, or waited, for an answer from outside. The task token is no part of a story.
+
+    Args:
+        awaiting_step_id: What an answer names.
+        state: The state that waits.
+        step: The step's own name.
+        status: PENDING, ANSWERING, ANSWERED, LATE, or GONE where the record has expired.
+        entered: When the wait began; None where the record has expired.
+        expires_at: When the state times out, at the latest.
+        expired: Whether that time is over.
+        outcome: Of its answer, `success` or `failure`; None before.
+        answer: The answer itself; None unless it was asked for.
+    """
+
+    awaiting_step_id: str
+    state: str
+    step: str
+    status: str
+    entered: str | None
+    expires_at: str
+    expired: bool
+    outcome: str | None = None
+    answer: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in (PENDING, ANSWERING)
+
+    @classmethod
+    def from_step(cls, step: AwaitingStep, state: str, *, with_answer: bool) -> Self:
+        answer = step.answer
+        return cls(
+            awaiting_step_id=step.id,
+            state=state,
+            step=step.step,
+            status=step.status,
+            entered=step.entered_at,
+            expires_at=step.expires_at,
+            expired=step.expires_at < times.now_text(),
+            outcome=answer.outcome if answer else None,
+            answer=json.loads(answer.to_json()) if answer and with_answer else None,
+        )
+
+
+@dataclass(frozen=True)
 class Attempt:
     """
     One execution of the request.
@@ -102,6 +136,7 @@ class Attempt:
     cause: str | None = None
     payload: Any = None
     visits: list[Visit] = field(default_factory=list)
+    awaiting_steps: list[Waiting] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -110,6 +145,12 @@ class Attempt:
     @property
     def last_state(self) -> str:
         return self.visits[-1].state if self.visits else ""
+
+    @property
+    def waits_for(self) -> Waiting | None:
+        """The step whose answer keeps it, if it is that which it is in."""
+        found = [one for one in self.awaiting_steps if one.is_open and one.state == self.last_state]
+        return found[-1] if found and self.is_open else None
 
 
 @dataclass(frozen=True)
@@ -138,7 +179,7 @@ class Record:
         return self.status in (COMPLETED, FAILED) and not self.on_open_index
 
     @classmethod
-    def from_lock(cls, lock: Lock) -> Record:
+    def from_lock(cls, lock: Lock) -> Self:
         now = times.now_text()
         failure = lock.failure or Failure(None, None)
         return cls(
@@ -198,283 +239,8 @@ class Story:
             yield self.holder
 
 
-def tell(
-    client: Client, request_id: str, *, lock_token: str | None = None, with_payload: bool = False
-) -> Story:
-    """
-    Gather a request's story.
-
-    Args:
-        client: Of the machine that runs the request.
-        request_id: As it was started.
-        lock_token: As it was started; without it, the executions tell.
-        with_payload: Keep each attempt's payload and cause, which may hold what should not be shown.
-
-    Raises:
-        RequestNotFound: neither a record nor an execution answers to it.
-        InvalidRequestId: the id cannot be one.
-        Unavailable: throttled or no answer; safe to ask again.
-    """
-    return _Teller(client, request_id, lock_token, with_payload).tell()
-
-
-class _Teller:
-    """Reads what there is, and judges it."""
-
-    def __init__(self, client: Client, request_id: str, lock_token: str | None, with_payload: bool) -> None:
-        self._client = client
-        self._request_id = request_id
-        self._given_token = lock_token
-        self._with_payload = with_payload
-        self._name = name_of(request_id)
-        self._inputs: dict[str, Mapping[str, Any]] = {}
-
-    def tell(self) -> Story:
-        for _ in range(_READINGS):
-            story, lock = self._tell_once()
-            if lock is None or story.situation not in ("unsettled", "unwritten"):
-                break
-            # The execution may have finished between the two reads; then the record says so by now.
-            if lock == self._client.locks.get(lock.lock_token):
-                break
-        return story
-
-    def _tell_once(self) -> tuple[Story, Lock | None]:
-        first = self._attempt(1)
-        token = self._token(first)
-        lock = self._client.locks.get(token) if token else None
-        attempts = self._attempts(first, lock)
-        holder = self._holder(lock, attempts)
-        if lock is None and all(one.status == GONE for one in attempts):
-            raise RequestNotFound(
-                f"There is no request {self._request_id!r}, or its record and its execution have expired. "
-                "Start it, or check its id. If it was started with a key, give that, too."
-            )
-        record = None if lock is None else Record.from_lock(lock)
-        situation, summary = self._judge(record, lock, attempts, holder)
-        return Story(self._request_id, token, situation, summary, record, attempts, holder), lock
-
-    # -- reading -----------------------------------------------------------------------------------
-    def _token(self, first: Attempt) -> str | None:
-        if self._given_token is not None:
-            return self._given_token
-        try:
-            return self._client.lock_token_of(self._name, self._inputs.get(first.execution_arn, {}))
-        except MissingKey:  # it is in a payload that nobody can read any more
-            return None
-
-    def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
-        """Every attempt up to the newest that is known; names are counted up without gaps."""
-        owner, newest = split_attempt(lock.request_id) if lock else ("", 1)
-        known = newest if owner == self._name else 1
-        # Where the first is forgotten already, the second may still be known.
-        reach = known if first.status != GONE else max(known, 2)
-        attempts = [first]
-        while len(attempts) < reach or attempts[-1].status != GONE:
-            attempts.append(self._attempt(len(attempts) + 1))
-        while len(attempts) > known and attempts[-1].status == GONE:
-            attempts.pop()
-        return attempts
-
-    def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
-        if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):
-            return None
-        return self._read(split_attempt(lock.request_id)[1], lock.locked_by)
-
-    def _attempt(self, number: int) -> Attempt:
-        machine = self._client.state_machine_arn.replace(":stateMachine:", ":execution:")
-        return self._read(number, f"{machine}:{attempt_name(self._name, number)}")
-
-    def _read(self, number: int, arn: str) -> Attempt:
-        execution = describe_execution(self._client.sfn, arn)
-        if execution is None:
-            return Attempt(number, arn, GONE)
-        self._inputs[arn] = execution.input
-        started, visits = self._history(arn)
-        attempt = Attempt(
-            number=number,
-            execution_arn=arn,
-            status=execution.status,
-            started=started,
-            stopped=execution.closed,
-            redrive_count=execution.redrive_count,
-            error=execution.failure.error,
-            visits=visits,
-        )
-        if not self._with_payload:
-            return attempt
-        return replace(attempt, cause=execution.failure.cause, payload=_payload(execution))
-
-    def _history(self, arn: str) -> tuple[str | None, list[Visit]]:
-        started, visits = None, _Visits()
-        try:
-            with answering("Step Functions"):
-                for page in self._client.sfn.get_paginator("get_execution_history").paginate(
-                    executionArn=arn
-                ):
-                    for event in page["events"]:
-                        started = started or times.to_text(event["timestamp"])
-                        visits.add(event)
-        except ClientError as error:
-            if error_code(error) != "ExecutionDoesNotExist":
-                raise
-        return started, visits.all
-
-    # -- judging -----------------------------------------------------------------------------------
-    def _judge(
-        self, record: Record | None, lock: Lock | None, attempts: list[Attempt], holder: Attempt | None
-    ) -> tuple[Situation, str]:
-        newest = attempts[-1]
-        if record is None or lock is None or record.expired or record.status == RELEASED:
-            return self._without_record(record, newest)
-        another = split_attempt(record.request_id)[0] != self._name
-        if another and self._was_turned_away(record, newest):
-            return "turned away", (
-                f"It was turned away with {newest.error}: its lock token belongs to request "
-                f"{record.request_id!r}. Look at that one, or start yours with another key."
-            )
-        holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
-        owners = [one for one in attempts if one.execution_arn == lock.locked_by]
-        situation, summary = self._by_record(record, lock, holder or owners[0])
-        return situation, holds + summary
-
-    def _by_record(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
-        error = record.error or "an error without a name"
-        if record.status == COMPLETED:
-            return "completed", (
-                f"Completed at {record.actual_completion}. Whoever starts it again with this payload gets "
-                f"this result, {_until(record)}."
-            )
-        if record.status == FAILED and not record.on_open_index:
-            return "failed", (
-                f"Failed finally with {error} at {record.actual_completion}. Whoever starts it again gets "
-                f"this error, {_until(record)}; to try again, start a new request with another id."
-            )
-        if record.status == FAILED:
-            return "waits for a person", (
-                f"Failed with {error} at {record.actual_completion}, which is no final answer: it waits for "
-                "a person. Find out whether the work took effect; until the record is settled, nothing else "
-                "runs under this lock token."
-            )
-        if record.status == INPROGRESS:
-            return self._in_progress(record, lock, owner)
-        return "waits for a person", (
-            f"The record's status is {record.status!r}, which this version does not know. Something else "
-            "writes to the table; look at the record."
-        )
-
-    def _in_progress(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
-        if owner.status == GONE:
-            if times.now() - times.from_text(record.created) < YOUNG:
-                return "running", f"Running; too new to be described. Wait for it: {self._command('wait')}"
-            return "unsettled", self._settle("can no longer be described")
-        if self._inputs[owner.execution_arn].get("callId", lock.call_id) != lock.call_id:
-            return "unsettled", self._settle("is gone, and another one has its name")
-        if not owner.is_open:
-            if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | OUTCOMES:
-                return "unwritten", (
-                    f"The work is done, but its result could not be written down ({owner.error}). "
-                    "It is not to be run again: a person must complete the record by hand."
-                )
-            return "unsettled", self._settle(f"is {owner.status}, last in {owner.last_state or 'no state'}")
-        if record.overdue:
-            return "overdue", (
-                f"Overdue since {record.expected_completion}, but its owner lives: it is in "
-                f"{owner.last_state or 'no state yet'}. Look there at what keeps it; do not start it "
-                "under another id."
-            )
-        return "running", (
-            f"Running normally, in {owner.last_state or 'no state yet'}, and expected by "
-            f"{record.expected_completion}. Wait for it: {self._command('wait')}"
-        )
-
-    def _without_record(self, record: Record | None, newest: Attempt) -> tuple[Situation, str]:
-        if newest.is_open:
-            return "starting", (
-                f"Attempt {newest.number} runs and does not hold the lock yet. "
-                f"Wait for it: {self._command('wait')}"
-            )
-        if record is not None and record.status == RELEASED:
-            return "released", (
-                f"Nothing happened ({record.error or 'no reason given'}), and the lock is free. "
-                f"Start it again: {self._command('start')}"
-            )
-        if record is not None:
-            return "expired", (
-                f"Its answer served until {record.expires_at}. The next start runs the work again."
-            )
-        if newest.status == "SUCCEEDED":
-            return "expired", (
-                "Its execution succeeded, but the record of it is gone. The next start runs the work again."
-            )
-        return "failed", (
-            f"Its execution ended {newest.status} with {newest.error or 'an error without a name'}, and no "
-            f"record answers for it. Once the cause is gone, start it again: {self._command('start')}"
-        )
-
-    def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
-        if newest.is_open or newest.status in ("SUCCEEDED", GONE):
-            return False
-        return newest.error not in _FOLLOWS_THE_LOCK and newest.error != record.error
-
-    def _settle(self, how: str) -> str:
-        return (
-            f"The execution that holds its lock {how}, and nobody has written down how it ended. Settle it "
-            f"with the same payload: {self._command('start', '--check-owner')}"
-        )
-
-    def _command(self, verb: str, *more: str) -> str:
-        words = ["steponce", verb, shlex.quote(self._request_id)]
-        words += ["FILE"] if verb == "start" else []
-        words += ["--key", shlex.quote(self._given_token)] if self._given_token else []
-        return " ".join([*words, *more])
-
-
-class _Visits:
-    """Puts an execution's events to the states that they belong to."""
-
-    def __init__(self) -> None:
-        self.all: list[Visit] = []
-        self._of_event: dict[int, Visit] = {}
-
-    def add(self, event: Mapping[str, Any]) -> None:
-        kind, time = event["type"], times.to_text(event["timestamp"])
-        visit = self._of_event.get(event.get("previousEventId", 0))
-        if "stateEnteredEventDetails" in event:
-            visit = Visit(event["stateEnteredEventDetails"]["name"], time)
-            self.all.append(visit)
-        elif "stateExitedEventDetails" in event:
-            visit = self._leaving(visit, event["stateExitedEventDetails"]["name"])
-            if visit is not None:
-                visit.exited = time
-        elif visit is not None and not kind.startswith("Execution"):
-            visit.tries += kind in _TRIES
-            if kind.endswith(("Failed", "TimedOut")):
-                details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
-                visit.troubles.append(Trouble(time, kind, details.get("error")))
-        if visit is not None:
-            self._of_event[event["id"]] = visit
-
-    def _leaving(self, visit: Visit | None, state: str) -> Visit | None:
-        """A Parallel or Map state is left after an event of the last of its branches."""
-        if visit is not None and visit.state == state and visit.exited is None:
-            return visit
-        still_in = [one for one in self.all if one.state == state and one.exited is None]
-        return still_in[-1] if still_in else None
-
-
 def _executions(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*told["attempts"], *([told["holder"]] if told["holder"] else [])]
-
-
-def _payload(execution: Execution) -> Any:
-    return execution.input.get("payload")
-
-
-def _until(record: Record) -> str:
-    if record.expires_at is None or record.expires_at == times.NEVER:
-        return "for ever"
-    return f"until {record.expires_at}"
 
 
 def _seconds(start: str, end: str | None) -> float | None:

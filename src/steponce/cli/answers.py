@@ -25,11 +25,15 @@ DONE, FAILED, USAGE, CONFLICT, UNREACHABLE, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70
 
 EXIT_CODES = """\b
 Exit codes:
-    0  done: started, found or running; completed, if you waited
+    0  done: started, found or running; completed, if you waited;
+       a waiting step has this answer, now or from before
     1  the request failed, is not known, is unsettled, or still runs
-       when the time to wait is over (wait again, that does no harm)
-    2  wrong usage or an invalid request: nothing was started
-    3  conflict: the id or key was used with another payload or key
+       when the time to wait is over (wait again, that does no harm);
+       a waiting step is not known, or the answer came too late
+    2  wrong usage, an invalid request or an invalid answer: nothing
+       was started or sent
+    3  conflict: the id or key was used with another payload or key;
+       a waiting step has another answer
     4  unreachable: no credentials, no such stack, throttled, no answer;
        the same command is safe to try again
    70  a bug in steponce
@@ -111,6 +115,13 @@ def plain(text: str) -> Text:
 def pretty(value: Any) -> str:
     """JSON for people."""
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def ask_which(context: click.Context) -> None:
+    """Show the help of a group of commands, if none of them was named."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        raise click.UsageError("Say which command.", context)
 
 
 @contextmanager

@@ -10,11 +10,14 @@ from dataclasses import replace
 
 import click
 
-from steponce import story
-from steponce.cli.answers import DONE, EXIT_CODES, say, say_error, say_receipt, waiting_for
+from steponce import telling
+from steponce.cli.answers import DONE, EXIT_CODES, ask_which, say, say_error, say_receipt, waiting_for
+from steponce.cli.callback import callback
 from steponce.cli.payload import read_payload
+from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import timeline
+from steponce.cli.waiting import awaiting
 from steponce.client import Client
 from steponce.receipt import Receipt
 
@@ -77,9 +80,11 @@ def steponce(context: click.Context) -> None:
         steponce start order-1 events/start_order.json --local --wait
         steponce show order-1 --local
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        raise click.UsageError("Say which command.", context)
+    ask_which(context)
+
+
+steponce.add_command(awaiting)
+steponce.add_command(callback)
 
 
 @steponce.command()
@@ -139,15 +144,17 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
 @steponce.command()
 @_request_id
 @_key
-@click.option("--payload", "with_payload", is_flag=True, help="Show payloads and causes of executions, too.")
+@click.option("--payload", "with_payload", is_flag=True, help="Show payloads, causes and answers, too.")
 @where_to
 def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:
     """
-    Tell a request's whole story: attempts, states, lock record, and what to do now.
+    Tell a request's whole story: attempts, states, waiting steps, lock record, and what to do now.
 
     Leaves with 0 when there is a story, also that of a failure.
     """
-    told = story.tell(target.connect(), request_id, lock_token=key, with_payload=with_payload)
+    stack = target.reach()
+    steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
+    told = telling.tell(stack.client(), request_id, lock_token=key, steps=steps, with_payload=with_payload)
     say(told.to_dict(), timeline(told))
     return DONE
 

@@ -1,4 +1,4 @@
-"""The payload: one JSON object from a file or from standard input, read more strictly than `json` does."""
+"""JSON from a file or from standard input, read more strictly than `json` does."""
 
 from __future__ import annotations
 
@@ -10,20 +10,34 @@ from typing import Any
 from steponce.errors import InvalidPayload
 
 STDIN = "-"
-_EXPECTED = 'Expected is one JSON object, like {"orderId": "1", "amount": 500}.'
+_PAYLOAD = 'Expected is one JSON object, like {"orderId": "1", "amount": 500}.'
 
 
 def read_payload(file: str) -> dict[str, Any]:
+    """Read a payload, one JSON object; arguments and errors as `read_json`."""
+    return read_object(file, _PAYLOAD)
+
+
+def read_object(file: str, expected: str) -> dict[str, Any]:
+    """Read one JSON object; arguments and errors as `read_json`."""
+    found = read_json(file, expected)
+    if not isinstance(found, dict):
+        raise InvalidPayload(f"{_name(file)} holds a JSON {_kind(found)}. {expected}")
+    return found
+
+
+def read_json(file: str, expected: str) -> Any:
     """
-    Read a payload. The canonical form refuses what is left: numbers that JSON cannot carry.
+    Read any JSON value. The canonical form refuses what is left: numbers that JSON cannot carry.
 
     Args:
         file: A path, or `-` for standard input.
+        expected: A sentence that says what should be there.
 
     Raises:
         InvalidPayload: with the file, line and column, and what was expected; never with the content.
     """
-    name = "standard input" if file == STDIN else file
+    name = _name(file)
     try:
         raw = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
@@ -35,13 +49,14 @@ def read_payload(file: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InvalidPayload(f"{name}, line {line}: this is not UTF-8. Save it as UTF-8 text.") from None
-    payload = _parse(text, name)
-    if not isinstance(payload, dict):
-        raise InvalidPayload(f"{name} holds a JSON {_kind(payload)}. {_EXPECTED}")
-    return payload
+    return _parse(text, name, expected)
 
 
-def _parse(text: str, name: str) -> Any:
+def _name(file: str) -> str:
+    return "standard input" if file == STDIN else file
+
+
+def _parse(text: str, name: str, expected: str) -> Any:
     def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
@@ -57,7 +72,7 @@ def _parse(text: str, name: str) -> Any:
         return json.loads(text, object_pairs_hook=without_duplicates)
     except json.JSONDecodeError as error:
         raise InvalidPayload(
-            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}. {_EXPECTED}"
+            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}. {expected}"
         ) from None
     except InvalidPayload:
         raise

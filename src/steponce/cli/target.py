@@ -8,20 +8,21 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import boto3
 import click
-from botocore.exceptions import ClientError
+from botocore.config import Config
 from click.core import ParameterSource
 
-from steponce.aws import error_code
-from steponce.client import Client
-from steponce.errors import SteponceError
+from steponce.client import Client, stack_outputs
+from steponce.errors import StackNotFound, SteponceError
 
 HOME = "STEPONCE_HOME"
 STACK = "STEPONCE_STACK"
+
+_CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=60)
 
 
 class Unreachable(SteponceError):
@@ -31,6 +32,61 @@ class Unreachable(SteponceError):
 def home() -> Path:
     """The folder that holds the facts of the local stack."""
     return Path(os.environ.get(HOME) or ".steponce")
+
+
+class Stack(Protocol):
+    """A stack that runs: its name, its Outputs, and clients for it."""
+
+    name: str
+
+    @property
+    def outputs(self) -> Mapping[str, str]: ...
+
+    def boto3(self, service: str) -> Any: ...
+
+    def client(self) -> Client: ...
+
+
+class AwsStack:
+    """A stack on AWS; the local one is `steponce.local.RunningStack`."""
+
+    def __init__(self, name: str, session: boto3.Session) -> None:
+        """
+        Look it up.
+
+        Raises:
+            Unreachable: there is none of this name.
+        """
+        self.name = name
+        self._session = session
+        try:
+            self.outputs = stack_outputs(session, name)
+        except StackNotFound as error:
+            raise Unreachable(str(error)) from None
+
+    def boto3(self, service: str) -> Any:
+        """A plain boto3 client."""
+        return self._session.client(service, config=_CONFIG)  # type: ignore[call-overload]
+
+    def client(self) -> Client:
+        """A steponce client."""
+        for name in ("RunOnceStateMachineArn", "LocksTable"):
+            output_of(self, name)
+        return Client.from_outputs(self.outputs, session=self._session)
+
+
+def output_of(stack: Stack, name: str) -> str:
+    """
+    One Output of a stack.
+
+    Raises:
+        Unreachable: the stack has none of this name.
+    """
+    if name not in stack.outputs:
+        raise Unreachable(
+            f"The stack {stack.name!r} has no Output {name!r}, so it was not deployed from this template."
+        )
+    return stack.outputs[name]
 
 
 @dataclass(frozen=True)
@@ -43,8 +99,12 @@ class Target:
     region: str | None
 
     def connect(self) -> Client:
+        """A client for the stack that is meant; errors as `reach`."""
+        return self.reach().client()
+
+    def reach(self) -> Stack:
         """
-        A client for the stack that is meant.
+        The stack that is meant.
 
         Raises:
             Unreachable: it does not run, does not exist, or is not ours.
@@ -54,9 +114,9 @@ class Target:
             if self.profile or self.region:
                 raise click.UsageError("--profile and --region go with --stack NAME, a stack on AWS.")
             return self._local()
-        return self._on_aws(self.stack)
+        return AwsStack(self.stack, boto3.Session(profile_name=self.profile, region_name=self.region))
 
-    def _local(self) -> Client:
+    def _local(self) -> Stack:
         try:
             from steponce.local import LocalStack, LocalStackError, read_facts
         except ModuleNotFoundError as error:
@@ -71,7 +131,7 @@ class Target:
             ) from None
         if silent := not_serving(facts["endpoints"]):
             raise Unreachable(f"The local stack does not answer at {silent}. Start it anew with: steponce up")
-        return LocalStack.attach(facts).client()
+        return LocalStack.attach(facts)
 
     def _nowhere(self, reason: str) -> Exception:
         if self.local:
@@ -80,21 +140,6 @@ class Target:
             f"Say which stack: --local, --stack NAME or the variable {STACK}. The default is the local one. "
             f"{reason}"
         )
-
-    def _on_aws(self, stack: str) -> Client:
-        session = boto3.Session(profile_name=self.profile, region_name=self.region)
-        try:
-            return Client.from_stack(stack, session=session)
-        except ClientError as error:
-            if error_code(error) != "ValidationError":
-                raise
-            raise Unreachable(
-                f"There is no stack {stack!r} in {session.region_name}. Check name, region and profile."
-            ) from None
-        except KeyError as error:
-            raise Unreachable(
-                f"The stack {stack!r} has no Output {error}, so it was not deployed from this template."
-            ) from None
 
 
 def where_to(command: Callable[..., int]) -> Callable[..., int]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import COLOURS, cause_text, fields, plain, pretty
-from steponce.story import Attempt, Record, Story
+from steponce.story import Attempt, Record, Story, Waiting
 
 _SITUATIONS = {
     "completed": "green",
@@ -74,7 +74,21 @@ def _attempt(attempt: Attempt, title: str) -> RenderableType:
         }
     )
     parts: list[RenderableType] = [Text(), heading, *([details] if details.row_count else [])]
-    return Group(*parts, _states(attempt)) if attempt.started else Group(*parts)
+    parts += [_states(attempt)] if attempt.started else []
+    return Group(*parts, *(_waiting(step) for step in attempt.awaiting_steps))
+
+
+def _waiting(step: Waiting) -> RenderableType:
+    return fields(
+        {
+            "awaiting step": step.awaiting_step_id,
+            "in": f"{step.step}, state {step.state}",
+            "status": f"{step.status}, {step.outcome}" if step.outcome else step.status,
+            "waits since": step.entered if step.is_open else None,
+            "expired" if step.expired else "expires": step.expires_at,
+            "answer": None if step.answer is None else pretty(step.answer),
+        }
+    )
 
 
 def _states(attempt: Attempt) -> Table:

@@ -1,0 +1,73 @@
+"""Which awaiting step is meant: named by its own id, or by the request that waits in it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import click
+
+from steponce import telling
+from steponce.awaiting import AwaitingSteps
+from steponce.cli.answers import waiting_for
+from steponce.cli.target import Stack, output_of
+from steponce.errors import RequestNotFound
+from steponce.story import Waiting
+
+AWAITING_STEPS_TABLE = "AwaitingStepsTable"
+LONGEST_ID = 2048
+"""Bytes of a DynamoDB key, which an awaiting-step id is."""
+
+NOT_YET_RECORDED_SECONDS = 5
+"""So long a running request that waits for nothing is believed to be on its way to the step."""
+
+_STEP_ID = re.compile("as_[0-9a-f]{40}")
+
+
+def awaiting_steps(stack: Stack) -> AwaitingSteps:
+    """The stack's table of awaiting steps."""
+    return AwaitingSteps(stack.boto3("dynamodb"), output_of(stack, AWAITING_STEPS_TABLE))
+
+
+def which_step(stack: Stack, given: str) -> str:
+    """
+    The awaiting-step id that is meant: it itself, or that of the step in which the named request waits.
+
+    A request that waits no more means the step that it waited in, so that a repeated answer gets its
+    verdict. What nobody knows is taken for an awaiting-step id.
+
+    Raises:
+        click.UsageError: the request has several such steps; the message names them.
+    """
+    if _STEP_ID.fullmatch(given):
+        return given
+    with waiting_for(given):
+        steps = _steps_of(stack, given)
+    steps = [step for step in steps if step.is_open] or steps
+    if len(steps) > 1:
+        names = ", ".join(f"{step.awaiting_step_id} ({step.step})" for step in steps)
+        raise click.UsageError(f"The request {given!r} has several steps. Name one: {names}")
+    return steps[0].awaiting_step_id if steps else given
+
+
+def _steps_of(stack: Stack, request_id: str) -> list[Waiting]:
+    """The steps of a request's newest attempt; of one that has just started, soon."""
+    client, table = stack.client(), awaiting_steps(stack)
+    end = time.monotonic() + NOT_YET_RECORDED_SECONDS
+    while True:
+        try:
+            newest = telling.tell(client, request_id, steps=table).attempts[-1]
+        except RequestNotFound:
+            return []
+        if newest.awaiting_steps or not newest.is_open or time.monotonic() > end:
+            return newest.awaiting_steps
+        time.sleep(0.1)
+
+
+def _is_id(_context: click.Context, _argument: click.Parameter, value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value.encode()) > LONGEST_ID:
+        raise click.BadParameter("it is no id, neither of an awaiting step nor of a request.")
+    return value
+
+
+id_argument = click.argument("given", metavar="ID", callback=_is_id)

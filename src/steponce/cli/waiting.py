@@ -1,0 +1,142 @@
+"""`steponce awaiting`: look at the steps that wait for the outside."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich import box
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from steponce import times
+from steponce.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
+from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
+from steponce.cli.steps import awaiting_steps, id_argument, which_step
+from steponce.cli.target import Stack, Target, output_of, where_to
+from steponce.errors import SteponceError
+from steponce.links import Keys, sign
+
+OUTCOMES = ("failure", "heartbeat", "success")
+_COLOURS = {
+    PENDING: "yellow",
+    ANSWERING: "yellow",
+    ANSWERED: "green",
+    "accepted": "green",
+    "duplicate": "green",
+}
+
+
+class StepNotFound(SteponceError, LookupError):
+    """No step with this id waits or has waited, or its record has expired."""
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def awaiting(context: click.Context) -> None:
+    """Look at the steps that wait for an answer from outside."""
+    ask_which(context)
+
+
+@awaiting.command("list")
+@where_to
+def list_steps(target: Target) -> int:
+    """
+    List the steps that wait, the soonest time-out first.
+
+    A step whose execution was stopped, or whose time or heartbeat has run out, is in the list until
+    somebody finds that out: an answer, or what watches over the stack.
+    """
+    steps = awaiting_steps(target.reach()).open()
+    say({"awaitingSteps": [_describe(step) for step in steps]}, _table(steps))
+    return DONE
+
+
+@awaiting.command()
+@id_argument
+@click.option(
+    "--link", "with_link", is_flag=True, help="Also make a link that answers it. Whoever has it can answer."
+)
+@where_to
+def show(given: str, with_link: bool, target: Target) -> int:
+    """
+    Show one step: whose it is, until when it waits, and what became of it; never its task token.
+
+    ID is the awaiting step's, or that of the request that waits in it.
+    """
+    stack = target.reach()
+    step = awaiting_steps(stack).get(which_step(stack, given))
+    if step is None:
+        raise StepNotFound(
+            f"There is no awaiting step {given!r}, or its record has expired. "
+            "List those that wait: steponce awaiting list"
+        )
+    told = _describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
+    link = _link(stack, step) if with_link else None
+    say(told | ({"link": link} if with_link else {}), _panel(step))
+    if with_link and for_people():  # not in the table, which would break it
+        sys.stdout.write(f"{link or 'No link, for it waits no more.'}\n")
+    return DONE
+
+
+def _is_open(step: AwaitingStep) -> bool:
+    return step.status in (PENDING, ANSWERING)
+
+
+def _is_expired(step: AwaitingStep) -> bool:
+    return step.expires_at < times.now_text()
+
+
+def _describe(step: AwaitingStep) -> dict[str, Any]:
+    return step.public() | {
+        "enteredAt": step.entered_at,
+        "expired": _is_expired(step),
+        "outcome": step.answer.outcome if step.answer else None,
+    }
+
+
+def _link(stack: Stack, step: AwaitingStep) -> str | None:
+    """A link that answers the step as long as it waits; None where it waits no more."""
+    if not _is_open(step) or _is_expired(step):
+        return None
+    keys = Keys(stack.boto3("secretsmanager"), output_of(stack, "CallbackKey"))
+    return output_of(stack, "CallbacksUrl") + sign(keys, step.id, step.expires_at, OUTCOMES)
+
+
+def _table(steps: Sequence[AwaitingStep]) -> RenderableType:
+    if not steps:
+        return Text("No step waits for an answer.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("awaiting step", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("expires (UTC)", no_wrap=True)
+    for step in steps:
+        whose = Text.assemble(plain(step.id), "\n", plain(f"{step.step} of {step.request_id}"))
+        until = Text(step.expires_at[:19], "red" if _is_expired(step) else "")
+        table.add_row(whose, Text(step.status, _COLOURS[step.status]), until)
+    return table
+
+
+def _panel(step: AwaitingStep) -> RenderableType:
+    rows = {
+        "step": step.step,
+        "request": step.request_id,
+        "lock token": step.lock_token,
+        "times taken": str(step.attempt),
+        "waits since" if _is_open(step) else "waited since": step.entered_at,
+        "expired" if _is_expired(step) else "expires": step.expires_at,
+        "answer": step.answer.outcome if step.answer else None,
+        "execution": step.execution,
+    }
+    return framed(step.id, step.status, fields(rows))
+
+
+def framed(step_id: str, word: str, content: RenderableType) -> RenderableType:
+    """A step's answer for people, under its id and a word that says how it is."""
+    colour = _COLOURS.get(word, "red")
+    title = Text.assemble(plain(step_id), " ", (word, f"bold {colour}"))
+    return Panel(content, title=title, title_align="left", border_style=colour, expand=False)

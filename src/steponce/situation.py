@@ -1,0 +1,162 @@
+"""What is going on with a request, judged from what was found of it, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steponce import times
+from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
+from steponce.request import name_of, split_attempt
+from steponce.story import GONE, Attempt, Record, Situation
+
+_FOLLOWS_THE_LOCK = frozenset({"AlreadyInProgress", "LockContended"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    What was found of a request.
+
+    Args:
+        request_id: As it was given.
+        key: The lock token, if it was given.
+        lock: The lock record as read, and `record`, the same for people; both None where there is none.
+        attempts: The request's executions, oldest first; at least one.
+        holder: Another request's execution, where it is that one which has the lock.
+        call_ids: The callIds in the inputs of those executions, by ARN, where there are any.
+    """
+
+    request_id: str
+    key: str | None
+    lock: Lock | None
+    record: Record | None
+    attempts: list[Attempt]
+    holder: Attempt | None
+    call_ids: Mapping[str, str]
+
+    def judge(self) -> tuple[Situation, str]:
+        """What is going on, in a word, and with what to do next, in a sentence or two."""
+        record, lock, newest = self.record, self.lock, self.attempts[-1]
+        if record is None or lock is None or record.expired or record.status == RELEASED:
+            return self._without_record(record, newest)
+        another = split_attempt(record.request_id)[0] != name_of(self.request_id)
+        if another and self._was_turned_away(record, newest):
+            return "turned away", (
+                f"It was turned away with {newest.error}: its lock token belongs to request "
+                f"{record.request_id!r}. Look at that one, or start yours with another key."
+            )
+        holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
+        owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
+        situation, summary = self._by_record(record, lock, self.holder or owners[0])
+        return situation, holds + summary
+
+    def _by_record(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
+        error = record.error or "an error without a name"
+        if record.status == COMPLETED:
+            return "completed", (
+                f"Completed at {record.actual_completion}. Whoever starts it again with this payload gets "
+                f"this result, {_until(record)}."
+            )
+        if record.status == FAILED and not record.on_open_index:
+            return "failed", (
+                f"Failed finally with {error} at {record.actual_completion}. Whoever starts it again gets "
+                f"this error, {_until(record)}; to try again, start a new request with another id."
+            )
+        if record.status == FAILED:
+            return "waits for a person", (
+                f"Failed with {error} at {record.actual_completion}, which is no final answer: it waits for "
+                "a person. Find out whether the work took effect; until the record is settled, nothing else "
+                "runs under this lock token."
+            )
+        if record.status == INPROGRESS:
+            return self._in_progress(record, lock, owner)
+        return "waits for a person", (
+            f"The record's status is {record.status!r}, which this version does not know. Something else "
+            "writes to the table; look at the record."
+        )
+
+    def _in_progress(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
+        if owner.status == GONE:
+            if times.now() - times.from_text(record.created) < YOUNG:
+                return "running", f"Running; too new to be described. Wait for it: {self._command('wait')}"
+            return "unsettled", self._settle("can no longer be described")
+        if self.call_ids.get(owner.execution_arn, lock.call_id) != lock.call_id:
+            return "unsettled", self._settle("is gone, and another one has its name")
+        if not owner.is_open:
+            if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | OUTCOMES:
+                return "unwritten", (
+                    f"The work is done, but its result could not be written down ({owner.error}). "
+                    "It is not to be run again: a person must complete the record by hand."
+                )
+            return "unsettled", self._settle(f"is {owner.status}, last in {owner.last_state or 'no state'}")
+        if record.overdue:
+            return "overdue", (
+                f"Overdue since {record.expected_completion}, but its owner lives: it is in "
+                f"{owner.last_state or 'no state yet'}. {_answer(owner) or 'Look there at what keeps it.'} "
+                "Do not start it under another id."
+            )
+        return "running", (
+            f"Running normally, in {owner.last_state or 'no state yet'}, and expected by "
+            f"{record.expected_completion}. {_answer(owner) or 'Wait for it: ' + self._command('wait')}"
+        )
+
+    def _without_record(self, record: Record | None, newest: Attempt) -> tuple[Situation, str]:
+        if newest.is_open:
+            return "starting", (
+                f"Attempt {newest.number} runs and does not hold the lock yet. "
+                f"Wait for it: {self._command('wait')}"
+            )
+        if record is not None and record.status == RELEASED:
+            return "released", (
+                f"Nothing happened ({record.error or 'no reason given'}), and the lock is free. "
+                f"Start it again: {self._command('start')}"
+            )
+        if record is not None:
+            return "expired", (
+                f"Its answer served until {record.expires_at}. The next start runs the work again."
+            )
+        if newest.status == "SUCCEEDED":
+            return "expired", (
+                "Its execution succeeded, but the record of it is gone. The next start runs the work again."
+            )
+        return "failed", (
+            f"Its execution ended {newest.status} with {newest.error or 'an error without a name'}, and no "
+            f"record answers for it. Once the cause is gone, start it again: {self._command('start')}"
+        )
+
+    def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
+        if newest.is_open or newest.status in ("SUCCEEDED", GONE):
+            return False
+        return newest.error not in _FOLLOWS_THE_LOCK and newest.error != record.error
+
+    def _settle(self, how: str) -> str:
+        return (
+            f"The execution that holds its lock {how}, and nobody has written down how it ended. Settle it "
+            f"with the same payload: {self._command('start', '--check-owner')}"
+        )
+
+    def _command(self, verb: str, *more: str) -> str:
+        words = ["steponce", verb, shlex.quote(self.request_id)]
+        words += ["FILE"] if verb == "start" else []
+        words += ["--key", shlex.quote(self.key)] if self.key else []
+        return " ".join([*words, *more])
+
+
+def _answer(owner: Attempt) -> str:
+    """How to answer the step that the owner waits for; empty if it waits for none."""
+    step = owner.waits_for
+    if step is None:
+        return ""
+    return (
+        f"It waits for an answer to {step.step!r} until {step.expires_at}: "
+        f"steponce callback succeed {step.awaiting_step_id}"
+    )
+
+
+def _until(record: Record) -> str:
+    if record.expires_at is None or record.expires_at == times.NEVER:
+        return "for ever"
+    return f"until {record.expires_at}"

@@ -1,0 +1,232 @@
+"""
+Gathers a request's story from DescribeExecution, GetExecutionHistory, and one read of each record.
+
+Any of them may have nothing to say any more (AWS forgets executions after 90 days, a record expires); the
+others still tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from steponce import times
+from steponce.awaiting import AwaitingSteps
+from steponce.aws import answering, error_code
+from steponce.client import Client
+from steponce.errors import RequestNotFound
+from steponce.owner import Execution, describe_execution
+from steponce.records import Lock
+from steponce.request import name_of, split_attempt
+from steponce.situation import Case
+from steponce.story import GONE, Attempt, Record, Story, Trouble, Visit, Waiting
+
+_READINGS = 3
+_TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
+
+
+def tell(
+    client: Client,
+    request_id: str,
+    *,
+    lock_token: str | None = None,
+    steps: AwaitingSteps | None = None,
+    with_payload: bool = False,
+) -> Story:
+    """
+    Gather a request's story.
+
+    Args:
+        client: Of the machine that runs the request.
+        request_id: As it was started.
+        lock_token: As it was started; without it, the executions tell.
+        steps: The table of awaiting steps; without it, the story has none.
+        with_payload: Keep payloads, causes and answers, which may hold what should not be shown.
+
+    Raises:
+        RequestNotFound: neither a record nor an execution answers to it.
+        InvalidRequestId: the id cannot be one.
+        Unavailable: throttled or no answer; safe to ask again.
+    """
+    return _Teller(client, request_id, lock_token, steps, with_payload).tell()
+
+
+class _Teller:
+    """Reads what there is."""
+
+    def __init__(
+        self,
+        client: Client,
+        request_id: str,
+        lock_token: str | None,
+        steps: AwaitingSteps | None,
+        with_payload: bool,
+    ) -> None:
+        self._client = client
+        self._request_id = request_id
+        self._given_token = lock_token
+        self._steps = steps
+        self._with_payload = with_payload
+        self._name = name_of(request_id)
+        self._inputs: dict[str, Mapping[str, Any]] = {}
+
+    def tell(self) -> Story:
+        for _ in range(_READINGS):
+            story, lock = self._tell_once()
+            if lock is None or story.situation not in ("unsettled", "unwritten"):
+                break
+            # The execution may have finished between the two reads; then the record says so by now.
+            if lock == self._client.machine.locks.get(lock.lock_token):
+                break
+        return story
+
+    def _tell_once(self) -> tuple[Story, Lock | None]:
+        first = self._attempt(1)
+        token = self._token(first)
+        lock = self._client.machine.locks.get(token) if token else None
+        attempts = self._attempts(first, lock)
+        holder = self._holder(lock, attempts)
+        if lock is None and all(one.status == GONE for one in attempts):
+            raise RequestNotFound(
+                f"There is no request {self._request_id!r}, or its record and its execution have expired. "
+                "Start it, or check its id. If it was started with a key, give that, too."
+            )
+        record = None if lock is None else Record.from_lock(lock)
+        calls = {arn: found["callId"] for arn, found in self._inputs.items() if "callId" in found}
+        case = Case(self._request_id, self._given_token, lock, record, attempts, holder, calls)
+        situation, summary = case.judge()
+        return Story(self._request_id, token, situation, summary, record, attempts, holder), lock
+
+    def _token(self, first: Attempt) -> str | None:
+        if self._given_token is not None:
+            return self._given_token
+        return self._client.machine.lock_token_of(self._name, self._inputs.get(first.execution_arn, {}))
+
+    def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
+        """Every attempt up to the newest that is known; names are counted up without gaps."""
+        owner, newest = split_attempt(lock.request_id) if lock else ("", 1)
+        known = newest if owner == self._name else 1
+        # Where the first is forgotten already, the second may still be known.
+        reach = known if first.status != GONE else max(known, 2)
+        attempts = [first]
+        while len(attempts) < reach or attempts[-1].status != GONE:
+            attempts.append(self._attempt(len(attempts) + 1))
+        while len(attempts) > known and attempts[-1].status == GONE:
+            attempts.pop()
+        return attempts
+
+    def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
+        if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):
+            return None
+        return self._read(split_attempt(lock.request_id)[1], lock.locked_by)
+
+    def _attempt(self, number: int) -> Attempt:
+        return self._read(number, self._client.machine.execution_arn(self._name, number))
+
+    def _read(self, number: int, arn: str) -> Attempt:
+        execution = describe_execution(self._client.machine.sfn, arn)
+        if execution is None:
+            return Attempt(number, arn, GONE)
+        self._inputs[arn] = execution.input
+        started, visits = self._history(arn)
+        attempt = Attempt(
+            number=number,
+            execution_arn=arn,
+            status=execution.status,
+            started=started,
+            stopped=execution.closed,
+            redrive_count=execution.redrive_count,
+            error=execution.failure.error,
+            visits=visits.all,
+            awaiting_steps=[] if self._steps is None else self._waiting(visits.recorded, self._steps),
+        )
+        if not self._with_payload:
+            return attempt
+        return replace(attempt, cause=execution.failure.cause, payload=_payload(execution))
+
+    def _waiting(self, recorded: Mapping[str, Waiting], steps: AwaitingSteps) -> list[Waiting]:
+        """What the records say now of the steps that the history tells of."""
+        found = []
+        for step_id, then in recorded.items():
+            step = steps.get(step_id)
+            if step is None:
+                found.append(then)
+            else:
+                found.append(Waiting.from_step(step, then.state, with_answer=self._with_payload))
+        return found
+
+    def _history(self, arn: str) -> tuple[str | None, _Visits]:
+        started, visits = None, _Visits()
+        try:
+            with answering("Step Functions"):
+                for page in self._client.machine.sfn.get_paginator("get_execution_history").paginate(
+                    executionArn=arn
+                ):
+                    for event in page["events"]:
+                        started = started or times.to_text(event["timestamp"])
+                        visits.add(event)
+        except ClientError as error:
+            if error_code(error) != "ExecutionDoesNotExist":
+                raise
+        return started, visits
+
+
+class _Visits:
+    """Puts an execution's events to the states that they belong to, and notes the steps that wait."""
+
+    def __init__(self) -> None:
+        self.all: list[Visit] = []
+        self.recorded: dict[str, Waiting] = {}
+        self._of_event: dict[int, Visit] = {}
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        kind, time = event["type"], times.to_text(event["timestamp"])
+        visit = self._of_event.get(event.get("previousEventId", 0))
+        if "stateEnteredEventDetails" in event:
+            visit = Visit(event["stateEnteredEventDetails"]["name"], time)
+            self.all.append(visit)
+        elif "stateExitedEventDetails" in event:
+            visit = self._leaving(visit, event["stateExitedEventDetails"]["name"])
+            if visit is not None:
+                visit.exited = time
+        elif visit is not None and not kind.startswith("Execution"):
+            visit.tries += kind in _TRIES
+            if kind == "TaskSubmitted" and (step := _recorded(visit.state, event)) is not None:
+                self.recorded[step.awaiting_step_id] = step
+            if kind.endswith(("Failed", "TimedOut")):
+                details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
+                visit.troubles.append(Trouble(time, kind, details.get("error")))
+        if visit is not None:
+            self._of_event[event["id"]] = visit
+
+    def _leaving(self, visit: Visit | None, state: str) -> Visit | None:
+        """A Parallel or Map state is left after an event of the last of its branches."""
+        if visit is not None and visit.state == state and visit.exited is None:
+            return visit
+        still_in = [one for one in self.all if one.state == state and one.exited is None]
+        return still_in[-1] if still_in else None
+
+
+def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:
+    """What record_awaiting_step returned, if it is that which the state has called."""
+    try:
+        returned = json.loads(event["taskSubmittedEventDetails"]["output"])["Payload"]
+        return Waiting(
+            awaiting_step_id=returned["awaitingStepId"],
+            state=state,
+            step=returned["step"],
+            status=GONE,
+            entered=None,
+            expires_at=returned["expiresAt"],
+            expired=returned["expiresAt"] < times.now_text(),
+        )
+    except (ValueError, KeyError, TypeError):  # it waits for something else, like a queue's consumer
+        return None
+
+
+def _payload(execution: Execution) -> Any:
+    return execution.input.get("payload")
