@@ -90,7 +90,8 @@ ACQUIRE = (
     " OR (#status IN (:completed, :failed) AND attribute_exists(#ttl) AND expiresAt < :now)"
 )
 TAKE_OVER = (
-    "#status = :inprogress AND ((callId = :deadCallId AND lockedBy = :deadExecution)"
+    "#status = :inprogress AND"
+    " ((callId = :deadCallId AND lockedBy = :deadExecution AND attempt = :deadAttempt)"
     " OR (callId = :callId AND lockedBy = :execution))"
 )
 FENCE = "callId = :callId AND lockedBy = :execution AND "
@@ -204,8 +205,10 @@ def rule_outcomes_can_be_repeated(definition: Definition) -> list[str]:
         if name in ("AcquireLock", "TakeOverLock"):
             continue
         parameters = task["Parameters"]
-        if not parameters["ConditionExpression"].endswith("#status IN (:inprogress, :new)"):
-            complaints.append(f"{name}: the condition does not allow for its own earlier write")
+        brought = "#result = :result" if name == "CompleteRequest" else "failure = :failure"
+        repeated = f"(#status = :inprogress OR (#status = :new AND {brought}))"
+        if not parameters["ConditionExpression"].endswith(repeated):
+            complaints.append(f"{name}: the condition does not allow for its own earlier write, and no other")
         if "SET #status = :new," not in parameters["UpdateExpression"]:
             complaints.append(f"{name} does not set the status that its condition allows for")
     return complaints
@@ -264,6 +267,8 @@ def rule_error_names_are_known(definition: Definition) -> list[str]:
     for name, part in _handlers(definition):
         complaints += [f"{name}: unknown error {error}" for error in set(part["ErrorEquals"]) - known]
         for family in (CONDITION_FAILED, LAMBDA_PASSES):
+            if name == "DoWork" and family == LAMBDA_PASSES:
+                continue
             if family & set(part["ErrorEquals"]) and not family <= set(part["ErrorEquals"]):
                 complaints.append(f"{name}: {sorted(family - set(part['ErrorEquals']))} belong there as well")
     return complaints
@@ -307,8 +312,20 @@ def rule_transient_errors_are_retried(definition: Definition) -> list[str]:
         wanted = (
             LAMBDA_PASSES if action(task).startswith("lambda:") else {"States.TaskFailed", "States.Timeout"}
         )
+        if name == "DoWork":
+            continue
         complaints += [f"{name} does not retry {sorted(wanted - retried)}"] * (not wanted <= retried)
     return complaints
+
+
+def rule_work_is_retried_only_if_it_has_not_run(definition: Definition) -> list[str]:
+    """After any other error of Lambda its code may have run: a second try would be a second charge."""
+    retriers = definition["States"].get("DoWork", {}).get("Retry", [])
+    retried = {error for retrier in retriers for error in retrier["ErrorEquals"]}
+    safe = {"Lambda.TooManyRequestsException", "RetryLater"}
+    return [f"DoWork is tried again after {error}" for error in sorted(retried - safe)] + [
+        f"DoWork gives up at {error}" for error in sorted(safe - retried)
+    ]
 
 
 def rule_paths_are_marked(definition: Definition) -> list[str]:

@@ -50,7 +50,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSecondsPath": "held.workTimeoutSeconds"}),
     (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSeconds": 60}),
     (asl.rule_tasks_have_timeouts, {"States/CheckOwner/TimeoutSeconds": 99_999_999}),
-    (asl.rule_tasks_have_timeouts, CALLBACK | {"States/DoWork/TimeoutSeconds": 86_401}),
+    (asl.rule_tasks_have_timeouts, CALLBACK | {"States/DoWork/TimeoutSeconds": 172_801}),
     (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/HeartbeatSeconds")),
     (asl.rule_callbacks_can_end, CALLBACK | {"States/DoWork/HeartbeatSeconds": 60}),
     (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/Parameters/Payload/taskToken.$")),
@@ -66,11 +66,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         asl.rule_writes_are_fenced,
-        {
-            "States/CompleteRequest/Parameters/ConditionExpression": instead(
-                "#status IN", "attribute_exists(ttl) OR #status IN"
-            )
-        },
+        {"States/CompleteRequest/Parameters/ConditionExpression": instead("AND (#status", "OR (#status")},
     ),
     (
         asl.rule_writes_are_fenced,
@@ -112,7 +108,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         asl.rule_outcomes_can_be_repeated,
         {
             "States/CompleteRequest/Parameters/ConditionExpression": instead(
-                "#status IN (:inprogress, :new)", "#status = :inprogress"
+                "OR (#status = :new AND #result = :result)", "OR #status = :new"
             )
         },
     ),
@@ -173,7 +169,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         asl.rule_error_names_are_known,
-        {"States/DoWork/Retry/0/ErrorEquals": without("Lambda.SdkClientException")},
+        {"States/PrepareRequest/Retry/0/ErrorEquals": without("Lambda.SdkClientException")},
     ),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": GONE}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": 99_999_999}),
@@ -182,6 +178,11 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_refused_writes_are_not_retried, {"States/AcquireLock/Retry/0/MaxAttempts": 1}),
     (asl.rule_refused_writes_are_not_retried, {"States/TakeOverLock/Retry": lambda retry: retry[::-1]}),
     (asl.rule_transient_errors_are_retried, {"States/PrepareRequest/Retry": GONE}),
+    (
+        asl.rule_work_is_retried_only_if_it_has_not_run,
+        {"States/DoWork/Retry/0/ErrorEquals": ["States.TaskFailed"]},
+    ),
+    (asl.rule_work_is_retried_only_if_it_has_not_run, {"States/DoWork/Retry": []}),
     (asl.rule_transient_errors_are_retried, {"States/ReadLock/Retry/0/ErrorEquals": ["States.Timeout"]}),
     (
         asl.rule_paths_are_marked,
