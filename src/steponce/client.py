@@ -18,28 +18,29 @@ from botocore.exceptions import ClientError
 from steponce import times
 from steponce.aws import answering, error_code
 from steponce.errors import (
-    LockTokenMismatch,
     NotFinished,
-    PayloadMismatch,
     RequestFailed,
     RequestNotFound,
-    TooManyAttempts,
+    RetryLater,
+    StackNotFound,
     Unsettled,
     WaitTimeout,
 )
-from steponce.owner import Execution, describe_execution
+from steponce.machine import Machine
 from steponce.receipt import Receipt
 from steponce.records import INPROGRESS, Lock, Locks
-from steponce.request import Envelope, RequestRules, attempt_name, name_of, split_attempt
-
-MAX_NEW_ATTEMPTS = 100
-"""How many names one call of `start` tries before it says that something is wrong."""
+from steponce.request import (
+    Envelope,
+    RequestRules,
+    name_of,
+)
+from steponce.starting import DUPLICATE_REFUSED, Start
 
 NOT_YET_VISIBLE_SECONDS = 2
 """So long `wait` believes that an execution exists which cannot be described yet."""
 
 _CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
-_FOLLOWS_THE_LOCK = frozenset({"AlreadyInProgress", "LockContended"})
+_READINGS = 3
 
 
 class Client:
@@ -55,8 +56,7 @@ class Client:
         endpoints: Other addresses for `states` and `dynamodb`, as a local stack has.
 
     Attributes:
-        locks: The lock table.
-        sfn: The Step Functions client.
+        machine: The state machine and its lock table, for whoever looks closer.
     """
 
     def __init__(
@@ -72,12 +72,20 @@ class Client:
         session = session or boto3.Session()
         config = _CONFIG.merge(config) if config else _CONFIG
         at = endpoints or {}
-        self.state_machine_arn = state_machine_arn
-        self.rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
-        self.sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
-        self.locks = Locks(
-            session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb")), locks_table
-        )
+        sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
+        dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
+        rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
+        self.machine = Machine(state_machine_arn, sfn, Locks(dynamodb, locks_table), rules)
+
+    @property
+    def state_machine_arn(self) -> str:
+        """The ARN of the machine that runs the requests."""
+        return self.machine.arn
+
+    @property
+    def rules(self) -> RequestRules:
+        """How lock tokens, hashes and times are made."""
+        return self.machine.rules
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
@@ -98,10 +106,7 @@ class Client:
             name: The CloudFormation stack's name; its Outputs tell the rest.
         """
         session = session or boto3.Session()
-        with answering("CloudFormation"):
-            stacks = session.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
-        outputs = {output["OutputKey"]: output["OutputValue"] for output in stacks[0].get("Outputs", [])}
-        return cls.from_outputs(outputs, session=session, **options)
+        return cls.from_outputs(stack_outputs(session, name), session=session, **options)
 
     def start(
         self,
@@ -137,20 +142,7 @@ class Client:
         """
         name = name_of(request_id)
         envelope = Envelope.make(name, payload, self.rules, lock_token=lock_token, requested_at=requested_at)
-        attempt = 1
-        for _ in range(MAX_NEW_ATTEMPTS):
-            if self._start_execution(attempt_name(name, attempt), envelope):
-                return Receipt.running(
-                    request_id, envelope.lockToken, self._arn(name, attempt), duplicate=False
-                )
-            found = self._find(request_id, attempt_name(name, attempt), envelope, check_owner=check_owner)
-            if isinstance(found, Receipt):
-                return found
-            attempt = max(attempt, found) + 1
-        raise TooManyAttempts(
-            f"Request {request_id!r} has had {attempt - 1} attempts, all closed. "
-            f"Look at one of them: {self._arn(name, 1)}"
-        )
+        return Start(self.machine, request_id, name, envelope, check_owner=check_owner).run()
 
     def status(self, request_id: str, *, lock_token: str | None = None) -> Receipt:
         """
@@ -165,18 +157,26 @@ class Client:
             Unavailable: throttled or no answer; safe to ask again.
         """
         name = name_of(request_id)
-        first = None
         if lock_token is None:
-            first = describe_execution(self.sfn, self._arn(name, 1))
-            if first is None:
-                raise _not_found(request_id)
-            lock_token = self.lock_token_of(name, first.input)
-        lock = self.locks.get(lock_token)
-        if lock is None or lock.is_reusable(times.now_text()):
-            return self._latest_attempt(request_id, name, lock_token, lock)
-        if split_attempt(lock.request_id)[0] == name:
-            return Receipt.from_lock(request_id, lock, duplicate=False)
-        return self._of_another(request_id, lock, first or describe_execution(self.sfn, self._arn(name, 1)))
+            first = self.machine.describe(name, 1)
+            lock_token = self.machine.lock_token_of(name, first.input if first else {})
+        if lock_token is None:
+            raise _not_found(request_id)
+        for _ in range(_READINGS):
+            lock = self.machine.locks.get(lock_token)
+            if lock is not None and not lock.is_reusable(times.now_text()):
+                if self.machine.is_own(lock, name):
+                    return Receipt.from_lock(request_id, lock, duplicate=False)
+                return self._of_another(request_id, name, lock)
+            receipt = self._latest_attempt(request_id, name, lock_token, lock)
+            if receipt is not None and receipt.status == "RUNNING":
+                break
+            # The execution may have taken its lock, and even ended, between the two reads.
+            if self.machine.locks.get(lock_token) == lock:
+                break
+        if receipt is None:
+            raise _not_found(request_id)
+        return receipt
 
     def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
         """
@@ -201,9 +201,11 @@ class Client:
             passed = time.monotonic() - start
             try:
                 receipt = self.status(request_id, lock_token=lock_token)
-                if receipt.status != "RUNNING":
-                    return receipt
                 lock_token = receipt.lock_token
+                # A released record may be the last attempt's, while the next one cannot be seen yet.
+                settled = receipt.error != RetryLater.__name__ or passed > NOT_YET_VISIBLE_SECONDS
+                if receipt.status != "RUNNING" and settled:
+                    return receipt
             except RequestNotFound:
                 if passed > NOT_YET_VISIBLE_SECONDS:
                     raise
@@ -235,139 +237,72 @@ class Client:
             )
         return receipt.result
 
-    def _start_execution(self, execution_name: str, envelope: Envelope) -> bool:
-        """Start it, unless the name is taken. An SDK's retry of the same bytes gets a 200 for its own."""
-        try:
-            with answering("Step Functions"):
-                self.sfn.start_execution(
-                    stateMachineArn=self.state_machine_arn, name=execution_name, input=envelope.to_json()
-                )
-        except ClientError as error:
-            if error_code(error) == "ExecutionAlreadyExists":
-                return False
-            raise
-        return True
-
-    def _find(
-        self, request_id: str, execution_name: str, envelope: Envelope, *, check_owner: bool
-    ) -> Receipt | int:
-        """What answers for a taken name; or, where nothing does any more, the newest known attempt."""
-        name, attempt = split_attempt(execution_name)
-        lock = self.locks.get(envelope.lockToken)
-        if lock is None or lock.is_reusable(times.now_text()):
-            return self._find_execution(request_id, name, attempt, envelope, lock)
-        self._refuse_mismatch(request_id, envelope, lock.payload_hash)
-        overdue = check_owner or lock.expected_completion < times.now_text()
-        if lock.status == INPROGRESS and overdue and not self._is_alive(lock):
-            return _attempt_of(lock, name)
-        return Receipt.from_lock(request_id, lock, duplicate=lock.call_id != envelope.callId)
-
-    def _find_execution(
-        self, request_id: str, name: str, attempt: int, envelope: Envelope, lock: Lock | None
-    ) -> Receipt | int:
-        """No record answers: either the execution has not taken its lock yet, or it is over and done with."""
-        arn = self._arn(name, attempt)
-        execution = describe_execution(self.sfn, arn)
-        if execution is None:
-            return Receipt.running(request_id, envelope.lockToken, arn, duplicate=True)
-        self._refuse_other_key(request_id, name, envelope, execution)
-        mine = execution.input.get("callId") == envelope.callId
-        if execution.is_open:
-            self._refuse_mismatch(request_id, envelope, self._payload_hash(execution.input))
-            return Receipt.running(request_id, envelope.lockToken, arn, duplicate=not mine)
-        if mine:
-            return Receipt.failed(request_id, envelope.lockToken, arn, execution.failure, duplicate=False)
-        return max(attempt, _attempt_of(lock, name))
-
-    def _latest_attempt(self, request_id: str, name: str, lock_token: str, lock: Lock | None) -> Receipt:
+    def _latest_attempt(
+        self, request_id: str, name: str, lock_token: str, lock: Lock | None
+    ) -> Receipt | None:
         """Nothing holds the key: how did the newest attempt end, or has it not begun?"""
-        recorded = _attempt_of(lock, name)
-        attempt = max(1, recorded)
-        execution = describe_execution(self.sfn, self._arn(name, attempt))
-        while newer := describe_execution(self.sfn, self._arn(name, attempt + 1)):
-            execution, attempt = newer, attempt + 1
-        arn = self._arn(name, attempt)
+        recorded = self.machine.attempt_of(lock, name)
+        execution, attempt = self.machine.newest(name, max(1, recorded))
+        arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
         if lock is not None and attempt == recorded:
             return Receipt.from_lock(request_id, lock, duplicate=False)
         if execution is None or execution.status == "SUCCEEDED":
-            raise _not_found(request_id)
+            return None
         return Receipt.failed(request_id, lock_token, arn, execution.failure, duplicate=False)
 
-    def _of_another(self, request_id: str, lock: Lock, execution: Execution | None) -> Receipt:
-        """The key's record is another request's. It answers for this one, unless this one was turned away."""
-        if execution is None:
+    def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
+        """
+        The key's record is another request's. As for `start`, it answers for this one as well, if this one
+        has the same key and payload and was not refused.
+        """
+        execution, attempt = self.machine.newest(name, 1)
+        if execution is None or self.machine.lock_token_of(name, execution.input) != lock.lock_token:
             raise _not_found(request_id)
-        arn = self._arn(name_of(request_id), 1)
+        arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:
             return Receipt.running(request_id, lock.lock_token, arn, duplicate=False)
-        follows = execution.status == "SUCCEEDED" or execution.failure.error in _FOLLOWS_THE_LOCK
-        if follows or execution.failure == lock.failure:
+        same_payload = self.machine.payload_hash_of(execution.input) == lock.payload_hash
+        if same_payload and execution.failure.error != DUPLICATE_REFUSED:
             return Receipt.from_lock(request_id, lock, duplicate=True)
+        if execution.status == "SUCCEEDED":
+            raise _not_found(request_id)
         return Receipt.failed(request_id, lock.lock_token, arn, execution.failure, duplicate=False)
 
     def _expect_owner_alive(self, request_id: str, lock_token: str | None) -> None:
-        lock = self.locks.get(lock_token) if lock_token else None
-        if lock is None or lock.status != INPROGRESS or self._is_alive(lock):
+        lock = self.machine.locks.get(lock_token) if lock_token else None
+        if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
             return
-        if self.locks.get(lock.lock_token) != lock:
-            return
-        execution = describe_execution(self.sfn, lock.locked_by)
+        newest, _ = self.machine.newest(name_of(request_id), 1)
+        if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
+            return  # it may be settling the lock just now, or has done so
+        execution = self.machine.describe_arn(lock.locked_by)
         raise Unsettled(
             f"Request {request_id!r}: the execution {lock.locked_by} is closed "
             f"({execution.failure.error if execution else 'not to be described'}) and left its lock open. "
             "Start the request again with check_owner=True to settle it."
         )
 
-    def _is_alive(self, lock: Lock) -> bool:
-        """Whether it looks so; the workflow that a `no` starts looks closer before it settles anything."""
-        execution = describe_execution(self.sfn, lock.locked_by)
-        if execution is None or execution.input.get("callId", lock.call_id) != lock.call_id:
-            return False
-        return execution.is_open
 
-    def _refuse_mismatch(self, request_id: str, envelope: Envelope, payload_hash: str | None) -> None:
-        if payload_hash != envelope.payloadHash:
-            raise PayloadMismatch(
-                f"Request {request_id!r} (lock token {envelope.lockToken!r}) was started with another "
-                "payload. Send the first payload again, or use a new id."
-            )
+def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
+    """
+    Read the Outputs of a stack that was deployed on AWS.
 
-    def _refuse_other_key(self, request_id: str, name: str, envelope: Envelope, execution: Execution) -> None:
-        other = self.lock_token_of(name, execution.input)
-        if other == envelope.lockToken:
-            return
-        lock = self.locks.get(other)
-        if execution.is_open or (lock is not None and not lock.is_reusable(times.now_text())):
-            raise LockTokenMismatch(
-                f"Request {request_id!r} was started with the lock token {other!r}, not "
-                f"{envelope.lockToken!r}. Send the first lock token again, or use a new id."
-            )
-
-    def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str:
-        """The business key that an execution's input gives its request; hand-started ones may lack it."""
-        if "lockToken" in execution_input:
-            return str(execution_input["lockToken"])
-        return self.rules.lock_token(name, execution_input.get("payload", {}))
-
-    def _payload_hash(self, execution_input: Mapping[str, Any]) -> str:
-        if "payloadHash" in execution_input:
-            return str(execution_input["payloadHash"])
-        return self.rules.payload_hash(execution_input.get("payload", {}))
-
-    def _arn(self, name: str, attempt: int) -> str:
-        return (
-            f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{attempt_name(name, attempt)}"
-        )
-
-
-def _attempt_of(lock: Lock | None, name: str) -> int:
-    """The number of the attempt that made this record, if it is one of this request's."""
-    if lock is None:
-        return 0
-    owner, attempt = split_attempt(lock.request_id)
-    return attempt if owner == name else 0
+    Raises:
+        StackNotFound: there is none of this name, in this account and region.
+    """
+    try:
+        with answering("CloudFormation"):
+            (stack,) = session.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if error_code(error) != "ValidationError":
+            raise
+        where = session.region_name
+        raise StackNotFound(
+            f"There is no stack {name!r} in {where}. Check name, region and account."
+        ) from None
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
 def _not_found(request_id: str) -> RequestNotFound:

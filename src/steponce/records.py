@@ -40,7 +40,8 @@ class Failure:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls.from_catch(json.loads(text))
+        found = json.loads(text)
+        return cls.from_catch(found) if isinstance(found, dict) else cls(None, text)
 
     @classmethod
     def from_catch(cls, caught: Mapping[str, Any]) -> Self:

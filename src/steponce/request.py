@@ -248,7 +248,7 @@ class Envelope:
             )
         requested_at = execution_input.get("requestedAt")
         return cls.make(
-            _name_by_hand(execution_name),
+            name_by_hand(execution_name),
             execution_input["payload"],
             rules,
             lock_token=execution_input.get("lockToken"),
@@ -283,7 +283,7 @@ def _hand_started_schema() -> Draft202012Validator:
     )
 
 
-def _name_by_hand(execution_name: str) -> str:
+def name_by_hand(execution_name: str) -> str:
     """The name that the client makes of the same id, so that both mean one request."""
     name, _ = split_attempt(execution_name)
     return name if _AS_IT_IS.fullmatch(name) and _MARKED.fullmatch(name) else name_of(name)

@@ -16,8 +16,12 @@ LAYERS = [
     {"times", "aws", "canonical"},
     {"records", "answer", "links"},
     {"request", "owner", "fence", "receipt"},
-    {"client", "awaiting"},
+    {"machine", "awaiting"},
+    {"starting"},
+    {"client"},
     {"story", "callbacks"},
+    {"situation"},
+    {"telling"},
     {"steponce"},  # the package's own __init__
     {"local"},
     {"cli"},

@@ -13,13 +13,17 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce import Client, RequestNotFound, times
+from steponce.answer import Answer
+from steponce.awaiting import AwaitingStep
 from steponce.records import Failure, Lock
 from steponce.request import RequestRules
-from steponce.story import Trouble, tell
+from steponce.story import Trouble, Waiting
+from steponce.telling import tell
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
 SESSION = boto3.Session("a", "b", region_name="eu-west-1")
 NOW = times.now()
+TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one
 FAR = "2999-01-01T00:00:00.000Z"
 PAST = "2020-01-01T00:00:00.000Z"
 PAYLOAD = {"card": "tok_secret"}
@@ -68,13 +72,23 @@ class FakeLocks:
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
 
 
+class FakeSteps:
+    """Awaiting steps by their ids."""
+
+    def __init__(self, *steps: AwaitingStep) -> None:
+        self._steps = {step.id: step for step in steps}
+
+    def get(self, step_id: str) -> AwaitingStep | None:
+        return self._steps.get(step_id)
+
+
 class World:
     """A client whose Step Functions and lock table are made up."""
 
     def __init__(self) -> None:
         self.client = Client(MACHINE, "locks", session=SESSION)
         self.states, self.locks = FakeStates(), FakeLocks()
-        self.client.sfn, self.client.locks = self.states, self.locks  # type: ignore[assignment]
+        self.client.machine.sfn, self.client.machine.locks = self.states, self.locks  # type: ignore[assignment]
 
     def execution(self, name: str, status: str, *states: str, error: str | None = None, **more: Any) -> None:
         closed = {} if status == "RUNNING" else {"stopDate": NOW + timedelta(seconds=9)}
@@ -87,6 +101,17 @@ class World:
         for state in states:
             events.append(event("TaskStateEntered", len(events), state))
             events.append(event("TaskStateExited", len(events), state))
+        self.states.histories[arn(name)] = [numbered(events)]
+
+    def waits(self, name: str, output: Any) -> None:
+        """The execution's last state has called a function, which returned this, and waits."""
+        events = self.states.histories[arn(name)][0]
+        if events[-1]["type"] == "TaskStateExited":
+            events.pop()
+        parameters = json.dumps({"Payload": {"taskToken": TOKEN}})
+        events.append(event("TaskScheduled", 7, taskScheduledEventDetails={"parameters": parameters}))
+        text = output if isinstance(output, str) else json.dumps(output)
+        events.append(event("TaskSubmitted", 8, taskSubmittedEventDetails={"output": text}))
         self.states.histories[arn(name)] = [numbered(events)]
 
     def record(self, status: str, **more: Any) -> Lock:
@@ -368,7 +393,7 @@ def test_a_request_that_left_no_trace_is_not_found(world: World):
 
 def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
     """With LockTokenPath the key is in the payload, which is gone with the execution."""
-    world.client.rules = RequestRules(key_prefix="m", lock_token_path="orderId")  # noqa: S106 - a path
+    world.client.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")  # noqa: S106 - a path
     world.execution("order-1--2", "SUCCEEDED")
 
     story = tell(world.client, "order-1")
@@ -474,3 +499,130 @@ def test_a_story_is_a_json_object_with_durations(world: World):
 
     assert {"request_id", "lock_token", "situation", "summary", "record", "attempts", "holder"} == set(told)
     assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redrive_count"])
+
+
+# -- steps that wait for an answer -----------------------------------------------------------------
+def a_step(status: str = "PENDING", **more: Any) -> AwaitingStep:
+    """A step of order-1, as its record has it."""
+    step = AwaitingStep(
+        id="as_1",
+        step="confirmation",
+        status=status,
+        task_token=TOKEN,
+        execution=arn("order-1"),
+        request_id="order-1",
+        lock_token="m/order-1",  # noqa: S106 - a key, no secret
+        call_id="call-1",
+        attempt=1,
+        entered_at=at(7),
+        retry_count=0,
+        expires_at=FAR,
+    )
+    return replace(step, **more)
+
+
+def waiting(world: World, *steps: AwaitingStep, **options: Any) -> Any:
+    """The story of order-1, which waits in AwaitConfirmation."""
+    world.execution("order-1", "RUNNING", "DoWork", "AwaitConfirmation")
+    world.waits("order-1", {"StatusCode": 200, "Payload": a_step().public()})
+    world.record("INPROGRESS", open_status="INPROGRESS#1", **options.pop("record", {}))
+    return tell(world.client, "order-1", steps=FakeSteps(*steps), **options)  # type: ignore[arg-type]
+
+
+def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
+    """In place of the command that would only wait, too."""
+    story = waiting(world, a_step())
+
+    step = Waiting("as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False)
+    assert ("running", [step]) == (story.situation, story.attempts[0].awaiting_steps)
+    assert story.summary == (
+        f"Running normally, in AwaitConfirmation, and expected by {FAR}. "
+        f"It waits for an answer to 'confirmation' until {FAR}: steponce callback succeed as_1"
+    )
+
+
+def test_an_overdue_request_that_waits_for_an_answer_says_so(world: World):
+    """That is what keeps it."""
+    summary = waiting(world, a_step(), record={"expected_completion": PAST}).summary
+
+    assert "its owner lives: it is in AwaitConfirmation. It waits for an answer to 'confirmation'" in summary
+    assert "Look there" not in summary
+
+
+@pytest.mark.parametrize("status", ["ANSWERED", "LATE"])
+def test_a_step_that_has_its_answer_is_not_to_be_answered(world: World, status: str):
+    """The execution may take a moment to go on."""
+    story = waiting(world, a_step(status, answer=Answer("success", {"ok": True})))
+
+    assert (status, "success") == ((step := story.attempts[0].awaiting_steps[0]).status, step.outcome)
+    assert story.summary.endswith("Wait for it: steponce wait order-1")
+
+
+def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
+    """A record can stay PENDING: nobody has answered, and the state has timed out."""
+    world.execution("order-1", "RUNNING", "AwaitConfirmation")
+    world.waits("order-1", {"Payload": a_step().public()})
+    events = world.states.histories[arn("order-1")][0]
+    events.append(event("TaskStateExited", 9, "AwaitConfirmation"))
+    events.append(event("TaskStateEntered", 9, "RecordError"))
+    world.states.histories[arn("order-1")] = [numbered(events)]
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    story = tell(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))  # type: ignore[arg-type]
+
+    assert [("PENDING", True)] == [(s.status, s.expired) for s in story.attempts[0].awaiting_steps]
+    assert "callback" not in story.summary
+
+
+def test_a_step_whose_record_has_expired_is_told_from_the_history(world: World):
+    """The record lives 30 days longer than the step, the history 90."""
+    (step,) = waiting(world).attempts[0].awaiting_steps
+
+    assert Waiting("as_1", "AwaitConfirmation", "confirmation", "GONE", None, FAR, expired=False) == step
+
+
+def test_a_step_that_was_tried_again_is_told_once(world: World):
+    """A retry keeps the awaiting-step id."""
+    world.execution("order-1", "RUNNING", "AwaitConfirmation")
+    for _ in range(2):
+        world.waits("order-1", {"Payload": a_step().public()})
+
+    story = tell(world.client, "order-1", steps=FakeSteps(a_step(retry_count=1)))  # type: ignore[arg-type]
+
+    assert ["as_1"] == [step.awaiting_step_id for step in story.attempts[0].awaiting_steps]
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["", "cut off {", {"MessageId": "1"}, {"Payload": None}, {"Payload": {"awaitingStepId": "as_1"}}, "null"],
+    ids=str,
+)
+def test_a_task_that_waits_for_something_else_has_no_awaiting_step(world: World, output: Any):
+    """A queue's consumer may hold the token, and nobody has recorded it."""
+    world.execution("order-1", "RUNNING", "AwaitConfirmation")
+    world.waits("order-1", output)
+
+    story = tell(world.client, "order-1", steps=FakeSteps(a_step()))  # type: ignore[arg-type]
+
+    assert [] == story.attempts[0].awaiting_steps
+
+
+def test_without_the_table_a_story_has_no_awaiting_steps(world: World):
+    """A stack may have been deployed without it."""
+    waiting(world)
+
+    assert [] == tell(world.client, "order-1").attempts[0].awaiting_steps
+
+
+def test_an_answer_is_told_only_when_asked_for_and_a_token_never(world: World):
+    """An answer may hold what a payload may hold."""
+    answered = a_step("ANSWERED", answer=Answer("failure", error="Declined", cause="tok_secret"))
+
+    silent = waiting(world, answered).to_dict()
+    asked = waiting(world, answered, with_payload=True).to_dict()
+
+    assert "tok_secret" not in json.dumps(silent)
+    assert {"outcome": "failure", "error": "Declined", "cause": "tok_secret"} == (
+        asked["attempts"][0]["awaiting_steps"][0]["answer"]
+    )
+    assert TOKEN not in json.dumps([silent, asked])
