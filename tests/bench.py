@@ -64,7 +64,7 @@ class Bench:
         return f"bench-{next(self.ids)}"
 
     def bare_machine(self) -> str:
-        """A machine with the work and nothing else, whose fence is open to it."""
+        """A machine with the task of the work and nothing else, whose fence is open to it."""
         here = self.sfn.describe_state_machine(stateMachineArn=self.client.state_machine_arn)
         work = json.loads(here["definition"])["States"]["DoWork"]
         del work["Next"], work["Catch"], work["TimeoutSecondsPath"]
@@ -122,7 +122,7 @@ class Bench:
     def bare(self) -> float:
         def prepare() -> dict[str, Any]:
             done = self.fresh_request()
-            lock = self.client.locks.get(done)
+            lock = self.client.machine.locks.get(done)
             assert lock is not None
             self.dynamodb.update_item(
                 TableName=self.table,
@@ -145,7 +145,7 @@ class Bench:
                 )["executionArn"]
             )
 
-        return self.measure("the work alone, in a machine of its own", prepare, once)
+        return self.measure("the task of the work, alone", prepare, once)
 
     def fresh_request(self) -> str:
         """Run one request to its end; its lock token."""

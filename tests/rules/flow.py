@@ -36,6 +36,7 @@ NOT_THE_HOLDER = {
     "IsLockHeld": "its write was refused",
     "ReplayResult": "the lock is another's, and completed",
     "ReplayError": "the lock is another's, and failed",
+    "ReplayTooLarge": "the lock is another's",
     "DuplicateRefused": "the lock is another's, and completed",
     "PayloadMismatch": "the lock is another's",
     "RecordUnreadable": "the lock is another's",
@@ -49,7 +50,7 @@ NOT_THE_HOLDER = {
 }
 """States that an execution is never in while a lock in progress is its own, and why."""
 
-WORK = {"DoWork"}
+WORK = {"DoWork", "IsConfirmationWanted", "AwaitConfirmation"}
 """States in which the work may be running."""
 
 
@@ -138,7 +139,7 @@ def rule_classes_agree_with_the_graph(definition: Definition) -> list[str]:
     after_work = set().union(*(reachable(graph, target) for name in WORK for target in graph[name]))
     complaints = [
         f"{name} counts as before the work and follows it"
-        for name in (owner.BEFORE_WORK - {"ReleaseLock"} | owner.TAKING_OVER | WORK) & after_work
+        for name in (owner.BEFORE_WORK - {"ReleaseLock"} | owner.TAKING_OVER | {"DoWork"}) & after_work
     ]
     errors = {"ReleaseLock": {"RetryLater"}, "RecordFinalError": {"${FinalErrors}"}}
     for name in WORK:
@@ -148,7 +149,7 @@ def rule_classes_agree_with_the_graph(definition: Definition) -> list[str]:
                 complaints.append(f"{catcher['ErrorEquals']} leads to {catcher['Next']}")
     writers = {name for name, _ in writes(definition)} - {"AcquireLock", "TakeOverLock", "ReleaseLock"}
     complaints += [f"{name} writes an outcome or not?" for name in writers ^ owner.OUTCOMES]
-    work = {definition["States"][name]["Parameters"]["FunctionName"] for name in WORK}
+    work = {task["Parameters"].get("FunctionName") for name, task in tasks(definition) if name in WORK}
     for name, task in tasks(definition):
         if name not in WORK and task["Parameters"].get("FunctionName") in work:
             complaints.append(f"{name} runs the work as well")

@@ -243,8 +243,8 @@ def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
     for properties in resources(template, MACHINE).values():
         for name, task in tasks(_definition(properties)):
             function = functions.get(task["Parameters"].get("FunctionName", "")[2:-4])
-            if function is None:
-                continue
+            if function is None or task["Resource"].endswith(".waitForTaskToken"):
+                continue  # the time of a waiting task is the outside's, not its function's
             timeout = function.get("Timeout", common)
             if "TimeoutSecondsPath" in task:
                 right = timeout == {"Ref": "WorkTimeoutSeconds"}
@@ -257,13 +257,14 @@ def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
 def rule_the_machine_outlasts_its_work(template: Template) -> list[str]:
     """Every try of the work at its longest, and every pause between, fit into the machine's time."""
     longest = template["Parameters"]["WorkTimeoutSeconds"]["MaxValue"]
+    waiting = template["Parameters"]["ConfirmationTimeoutSeconds"]["MaxValue"]
     complaints = []
     for name, properties in resources(template, MACHINE).items():
         definition = _definition(properties)
         retriers = definition["States"].get("DoWork", {}).get("Retry", [])
         tries = 1 + sum(retrier["MaxAttempts"] for retrier in retriers)
         pauses = sum(retrier["MaxAttempts"] * retrier["MaxDelaySeconds"] for retrier in retriers)
-        needed = tries * longest + pauses
+        needed = tries * longest + pauses + waiting
         complaints += [f"{name} needs {needed} s"] * (needed >= definition["TimeoutSeconds"])
     return complaints
 

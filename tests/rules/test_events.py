@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from steponce.answer import Answer
+from steponce.awaiting import AwaitingStep
 from steponce.records import INPROGRESS, Lock
 from steponce.request import Envelope, RequestRules
 
@@ -53,6 +55,20 @@ def test_the_lock_in_the_owner_s_event_has_every_attribute_that_the_workflow_wri
         if "=" in part
     }
     assert written - {"#status"} | {"status", "lockToken"} == set(event("check_owner")["lock"])
+
+
+def test_the_recording_function_s_event_has_what_the_workflow_sends() -> None:
+    """record_awaiting_step.json is what AwaitConfirmation hands over, and becomes a step."""
+    sent = machine("run_once")["States"]["AwaitConfirmation"]["Parameters"]["Payload"]
+    assert {key.removesuffix(".$") for key in sent} == set(event("record_awaiting_step"))
+    assert "confirmation" == AwaitingStep.from_event(event("record_awaiting_step")).step
+
+
+def test_the_resolving_function_s_event_is_an_answer() -> None:
+    """resolve_awaiting_step.json names a step and answers it."""
+    sent = event("resolve_awaiting_step")
+    assert {"awaitingStepId", "answer"} == set(sent)
+    assert "success" == Answer.parse(sent["answer"]).outcome
 
 
 def test_the_preparing_function_s_event_has_what_the_workflow_sends() -> None:

@@ -6,6 +6,7 @@ import importlib.metadata
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,15 +29,14 @@ from steponce import (
     Unsettled,
     WaitTimeout,
     cli,
-    story,
+    telling,
 )
 from steponce.canonical import canonical_json
 from steponce.cli import commands, target, up
 from steponce.cli.payload import read_payload
-from steponce.client import Client
 from steponce.errors import InvalidPayload, TooManyAttempts
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
-from steponce.story import Attempt, Record, Story, Trouble, Visit
+from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
@@ -85,6 +85,19 @@ STORY = Story(
                 ),
                 Visit("RequestFailed", "2026-01-31T12:00:02.500Z"),
             ],
+            awaiting_steps=[
+                Waiting(
+                    awaiting_step_id="as_1",
+                    state="AwaitConfirmation",
+                    step="confirmation",
+                    status="ANSWERED",
+                    entered="2026-01-31T12:00:00.000Z",
+                    expires_at="2026-01-31T13:00:00.000Z",
+                    expired=True,
+                    outcome="failure",
+                    answer={"outcome": "failure", "error": "Declined", "cause": None},
+                )
+            ],
         ),
     ],
     holder=Attempt(1, "arn:execution:other", "RUNNING", started="2026-01-31T12:00:00.000Z"),
@@ -108,6 +121,31 @@ class FakeClient:
         return call
 
 
+class FakeStack:
+    """A stack with one client for everything, and without any Output."""
+
+    name = "s"
+
+    def __init__(self, client: FakeClient) -> None:
+        self.outputs: dict[str, str] = {}
+        self._client = client
+
+    def client(self) -> FakeClient:
+        return self._client
+
+
+class FakeCloudFormation:
+    """The stacks that DescribeStacks finds, or its error."""
+
+    def __init__(self, found: list[dict[str, Any]] | Exception) -> None:
+        self.found = found
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: ARG002, N803
+        if isinstance(self.found, Exception):
+            raise self.found
+        return {"Stacks": self.found}
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder without a stack, and an environment without AWS."""
@@ -125,7 +163,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The client that every command gets, whatever its target."""
     fake = FakeClient()
-    monkeypatch.setattr(target.Target, "connect", lambda _target: fake)
+    monkeypatch.setattr(target.Target, "reach", lambda _target: FakeStack(fake))
     return fake
 
 
@@ -178,7 +216,7 @@ def test_only_a_failed_request_leaves_with_1(client: FakeClient, event: str, rec
         (Unsettled("no"), 1),
         (SteponceError("no"), 1),
         (Unavailable("no"), 4),
-        (TooManyAttempts("no"), 4),
+        (TooManyAttempts("no"), 1),
         (NoCredentialsError(), 4),
         (ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeExecution"), 4),
         (click.Abort(), 130),
@@ -321,6 +359,8 @@ def test_start_does_not_wait_for_what_is_finished(client: FakeClient, event: str
     ("arguments", "message"),
     [
         ([], "Say which command."),
+        (["awaiting"], "Say which command. (Help: steponce awaiting --help)"),
+        (["callback"], "Say which command. (Help: steponce callback --help)"),
         (["stat"], "No such command 'stat'"),
         (["start"], "Missing argument 'REQUEST_ID'"),
         (["start", "order-1"], "Missing argument 'FILE'"),
@@ -483,11 +523,11 @@ def test_a_stack_on_aws_is_named_by_option_or_variable(monkeypatch: pytest.Monke
     """With the profile's session and the region that was given."""
     asked = []
 
-    def from_stack(name: str, *, session: Any) -> FakeClient:
+    def aws_stack(name: str, session: Any) -> FakeStack:
         asked.append((name, session.region_name))
-        return FakeClient()
+        return FakeStack(FakeClient())
 
-    monkeypatch.setattr(Client, "from_stack", from_stack)
+    monkeypatch.setattr(target, "AwsStack", aws_stack)
     if way == "variable":
         monkeypatch.setenv("STEPONCE_STACK", "prod")
     arguments = ["--stack", "prod"] if way == "option" else []
@@ -522,7 +562,7 @@ def test_missing_region_credentials_and_profile_are_unreachable(
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("found", "message"),
     [
         (
             ClientError(
@@ -530,23 +570,27 @@ def test_missing_region_credentials_and_profile_are_unreachable(
             ),
             "There is no stack 'prod' in eu-west-1.",
         ),
-        (KeyError("RunOnceStateMachineArn"), "has no Output 'RunOnceStateMachineArn'"),
+        ([{}], "has no Output 'RunOnceStateMachineArn'"),
+        (
+            [{"Outputs": [{"OutputKey": "RunOnceStateMachineArn", "OutputValue": "arn"}]}],
+            "has no Output 'LocksTable'",
+        ),
         (
             ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"),
             "DescribeStacks was refused: expired",
         ),
+        (
+            ClientError({"Error": {"Code": "Throttling", "Message": "slow"}}, "DescribeStacks"),
+            "CloudFormation said Throttling. The same call is safe to try again.",
+        ),
     ],
-    ids=["no such stack", "another stack", "refused"],
+    ids=["no such stack", "another stack", "half a stack", "refused", "throttled"],
 )
 def test_a_stack_that_is_not_ours_is_unreachable(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, found: Any, message: str
 ):
     """Not there, not deployed from this template, or not to be seen."""
-
-    def from_stack(_name: str, *, session: Any) -> None:  # noqa: ARG001 - as the real one has it
-        raise error
-
-    monkeypatch.setattr(Client, "from_stack", from_stack)
+    monkeypatch.setattr("boto3.Session.client", lambda *_, **__: FakeCloudFormation(found))
 
     code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1")
 
@@ -559,7 +603,7 @@ def test_a_command_needs_no_local_parts_for_a_stack_on_aws(
 ):
     """Without them installed, only --local and up say so."""
     monkeypatch.setitem(sys.modules, "steponce.local", None)
-    monkeypatch.setattr(Client, "from_stack", lambda *_, **__: FakeClient())
+    monkeypatch.setattr(target, "AwsStack", lambda *_: FakeStack(FakeClient()))
 
     assert 0 == commands.run(["status", "order-1", "--stack", "prod", "--region", "eu-west-1"])
     capsys.readouterr()
@@ -572,7 +616,7 @@ def test_a_command_needs_no_local_parts_for_a_stack_on_aws(
 @pytest.fixture
 def told(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """A story to tell."""
-    monkeypatch.setattr(story, "tell", lambda *_, **__: STORY)
+    monkeypatch.setattr(telling, "tell", lambda *_, **__: STORY)
     return client
 
 
@@ -598,6 +642,10 @@ def test_show_tells_people_when_what_happened(capsys: pytest.CaptureFixture[str]
         "DoWork            2.500   2 tries",
         "TaskFailed: RetryLater",
         "the lock's holder RUNNING arn:execution:other",
+        "as_1",
+        "confirmation, state AwaitConfirmation",
+        "ANSWERED, failure",
+        '"error": "Declined"',
         "waits for a person",
         "Failed with [red]Boom[/red].",
     ):
@@ -608,7 +656,7 @@ def test_show_tells_people_when_what_happened(capsys: pytest.CaptureFixture[str]
 @pytest.mark.usefixtures("told", "terminal")
 def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """There is still a story."""
-    monkeypatch.setattr(story, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
+    monkeypatch.setattr(telling, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
 
     assert 0 == commands.run(["show", "order-1"])
     assert "none" in capsys.readouterr().out
@@ -617,9 +665,10 @@ def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monke
 # -- help ------------------------------------------------------------------------------------------
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
     """A script's author finds the codes there."""
+    commands_ = ("awaiting", "callback", "show", "start", "status", "up", "wait")
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
-    assert all(f"\n  {command} " in out for command in ("show", "start", "status", "up", "wait"))
+    assert all(f"\n  {command} " in out for command in commands_)
     assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 4, 70, 130))
 
 
@@ -631,13 +680,18 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
         ("wait", "--key --timeout --local --stack --profile --region"),
         ("show", "--key --payload --local --stack --profile --region"),
         ("up", "--template --parameter STEPONCE_HOME"),
+        ("awaiting list", "--local --stack --profile --region"),
+        ("awaiting show", "ID --link --local --stack --profile --region"),
+        ("callback succeed", "ID [FILE] accepted conflict --local --stack --profile --region"),
+        ("callback fail", "ID [FILE] --error --cause accepted conflict --local --stack --profile --region"),
+        ("callback heartbeat", "ID accepted conflict --local --stack --profile --region"),
     ],
 )
 def test_the_help_of_a_command_names_its_options(
     capsys: pytest.CaptureFixture[str], command: str, options: str
 ):
     """And every command says in a sentence what it does."""
-    assert 0 == commands.run([command, "--help"])
+    assert 0 == commands.run([*command.split(), "--help"])
     out = capsys.readouterr().out
     assert [] == [option for option in options.split() if option not in out]
 
@@ -733,9 +787,12 @@ def test_up_names_three_commands_that_can_be_pasted(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("STEPONCE_HOME")
 
     assert [
-        f"steponce start order-1 {event} --local --wait",
-        f"steponce start order-1 {event} --local",
+        f"steponce start order-1 {shlex.quote(str(event))} --local --wait",
+        f"steponce start order-1 {shlex.quote(str(event))} --local",
         "steponce show order-1 --local",
     ] == up._to_try(template)
     assert elsewhere[0].startswith('echo \'{"orderId"')
-    assert f"STEPONCE_HOME={tmp_path / 'home'} steponce start order-1 - --local --wait" in elsewhere[0]
+    assert (
+        f"STEPONCE_HOME={shlex.quote(str(tmp_path / 'home'))} steponce start order-1 - --local --wait"
+        in elsewhere[0]
+    )

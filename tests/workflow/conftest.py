@@ -1,36 +1,45 @@
-"""Stacks whose engine speaks through a proxy that can make one chosen call go wrong."""
+"""Stacks whose engine speaks through a proxy that can make one chosen call go wrong; and the program."""
 
 from __future__ import annotations
 
+import functools
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from steponce.local import LocalStack
+from steponce.local import LocalStack, write_facts
 from tests.conftest import TEMPLATE
 from tests.workflow.faults import Faults
+from tests.workflow.program import Run, run_in_a_pipe
 from tests.workflow.scene import Scene
 
 WORK_TIMEOUT_SECONDS = 3
 
 
-def _scene(**parameters: str) -> Iterator[Scene]:
+def _scene(name: str, **parameters: str) -> Iterator[Scene]:
     faults = Faults()
     through = {"dynamodb": faults.through, "lambda": faults.through}
     parameters = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS)} | parameters
-    with LocalStack.from_template(TEMPLATE, parameters=parameters, through=through) as stack:
+    with LocalStack.from_template(TEMPLATE, name=name, parameters=parameters, through=through) as stack:
         yield Scene(stack, faults)
 
 
 @pytest.fixture(scope="session")
 def _holding() -> Iterator[Scene]:
-    yield from _scene()
+    yield from _scene("steponce")
 
 
 @pytest.fixture(scope="session")
 def _taking_over() -> Iterator[Scene]:
     yield from _scene(
-        WhenOutcomeUnknown="take-over", WhenCompleted="refuse", FinalErrors="OutOfStock,CardDeclined"
+        "bold",
+        WhenOutcomeUnknown="take-over",
+        WhenCompleted="refuse",
+        FinalErrors="OutOfStock,CardDeclined",
+        ConfirmationTimeoutSeconds="10",
+        ConfirmationHeartbeatSeconds="4",
     )
 
 
@@ -43,6 +52,25 @@ def scene(_holding: Scene) -> Iterator[Scene]:
 
 @pytest.fixture
 def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
-    """Takes over when the outcome is unknown, and refuses duplicates of what is completed."""
+    """Takes over when the outcome is unknown, refuses duplicates, and does not wait long for callbacks."""
     yield _taking_over
     _taking_over.faults.clear()
+
+
+@pytest.fixture
+def home(stack: LocalStack, tmp_path: Path) -> Path:
+    """A folder with the facts of the shared stack."""
+    write_facts(stack.facts(), tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def steponce(home: Path) -> Run:
+    """Run the program in a pipe: its exit code and its one object."""
+    return functools.partial(run_in_a_pipe, home)
+
+
+@pytest.fixture
+def order() -> str:
+    """An id that no other test has."""
+    return f"cli-{uuid.uuid4().hex[:12]}"

@@ -130,7 +130,7 @@ class Faults:
             return self._states.get((body["ConditionExpression"], body["UpdateExpression"], new), "Other")
         if "GetItem" in target:
             return "ReadLock"
-        for function, state in (("PrepareRequest",) * 2, ("ChargeCard", "DoWork"), ("CheckOwner",) * 2):
+        for function, state in _FUNCTIONS:
             if function in path:
                 return "ConfirmTakeover" if "redriveCount" in body and state == "CheckOwner" else state
         return "Other"
@@ -141,6 +141,14 @@ class Faults:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"
+
+
+_FUNCTIONS = (
+    ("PrepareRequest", "PrepareRequest"),
+    ("ChargeCard", "DoWork"),
+    ("CheckOwner", "CheckOwner"),
+    ("RecordAwaitingStep", "AwaitConfirmation"),
+)
 
 
 def _writes_by_state() -> dict[tuple[str, str, str | None], str]:

@@ -7,63 +7,17 @@ import os
 import pty
 import signal
 import subprocess
-import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from steponce.local import LocalStack, write_facts
+from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
+from tests.workflow.program import PROGRAM, Run, environment, until
 
-PROGRAM = str(Path(sys.executable).with_name("steponce"))
 EVENT = str(TEMPLATE.parent / "events" / "start_order.json")
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
-
-Answer = tuple[int, dict[str, Any]]
-Run = Callable[..., Answer]
-
-
-def environment(home: Path) -> dict[str, str]:
-    """The shell's, with the facts' folder and without an account or a stack."""
-    ours = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-    ours.pop("STEPONCE_STACK", None)
-    return ours | {"STEPONCE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-@pytest.fixture
-def home(stack: LocalStack, tmp_path: Path) -> Path:
-    """A folder with the facts of the shared stack."""
-    write_facts(stack.facts(), tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def steponce(home: Path) -> Run:
-    """Run the program in a pipe: its exit code and its one object."""
-
-    def run(*arguments: str, payload: Any = None) -> Answer:
-        done = subprocess.run(
-            [PROGRAM, *arguments],
-            input=None if payload is None else json.dumps(payload),
-            env=environment(home),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert 1 == done.stdout.count("\n"), done.stderr
-        return done.returncode, json.loads(done.stdout)
-
-    return run
-
-
-@pytest.fixture
-def order() -> str:
-    """An id that no other test has."""
-    return f"cli-{uuid.uuid4().hex[:12]}"
 
 
 def test_start_and_wait_answers_with_the_result(steponce: Run, order: str):
@@ -120,7 +74,7 @@ def test_a_declined_card_leaves_with_1(steponce: Run, order: str):
 
 def test_a_request_that_outlasts_the_wait_leaves_with_1_and_goes_on(steponce: Run, order: str):
     """Waiting again finds its end."""
-    slow = VISA | {"card": "tok_slow", "delaySeconds": 1.5}
+    slow = VISA | {"card": "tok_slow", "delaySeconds": 4}
 
     code, answer = steponce("start", order, "-", "--wait", "--timeout", "0.2", payload=slow)
 
@@ -138,7 +92,7 @@ def test_show_tells_the_states_in_order(steponce: Run, order: str):
 
     assert (0, "completed", None) == (code, story["situation"], story["holder"])
     (attempt,) = story["attempts"]
-    assert ["IsRequestPrepared", "AcquireLock", "DoWork", "CompleteRequest"] == [
+    assert ["IsRequestPrepared", "AcquireLock", "DoWork", "IsConfirmationWanted", "CompleteRequest"] == [
         visit["state"] for visit in attempt["visits"]
     ]
     assert all(visit["seconds"] >= 0 for visit in attempt["visits"])
@@ -247,14 +201,6 @@ def test_up_serves_until_it_is_told_to_end(tmp_path: Path, order: str, number: i
     assert not Path(facts["logs"]).exists()
     assert processes
     until(lambda: not processes & set(parents()))
-
-
-def until(question: Callable[[], Any]) -> None:
-    """Ask again and again until the answer is true."""
-    end = time.monotonic() + 15
-    while not question():
-        assert time.monotonic() < end, "it has not come true in time"
-        time.sleep(0.1)
 
 
 def read_all(master: int) -> Iterator[bytes]:

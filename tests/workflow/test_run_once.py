@@ -34,12 +34,13 @@ def test_a_request_is_answered_with_the_result_of_its_work(scene: Scene):
 
 
 def test_a_fresh_request_takes_three_transitions_beside_its_work(scene: Scene):
-    """Choice, lock, work, completion: nothing of ours is a Lambda on this path."""
+    """Choice, lock, completion; the sample's work is a task and the choice whether to wait."""
     order = scene.new_id()
 
     scene.run(order, VISA)
 
-    assert ["IsRequestPrepared", "AcquireLock", "DoWork", "CompleteRequest"] == scene.states(order)
+    work = ["DoWork", "IsConfirmationWanted"]
+    assert ["IsRequestPrepared", "AcquireLock", *work, "CompleteRequest"] == scene.states(order)
 
 
 def test_the_output_of_an_execution_is_the_result_and_nothing_else(scene: Scene):
@@ -372,6 +373,18 @@ def test_a_request_that_runs_has_no_result_yet(scene: Scene):
     with pytest.raises(NotFinished, match="still runs"):
         scene.client.result(order)
     scene.client.wait(order, timeout_seconds=30)
+
+
+def test_a_large_payload_and_a_large_result_travel_together(scene: Scene):
+    """125,000 bytes each, replayed by key as well; see README, "Limits"."""
+    key = scene.new_id("key")
+    large = VISA | {"orderId": "x" * 125_000}
+
+    done = scene.run(f"{key}-a", large, lock_token=key)
+    replayed = scene.run(f"{key}-b", large, lock_token=key)
+
+    assert "x" * 125_000 == done.result["orderId"] == replayed.result["orderId"]
+    assert "SUCCEEDED" == scene.closed(f"{key}-b")["status"]
 
 
 def test_work_may_answer_with_nothing(scene: Scene):

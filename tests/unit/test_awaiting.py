@@ -1,0 +1,439 @@
+"""The record of a waiting step: its id, whose token it holds, and that every write to it is fenced."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from steponce import times
+from steponce.answer import Answer
+from steponce.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.errors import InvalidRequest, StepAlreadyAnswered, Unavailable
+from tests.unit.one_wait import BEGINNING, Boundary, QuickTable, create_table, refusal
+
+YES, NO = Answer("success", {"confirmed": True}), Answer("failure", error="Declined")
+RUNS = count()
+
+
+class Records:
+    """The real table, in moto."""
+
+    def __init__(self) -> None:
+        self.dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        create_table(self.dynamodb)
+        self.steps = AwaitingSteps(self.dynamodb, "steps")
+
+    def item(self, step: AwaitingStep) -> dict[str, Any]:
+        """The record as it is."""
+        key = {"awaitingStepId": {"S": step.id}}
+        return self.dynamodb.get_item(TableName="steps", Key=key).get("Item", {})
+
+    def read(self, step: AwaitingStep) -> AwaitingStep:
+        """The record as it is, read."""
+        found = self.steps.get(step.id)
+        assert found is not None
+        return found
+
+    def claimed(self, step: AwaitingStep, answer: Answer = YES, call: str = "me") -> AwaitingStep:
+        """The record after an answer has claimed it."""
+        claimed = self.steps.claim(step, answer, call)
+        assert claimed is not None
+        return claimed
+
+
+@pytest.fixture(scope="module")
+def records() -> Iterator[Records]:
+    """One table for the module; each test has steps of its own."""
+    with mock_aws():
+        yield Records()
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is twelve."""
+    monkeypatch.setattr(times, "now", lambda: BEGINNING)
+
+
+def event(run: str = "run-0", **changed: Any) -> dict[str, Any]:
+    """What the workflow hands to the recording function."""
+    return {
+        "step": "confirmation",
+        "taskToken": "secret-token",
+        "enteredAt": "2026-01-31T12:00:00.000Z",
+        "retryCount": 0,
+        "timeoutSeconds": 3600,
+        "execution": "arn:execution:order-1",
+        "requestId": "order-1",
+        "lockToken": "shop/order-1",
+        "callId": run,
+        "attempt": 1,
+    } | changed
+
+
+@pytest.fixture
+def first(records: Records) -> AwaitingStep:
+    """A step of a new run, on record."""
+    step = AwaitingStep.from_event(event(f"run-{next(RUNS)}"))
+    records.steps.record(step)
+    return step
+
+
+def later(step: AwaitingStep, **changed: Any) -> AwaitingStep:
+    """The same step's next try."""
+    return AwaitingStep.from_event(
+        event(step.call_id, **({"taskToken": "newer-token", "retryCount": 1} | changed))
+    )
+
+
+# -- The id --------------------------------------------------------------------------------------
+
+
+def test_every_try_of_a_run_has_the_same_id():
+    """Token, times and retry count are not part of it."""
+    retried = event(taskToken="x", enteredAt="2026-01-31T13:00:00.000Z", retryCount=2, timeoutSeconds=9)
+
+    assert AwaitingStep.from_event(event()).id == AwaitingStep.from_event(retried).id
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"callId": "run-1"},
+        {"attempt": 2},
+        {"lockToken": "shop/order-2"},
+        {"step": "shipment"},
+        {"lockToken": 'shop/order-1", "confirmation', "step": ""},
+    ],
+)
+def test_no_other_run_or_step_has_the_same_id(other: dict[str, Any]):
+    """Lock token, step, callId and attempt all count, and do not run into each other."""
+    assert AwaitingStep.from_event(event()).id != AwaitingStep.from_event(event(**other)).id
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.text(), st.integers(0, 3)), unique=True, min_size=2))
+def test_ids_are_as_different_as_their_runs(runs: list[tuple[str, str, str, int]]):
+    """Whatever the texts are."""
+    names = ("lockToken", "step", "callId", "attempt")
+    ids = {AwaitingStep.from_event(event(**dict(zip(names, run, strict=True)))).id for run in runs}
+
+    assert len(runs) == len(ids)
+
+
+@pytest.mark.parametrize("missing", list(event()))
+def test_a_state_that_forgets_something_is_told_what(missing: str):
+    """The message names the field."""
+    passed = event()
+    del passed[missing]
+
+    with pytest.raises(InvalidRequest, match=f"does not pass '{missing}' to its function"):
+        AwaitingStep.from_event(passed)
+
+
+@pytest.mark.parametrize(
+    "entered", ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z", "2026-01-31T13:00:00.000499+01:00"]
+)
+def test_times_compare_however_an_engine_writes_them(entered: str):
+    """moto writes microseconds and +00:00, and Java leaves out a fraction of zero."""
+    assert "2026-01-31T12:00:00.000Z" == AwaitingStep.from_event(event(enteredAt=entered)).entered_at
+
+
+@pytest.mark.parametrize(
+    ("entered", "expires"),
+    [
+        ("2026-01-31T12:30:00.000Z", "2026-01-31T13:30:00.000Z"),
+        ("2026-01-31T11:00:00.000Z", "2026-01-31T13:00:00.000Z"),
+    ],
+)
+def test_a_step_never_expires_earlier_than_its_token(entered: str, expires: str):
+    """A retry has the first try's EnteredTime but a time-out of its own, so the clock counts as well."""
+    assert expires == AwaitingStep.from_event(event(enteredAt=entered)).expires_at
+
+
+# -- Secrets -------------------------------------------------------------------------------------
+
+
+def test_what_people_see_never_shows_the_token(records: Records, first: AwaitingStep):
+    """Neither the public part nor the repr has it, nor the answer's content."""
+    claimed = records.claimed(first, Answer("success", "4242-4242"))
+
+    for shown in (str(claimed.public()), repr(claimed), str(claimed), f"{claimed}", str([claimed])):
+        assert "secret-token" not in shown
+        assert "4242-4242" not in shown
+        assert first.id in shown
+
+
+# -- The token -----------------------------------------------------------------------------------
+
+
+def test_a_recorded_step_is_read_as_it_was(records: Records, first: AwaitingStep):
+    """Every field is in the record; it is kept for a while after its time."""
+    assert first == records.read(first)
+    kept_until = times.to_text(times.from_text(first.expires_at) + KEPT)
+    assert str(times.epoch_seconds(kept_until)) == records.item(first)["ttl"]["N"]
+
+
+def test_an_unknown_step_is_none(records: Records):
+    """Nothing is made up."""
+    assert records.steps.get("as_nothing") is None
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    tries=st.permutations([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]),
+    again=st.integers(0, 4),
+    claim_after=st.integers(0, 5),
+)
+def test_the_newest_token_wins_in_every_order(
+    records: Records, tries: list[tuple[int, int]], again: int, claim_after: int
+):
+    """EnteredTime counts first, then RetryCount; a slow recorder changes nothing, before a claim or after."""
+    run = f"run-{next(RUNS)}"
+    newest = (-1, -1)
+    for number, (entered, retry_count) in enumerate([*tries, tries[again]]):
+        step = AwaitingStep.from_event(
+            event(
+                run,
+                taskToken=f"token-{entered}-{retry_count}",
+                enteredAt=f"2026-01-31T12:0{entered}:00.000Z",
+                retryCount=retry_count,
+            )
+        )
+        records.steps.record(step)
+        newest = max(newest, (entered, retry_count))
+        stored = records.read(step)
+        assert f"token-{newest[0]}-{newest[1]}" == stored.task_token
+        assert newest == (int(stored.entered_at[15]), stored.retry_count)
+        if number == claim_after:
+            records.claimed(stored)
+    assert (ANSWERING, YES) == (records.read(step).status, records.read(step).answer)
+
+
+def test_a_claimed_answer_stays_when_a_newer_token_comes(records: Records, first: AwaitingStep):
+    """It is finished with the new token, by whoever comes next."""
+    records.claimed(first)
+    newer = later(first)
+    records.steps.record(newer)
+
+    stored = records.read(first)
+
+    assert (ANSWERING, YES, "me") == (stored.status, stored.answer, stored.claim)
+    assert ("newer-token", 1) == (stored.task_token, stored.retry_count)
+    assert [first.id] == [step.id for step in records.steps.open() if step.id == first.id]
+
+
+def test_an_answered_step_refuses_a_newer_token(records: Records, first: AwaitingStep):
+    """A second wait in the same run needs a name of its own; the answer stands."""
+    records.steps.close(records.claimed(first), YES)
+
+    with pytest.raises(StepAlreadyAnswered, match="'confirmation' of this run has its answer already"):
+        records.steps.record(later(first))
+
+    assert (ANSWERED, "secret-token") == (records.read(first).status, records.read(first).task_token)
+
+
+@pytest.mark.parametrize("retry_count", [0, 1])
+def test_a_slow_recorder_does_not_mind_the_answer(records: Records, first: AwaitingStep, retry_count: int):
+    """Its own try, or a newer one, has been recorded and answered: that is no second wait."""
+    newer = later(first, retryCount=retry_count, enteredAt="2026-01-31T12:00:01.000Z")
+    records.steps.record(newer)
+    records.steps.close(records.claimed(newer), YES)
+
+    records.steps.record(newer)
+    records.steps.record(first)
+
+    assert ANSWERED == records.read(first).status
+
+
+def test_a_late_step_waits_again_with_a_newer_token(records: Records, first: AwaitingStep):
+    """The workflow has entered it again; nothing of the late answer is left."""
+    late = records.steps.close(records.claimed(first), None)
+    assert late is not None
+    assert (LATE, None, None) == (late.status, late.answer, late.claim)
+
+    records.steps.record(first)
+    assert LATE == records.read(first).status
+
+    newer = later(first)
+    records.steps.record(newer)
+    assert newer == records.read(first)
+    assert first.id in [step.id for step in records.steps.open()]
+
+
+def test_a_token_is_not_lost_to_an_answer_that_is_closed_meanwhile(records: Records, first: AwaitingStep):
+    """The record is late by the time that the newer token would join the claimed answer: it waits again."""
+    claimed = records.claimed(first)
+    calls = count()
+
+    def gate(_name: str) -> None:
+        if next(calls) == 1:
+            records.steps.close(claimed, None)
+
+    AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))  # type: ignore[arg-type]
+
+    assert (PENDING, "newer-token") == (records.read(first).status, records.read(first).task_token)
+
+
+def test_a_record_that_never_stands_still_is_unavailable(records: Records, first: AwaitingStep):
+    """The recorder gives up after some tries, and its state's Retry may begin again."""
+    calls = count()
+
+    def gate(_name: str) -> None:
+        if next(calls) % 3 == 0:
+            records.claimed(records.read(first))
+        else:
+            records.steps.release(records.read(first))
+
+    with pytest.raises(Unavailable, match="keeps changing"):
+        AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))  # type: ignore[arg-type]
+
+
+# -- The fence -----------------------------------------------------------------------------------
+
+
+def test_only_one_answer_claims(records: Records, first: AwaitingStep):
+    """The second finds the first in the record."""
+    claimed = records.claimed(first)
+
+    assert records.steps.claim(first, NO, "you") is None
+    assert (ANSWERING, YES, "me") == (claimed.status, claimed.answer, claimed.claim)
+    assert claimed == records.read(first)
+
+
+@pytest.mark.parametrize("write", ["claim", "release", "answered", "late"])
+def test_a_write_with_an_old_token_changes_nothing(records: Records, first: AwaitingStep, write: str):
+    """What became of an old token says nothing of the new one."""
+    stale = first if write == "claim" else records.claimed(first)
+    records.steps.record(later(first))
+    before = records.item(first)
+    steps = records.steps
+
+    if write == "claim":
+        written = steps.claim(stale, YES, "me")
+    elif write == "release":
+        written = steps.release(stale)
+    else:
+        written = steps.close(stale, YES if write == "answered" else None)
+
+    assert written is None
+    assert before == records.item(first)
+
+
+@pytest.mark.parametrize("arrived", [YES, None])
+def test_what_is_closed_stays_closed(records: Records, first: AwaitingStep, arrived: Answer | None):
+    """No later write with the same token opens it or changes its answer."""
+    claimed = records.claimed(first)
+    closed = records.steps.close(claimed, arrived)
+    assert closed is not None
+
+    assert records.steps.claim(first, NO, "you") is None
+    assert records.steps.close(claimed, NO) is None
+    assert records.steps.close(claimed, None) is None
+    assert records.steps.release(claimed) is None
+    records.steps.record(first)
+    assert closed == records.read(first)
+
+
+def test_a_step_that_was_answered_around_us_can_be_closed(records: Records, first: AwaitingStep):
+    """Nobody claimed it; the answer is the one that arrived."""
+    closed = records.steps.close(first, NO)
+
+    assert closed is not None
+    assert (ANSWERED, NO, None) == (closed.status, closed.answer, closed.claim)
+
+
+def test_only_the_claim_that_was_refused_is_released(records: Records, first: AwaitingStep):
+    """Another answer that has claimed since stays."""
+    mine = records.claimed(first)
+    assert records.steps.release(mine) is not None
+    assert first == records.read(first)
+    records.claimed(first, NO, "you")
+
+    assert records.steps.release(mine) is None
+    assert NO == records.read(first).answer
+
+
+# -- The index -----------------------------------------------------------------------------------
+
+
+def test_the_index_holds_what_waits_soonest_first(records: Records):
+    """Pending and answering steps are on it; answered and late ones are not."""
+    steps = [AwaitingStep.from_event(event(f"run-{next(RUNS)}", timeoutSeconds=n)) for n in (4, 3, 2, 1)]
+    for step in steps:
+        records.steps.record(step)
+    records.claimed(steps[1])
+    records.steps.close(records.claimed(steps[2]), YES)
+    records.steps.close(steps[3], None)
+
+    mine = [step.id for step in records.steps.open() if step.id in {step.id for step in steps}]
+
+    assert [steps[1].id, steps[0].id] == mine
+    assert "openStatus" not in records.item(steps[2]) | records.item(steps[3])
+
+
+def test_a_step_that_was_closed_since_is_not_listed(records: Records, first: AwaitingStep):
+    """The index is eventually consistent; the record is not."""
+    records.dynamodb.update_item(
+        TableName="steps",
+        Key={"awaitingStepId": {"S": first.id}},
+        UpdateExpression="SET #status = :late",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":late": {"S": LATE}},
+    )
+
+    assert first.id not in [step.id for step in records.steps.open()]
+
+
+# -- DynamoDB ------------------------------------------------------------------------------------
+
+
+def test_throttling_is_unavailable_and_other_errors_are_themselves(first: AwaitingStep):
+    """Only what passes by itself is worth another try."""
+
+    class Broken:
+        def __init__(self, code: str) -> None:
+            self.code = code
+
+        def update_item(self, **_call: Any) -> None:
+            raise refusal(self.code)
+
+    with pytest.raises(Unavailable):
+        AwaitingSteps(Broken("ThrottlingException"), "steps").close(first, None)  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        AwaitingSteps(Broken("AccessDeniedException"), "steps").close(first, None)  # type: ignore[arg-type]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["record 0", "record 1", "record 2", "claim", "release", "answered", "late"]),
+        max_size=12,
+    )
+)
+def test_the_quick_table_of_other_tests_does_as_moto_does(records: Records, writes: list[str]):
+    """Whatever is written in whatever order, both end with the same record."""
+    run = f"run-{next(RUNS)}"
+    quick = QuickTable()
+    both = (records.steps, AwaitingSteps(quick, "steps"))  # type: ignore[arg-type]
+    step = AwaitingStep.from_event(event(run))
+    for write in writes:
+        for steps in both:
+            now = steps.get(step.id) or step
+            if write.startswith("record"):
+                tried = AwaitingStep.from_event(event(run, retryCount=int(write[-1]), taskToken=write))
+                try:
+                    steps.record(tried)
+                except StepAlreadyAnswered:
+                    assert ANSWERED == now.status
+            elif write == "claim":
+                steps.claim(now, YES, "me")
+            elif write == "release":
+                steps.release(now)
+            else:
+                steps.close(now, NO if write == "answered" else None)
+        assert records.item(step) == quick.items.get(step.id, {})

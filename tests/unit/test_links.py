@@ -1,0 +1,353 @@
+"""Signed links: what a genuine one allows, and that nothing else is taken for one."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from steponce import links, times
+from steponce.errors import Forbidden, Unavailable
+from steponce.links import CACHED_SECONDS, LOOKED_AGAIN_SECONDS, Keys, sign, verify
+from tests.unit.one_wait import refusal
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+STEP, OTHER_STEP = "as_1", "as_2"
+EXPIRES = "2026-01-31T13:00:00.000Z"
+BOTH = ["success", "failure"]
+
+
+class Secret:
+    """Secrets Manager with one secret: its current and its previous key. Counts how often it is read."""
+
+    def __init__(self, current: str = "key-1", previous: str | None = None) -> None:
+        self.versions = {"AWSCURRENT": current, "AWSPREVIOUS": previous}
+        self.reads = 0
+
+    def get_secret_value(self, SecretId: str, VersionStage: str) -> dict[str, Any]:  # noqa: N803 - the API's
+        assert "callback-key" == SecretId
+        self.reads += VersionStage == "AWSCURRENT"
+        key = self.versions[VersionStage]
+        if key is None:
+            raise refusal("ResourceNotFoundException")
+        return {"SecretString": key}
+
+    def rotate(self, key: str) -> None:
+        """A new key; the one before the last is valid no more."""
+        self.versions = {"AWSCURRENT": key, "AWSPREVIOUS": self.versions["AWSCURRENT"]}
+
+
+class Clock:
+    """A monotonic clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """It is twelve, and no second passes by itself."""
+    clock = Clock()
+    monkeypatch.setattr(times, "now", lambda: NOW)
+    monkeypatch.setattr(links, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def secret() -> Secret:
+    """A secret that was never rotated."""
+    return Secret()
+
+
+@pytest.fixture
+def keys(secret: Secret) -> Keys:
+    """Its keys."""
+    return keys_of(secret)
+
+
+def keys_of(secret: Secret) -> Keys:
+    """One function's cache."""
+    return Keys(secret, "callback-key")  # type: ignore[arg-type]
+
+
+def query(link: str) -> dict[str, str]:
+    """A link's query, as the HTTP API hands it over."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
+
+
+def test_a_genuine_link_allows_what_it_says(keys: Keys):
+    """Its path names the step; the answer is the outcomes."""
+    link = sign(keys, STEP, EXPIRES, BOTH)
+
+    assert "/callbacks/as_1" == urlsplit(link).path
+    assert {"success", "failure"} == verify(keys, STEP, query(link))
+    assert {"heartbeat"} == verify(keys, STEP, query(sign(keys, STEP, EXPIRES, ["heartbeat"])))
+
+
+def test_equal_links_are_equal_texts(keys: Keys):
+    """The order of outcomes does not matter."""
+    assert sign(keys, STEP, EXPIRES, BOTH) == sign(keys, STEP, EXPIRES, BOTH[::-1])
+
+
+def forgeries(keys: Keys) -> dict[str, tuple[str, dict[str, str]]]:
+    """Every way to make a link that nobody gave out, from one that somebody did."""
+    given = query(sign(keys, STEP, EXPIRES, ["failure"]))
+    signature = given["signature"]
+    other_key = query(sign(keys_of(Secret("key-2")), STEP, EXPIRES, ["failure"]))
+    changed = "0" if signature[0] != "0" else "1"
+    return {
+        "another step": (OTHER_STEP, given),
+        "a later expiry": (STEP, given | {"expires": str(int(given["expires"]) + 1)}),
+        "the expiry in other words": (STEP, given | {"expires": f"+{given['expires']}"}),
+        "another outcome": (STEP, given | {"allow": "success"}),
+        "one more outcome": (STEP, given | {"allow": "failure,success"}),
+        "a field moved into another": (
+            f"{STEP}\n{given['expires']}",
+            given | {"expires": "failure", "allow": ""},
+        ),
+        "another key": (STEP, other_key),
+        "a changed digit": (STEP, given | {"signature": changed + signature[1:]}),
+        "capital digits": (STEP, given | {"signature": signature.upper()}),
+        "a cut signature": (STEP, given | {"signature": signature[:-1]}),
+        "a longer signature": (STEP, given | {"signature": f"{signature}0"}),
+        "an empty signature": (STEP, given | {"signature": ""}),
+        "no signature": (STEP, {name: given[name] for name in ("expires", "allow")}),
+        "no expiry": (STEP, {name: given[name] for name in ("signature", "allow")}),
+        "no outcomes": (STEP, {name: given[name] for name in ("signature", "expires")}),
+        "nothing": (STEP, {}),
+        "an expiry that is no number": (STEP, given | {"expires": "abc"}),
+        "a signature that is no text": (STEP, given | {"signature": "é\ud800\x00"}),
+        "fields that are no text": (STEP, given | {"expires": "\ud800", "allow": "\udfff"}),
+        "a step that is no text": ("\ud800", given),
+    }
+
+
+@pytest.mark.parametrize("forgery", forgeries(keys_of(Secret())))
+def test_a_forged_link_is_refused(keys: Keys, forgery: str):
+    """And the refusal tells neither the key nor the signature that it should have had."""
+    step_id, forged = forgeries(keys)[forgery]
+
+    with pytest.raises(Forbidden, match="not genuine") as refused:
+        verify(keys, step_id, forged)
+
+    right = query(sign(keys, STEP, EXPIRES, ["failure"]))["signature"]
+    assert "key-1" not in str(refused.value)
+    assert right not in str(refused.value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["expires", "allow", "signature", "x"]),
+        st.text(st.characters(codec=None), max_size=20),
+    ),
+    st.text(max_size=9),
+)
+def test_garbage_is_refused_and_never_crashes(garbage: dict[str, str], step_id: str):
+    """Whatever stands in the query."""
+    with pytest.raises(Forbidden):
+        verify(keys_of(Secret()), step_id, garbage)
+
+
+@pytest.mark.parametrize(
+    ("expires", "is_valid"),
+    [
+        ("2026-01-31T11:59:59.000Z", False),
+        ("2026-01-31T12:00:00.000Z", False),
+        ("2026-01-31T12:00:00.001Z", True),
+        ("2026-01-31T12:00:01.000Z", True),
+    ],
+)
+def test_a_link_is_valid_until_its_time(keys: Keys, expires: str, is_valid: bool):
+    """A link has whole seconds, rounded up: it never ends before its step."""
+    given = query(sign(keys, STEP, expires, BOTH))
+
+    if is_valid:
+        assert {"success", "failure"} == verify(keys, STEP, given)
+    else:
+        with pytest.raises(Forbidden, match="has expired"):
+            verify(keys, STEP, given)
+
+
+def test_a_forged_link_does_not_learn_that_it_has_expired(keys: Keys):
+    """Only the genuine one is told."""
+    given = query(sign(keys, STEP, "2026-01-31T11:00:00.000Z", BOTH))
+
+    with pytest.raises(Forbidden, match="not genuine"):
+        verify(keys, OTHER_STEP, given)
+
+
+# -- Rotation ------------------------------------------------------------------------------------
+
+
+def test_two_keys_are_valid_at_once(secret: Secret, keys: Keys, clock: Clock):
+    """A link survives one rotation, and not two; the newest key signs."""
+    first = query(sign(keys, STEP, EXPIRES, BOTH))
+    secret.rotate("key-2")
+    clock.seconds += CACHED_SECONDS
+    second = query(sign(keys, STEP, EXPIRES, BOTH))
+
+    assert first["signature"] != second["signature"]
+    for link in (first, second):
+        verify(keys, STEP, link)
+
+    secret.rotate("key-3")
+    clock.seconds += CACHED_SECONDS
+    verify(keys, STEP, second)
+    with pytest.raises(Forbidden):
+        verify(keys, STEP, first)
+
+
+def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secret, keys: Keys, clock: Clock):
+    """The secret was rotated under the cache; another look finds the new key."""
+    keys.valid()
+    secret.rotate("key-2")
+    newer = query(sign(keys_of(secret), STEP, EXPIRES, BOTH))
+    clock.seconds += LOOKED_AGAIN_SECONDS
+
+    verify(keys, STEP, newer)
+
+    assert "key-2" == keys.newest()
+
+
+def test_the_keys_are_read_once_in_a_while(secret: Secret, keys: Keys, clock: Clock):
+    """Genuine links within the time of the cache cost no call."""
+    given = query(sign(keys, STEP, EXPIRES, BOTH))
+    for _ in range(9):
+        clock.seconds += CACHED_SECONDS / 10
+        verify(keys, STEP, given)
+    assert 1 == secret.reads
+
+    clock.seconds += CACHED_SECONDS / 10
+    verify(keys, STEP, given)
+    assert 2 == secret.reads
+
+
+def test_forgers_cannot_make_us_read_the_keys_each_time(secret: Secret, keys: Keys, clock: Clock):
+    """Another look is due once in ten seconds, however many forged links come."""
+    for second in range(30):
+        clock.seconds = 2000.0 + second
+        with pytest.raises(Forbidden):
+            verify(keys, STEP, {"signature": "0" * 64})
+
+    assert 3 == secret.reads
+
+
+def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys: Keys):
+    """Throttling is worth another try; a missing secret is the set-up's fault."""
+
+    def refuse(**_call: Any) -> None:
+        raise refusal(code)
+
+    secret.get_secret_value = refuse  # type: ignore[method-assign, assignment]
+    code = "ThrottlingException"
+    with pytest.raises(Unavailable):
+        verify(keys, STEP, {})
+    code = "ResourceNotFoundException"
+    with pytest.raises(ClientError):
+        verify(keys, STEP, {})
+
+
+def test_an_empty_key_signs_for_nobody():
+    """A previous version without content is no key."""
+    forged = query(sign(keys_of(Secret("key-2")), STEP, EXPIRES, BOTH))
+    empty = hmac.new(b"", f"{STEP}\n{forged['expires']}\n{forged['allow']}".encode(), "sha256").hexdigest()
+
+    with pytest.raises(Forbidden):
+        verify(keys_of(Secret("key-1", previous="")), STEP, forged | {"signature": empty})
+
+
+@pytest.fixture
+def secrets() -> Iterator[Any]:
+    """Secrets Manager in moto."""
+    with mock_aws():
+        yield boto3.client("secretsmanager", region_name="us-east-1")
+
+
+def test_the_keys_come_from_secrets_manager(secrets: Any, clock: Clock):
+    """Its stages AWSCURRENT and AWSPREVIOUS are the two keys; at first there is only one."""
+    secrets.create_secret(Name="callback-key", SecretString="key-1")
+    keys = Keys(secrets, "callback-key")
+    assert ["key-1"] == keys.valid()
+
+    secrets.put_secret_value(SecretId="callback-key", SecretString="key-2")
+    clock.seconds += CACHED_SECONDS
+
+    assert ["key-2", "key-1"] == keys.valid()
+
+
+# -- Constant time -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["key-2", "key-1", "none of them"])
+def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch, which: str):
+    """Whichever key signed, all are compared, and only by compare_digest."""
+    compared: list[tuple[Any, Any]] = []
+
+    def compare(one: Any, other: Any) -> bool:
+        compared.append((one, other))
+        return bool(one == other)
+
+    given = query(sign(keys_of(Secret(which)), STEP, EXPIRES, BOTH))
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+
+    if which == "none of them":
+        with pytest.raises(Forbidden):
+            verify(keys_of(Secret("key-2", "key-1")), STEP, given)
+    else:
+        verify(keys_of(Secret("key-2", "key-1")), STEP, given)
+
+    signature = given["signature"].encode()
+    assert [signature, signature] == [other for _, other in compared][:2]
+    assert 2 == len({one for one, _ in compared})
+
+
+# -- A rule that cannot fail is no rule ----------------------------------------------------------
+
+PLANTED = [
+    ('f"{step_id}\\n{expires}\\n{allow}".encode(', 'f"{expires}\\n{allow}".encode('),
+    ('f"{step_id}\\n{expires}\\n{allow}".encode(', 'f"{step_id}\\n{allow}".encode('),
+    ('f"{step_id}\\n{expires}\\n{allow}".encode(', 'f"{step_id}\\n{expires}".encode('),
+    ("hmac.compare_digest(mac, given)", "mac.lower() == given.lower()"),
+    ("hmac.compare_digest(mac, given)", "mac.startswith(given)"),
+    ("hmac.compare_digest(mac, given)", "given.startswith(mac)"),
+    ('.encode(errors="surrogatepass")', ".encode()"),
+    ('query.get("signature", "").encode(errors="replace")', 'query.get("signature", "").encode()'),
+    ('query.get("signature", "")', 'query["signature"]'),
+    ("hmac.new(key.encode()", 'hmac.new(b""'),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong"), PLANTED)
+def test_a_planted_fault_is_caught(right: str, wrong: str):
+    """One of the forged links above is taken, or crashes."""
+    source = Path(str(links.__file__)).read_text()
+    assert 1 == source.count(right)
+    spoiled: dict[str, Any] = {"__name__": links.__name__}
+    exec(compile(source.replace(right, wrong), "spoiled", "exec"), spoiled)  # noqa: S102 - our own text
+    keys = spoiled["Keys"](Secret(), "callback-key")
+
+    def caught(step_id: str, forged: dict[str, str]) -> bool:
+        try:
+            spoiled["verify"](keys, step_id, forged)
+        except Forbidden:
+            return False
+        except (KeyError, ValueError):
+            return True
+        return True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(links, "_mac", spoiled["_mac"])
+        assert [name for name, (step_id, forged) in forgeries(keys).items() if caught(step_id, forged)]

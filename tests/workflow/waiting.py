@@ -1,0 +1,100 @@
+"""A step that waits on a running stack, and every way to answer it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from steponce import times
+from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.links import Keys, sign
+from tests.workflow.scene import VISA, Scene
+
+CONFIRMED = VISA | {"confirm": True}
+YES = {"outcome": "success", "output": {"confirmed": True}}
+NO = {"outcome": "failure", "error": "Refused", "cause": "by the provider"}
+BEAT = {"outcome": "heartbeat"}
+
+
+@dataclass
+class Waiting:
+    """One request that waits for its confirmation."""
+
+    scene: Scene
+    name: str
+    step: AwaitingStep
+
+    @classmethod
+    def begin(cls, scene: Scene, name: str | None = None, lock_token: str | None = None) -> Waiting:
+        """Start a request, and wait until its step is on record."""
+        name = name or scene.new_id("waits")
+        scene.client.start(name, CONFIRMED, lock_token=lock_token)
+        return cls(scene, name, scene.eventually(lambda: waiting_step(scene, name)))
+
+    def record(self) -> AwaitingStep:
+        found = steps(self.scene).get(self.step.id)
+        assert found is not None
+        return found
+
+    def link(self, outcomes: tuple[str, ...] = ("success", "failure", "heartbeat"), **changed: str) -> str:
+        """A genuine link, or one for another time or step."""
+        keys = Keys(self.scene.stack.boto3("secretsmanager"), self.scene.stack.outputs["CallbackKey"])
+        expires = changed.get("expires_at", times.to_text(times.after(times.now(), 60)))
+        path = sign(keys, changed.get("step_id", self.step.id), expires, outcomes)
+        return self.scene.stack.outputs["CallbacksUrl"] + path
+
+    def post(self, answer: object, link: str | None = None) -> tuple[int, dict[str, Any]]:
+        """Answer over HTTP, as a program does."""
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        status, text = http("POST", link or self.link(), body, "application/json")
+        return status, json.loads(text)
+
+    def submit(self, outcome: str, link: str | None = None) -> tuple[int, str]:
+        """Answer over HTTP, as a button does."""
+        body = urlencode({"outcome": outcome}).encode()
+        return http("POST", link or self.link(), body, "application/x-www-form-urlencoded")
+
+    def answer(self, answer: dict[str, Any]) -> str:
+        """Answer by invoking the function; the verdict."""
+        return str(invoke(self.scene, {"awaitingStepId": self.step.id, "answer": answer})["verdict"])
+
+    def answer_raw(self, answer: dict[str, Any]) -> None:
+        """Answer with the task token itself, as an IAM caller may."""
+        sfn = self.scene.stack.boto3("stepfunctions")
+        token = self.record().task_token
+        if answer["outcome"] == "success":
+            sfn.send_task_success(taskToken=token, output=json.dumps(answer["output"]))
+        else:
+            sfn.send_task_failure(taskToken=token, error=answer["error"], cause=answer["cause"])
+
+
+def steps(scene: Scene) -> AwaitingSteps:
+    return AwaitingSteps(scene.stack.boto3("dynamodb"), scene.stack.outputs["AwaitingStepsTable"])
+
+
+def waiting_step(scene: Scene, name: str) -> AwaitingStep | None:
+    """The open step of one execution."""
+    return next((step for step in steps(scene).open() if step.request_id == name), None)
+
+
+def invoke(scene: Scene, event: dict[str, Any]) -> dict[str, Any]:
+    """Invoke the resolving function."""
+    answer = scene.stack.boto3("lambda").invoke(
+        FunctionName=scene.stack.outputs["ResolveAwaitingStepFunction"], Payload=json.dumps(event)
+    )
+    return dict(json.loads(answer["Payload"].read()))
+
+
+def http(method: str, url: str, body: bytes | None = None, kind: str | None = None) -> tuple[int, str]:
+    """One request; status and text."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    headers = {"Content-Type": kind} if kind else {}
+    connection.request(method, f"{parts.path}?{parts.query}", body, headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
