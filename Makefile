@@ -10,7 +10,7 @@ run: setup  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python -m steponce.local
 
 test: setup  ## Run every test that needs nothing but Python.
-	@$(BIN)/pytest -n auto --dist loadfile
+	@$(BIN)/pytest -n 4 --dist loadfile
 
 check: lint types test  ## What CI runs.
 
