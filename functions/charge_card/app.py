@@ -20,7 +20,7 @@ class CardDeclined(Exception):
     """The bank has said no; asking again changes nothing."""
 
 
-@tracer.capture_lambda_handler(capture_response=False)
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 def handler(work: dict, context: LambdaContext) -> dict:
     """Charge the card as its token tells, once the fence says that this attempt may."""

@@ -15,7 +15,7 @@ sfn = boto3.client("stepfunctions")
 locks = Locks(boto3.client("dynamodb"), os.environ["LOCKS_TABLE"])
 
 
-@tracer.capture_lambda_handler(capture_response=False)
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 def handler(event: dict, _context: LambdaContext) -> dict:
     """Settle what a dead owner left; or, after a takeover, look whether it is still dead."""

@@ -12,7 +12,7 @@ tracer = Tracer()
 rules = RequestRules.from_settings(os.environ)
 
 
-@tracer.capture_lambda_handler(capture_response=False)
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 def handler(event: dict, _context: LambdaContext) -> dict:
     """Validate `{"payload": …}` and answer with the whole envelope."""

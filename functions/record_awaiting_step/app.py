@@ -8,10 +8,12 @@ from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.aws import answering
+from steponce.errors import Unavailable
 from steponce.links import Keys, sign
 
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 events = boto3.client("events")
 keys = Keys(boto3.client("secretsmanager"), os.environ["CALLBACK_KEY"])
 steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
@@ -38,6 +40,8 @@ def tell(step: AwaitingStep) -> None:
         "DetailType": "AwaitingStepRecorded",
         "Detail": json.dumps(step.public() | {"link": link}),
     }
-    answer = events.put_events(Entries=[entry])
-    if answer["FailedEntryCount"]:
-        raise RuntimeError(f"The event bus refused the event: {answer['Entries'][0]['ErrorCode']}")
+    with answering("EventBridge"):
+        told = events.put_events(Entries=[entry])
+    if told["FailedEntryCount"]:
+        code = told["Entries"][0]["ErrorCode"]
+        raise Unavailable(f"EventBridge said {code}. The same call is safe to try again.")

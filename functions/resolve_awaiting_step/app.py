@@ -16,7 +16,7 @@ from steponce.callbacks import Callbacks
 from steponce.links import Keys
 
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 batch = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
 callbacks = Callbacks(steps, boto3.client("stepfunctions"))

@@ -57,7 +57,7 @@ def routes(
         if step is None:
             return page(HTTPStatus.NOT_FOUND, TOLD["unknown"])
         if step.status in (ANSWERED, LATE):
-            return page(HTTPStatus.OK, "This is not waited for any more.")
+            return page(HTTPStatus.OK, TOLD["late"])
         asked = f"{step.step} of {step.request_id}"
         return page(
             HTTPStatus.OK, f"Your answer is asked for: {asked}.", [o for o in FORM_ANSWERS if o in allowed]
@@ -76,17 +76,30 @@ def routes(
         return reply(STATUS[verdict], {"verdict": verdict, "awaitingStepId": step_id})
 
     def is_form() -> bool:
-        return "x-www-form-urlencoded" in app.current_event.headers.get("content-type", "")
+        """A button's answer. curl sends JSON under this type as well, if it is not told otherwise."""
+        kind = app.current_event.headers.get("content-type", "")
+        return "x-www-form-urlencoded" in kind and not body().lstrip().startswith("{")
+
+    def body() -> str:
+        try:
+            return app.current_event.decoded_body or ""
+        except ValueError:
+            raise InvalidAnswer("The body is not text.") from None
 
     def form_answer() -> dict | None:
-        chosen = parse_qs(app.current_event.decoded_body or "").get("outcome", [""])[0]
-        return FORM_ANSWERS.get(chosen)
+        return FORM_ANSWERS.get(parse_qs(body()).get("outcome", [""])[0])
 
     def json_body() -> object:
         try:
-            return json.loads(app.current_event.decoded_body or "")
-        except ValueError:
-            raise InvalidAnswer("The body is not JSON.") from None
+            return json.loads(body())
+        except (ValueError, RecursionError):
+            raise InvalidAnswer("The body is not JSON, or nested too deeply.") from None
+
+    def refused(error: Exception, status: HTTPStatus) -> Response:
+        if "application/json" not in app.current_event.headers.get("content-type", ""):
+            return page(status, str(error))
+        retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        return reply(status, {"error": type(error).__name__, "message": str(error)}, retry)
 
     refusals = (
         (Forbidden, HTTPStatus.FORBIDDEN),
@@ -99,16 +112,13 @@ def routes(
     return app
 
 
-def refused(error: Exception, status: HTTPStatus) -> Response:
-    retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-    return reply(status, {"error": type(error).__name__, "message": str(error)}, retry)
-
-
 def reply(status: HTTPStatus, body: dict, headers: dict | None = None) -> Response:
+    """For programs."""
     return Response(status, "application/json", json.dumps(body), headers=HEADERS | (headers or {}))
 
 
 def page(status: HTTPStatus, text: str, outcomes: list[str] | None = None) -> Response:
+    """For people: a text, and a button for each outcome that they may choose."""
     labels = {"success": "Confirm", "failure": "Decline"}
     buttons = "".join(
         f'<button name="outcome" value="{outcome}">{labels[outcome]}</button>' for outcome in outcomes or []

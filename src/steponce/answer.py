@@ -15,6 +15,8 @@ Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
 OUTPUT_LIMIT = 262_144
 ERROR_LIMIT = 256
+RESERVED = ("States.", "Lambda.", "Unavailable")
+"""Error names that the workflow retries or catches as the service's own, not as an answer's."""
 CAUSE_LIMIT = 32_768
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
@@ -109,5 +111,9 @@ def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
         raise InvalidAnswer(f"The {name} is text, or absent.")
     if value is not None and len(value) > limit:
         raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
+    if name == "error" and value is not None and value.startswith(RESERVED):
+        raise InvalidAnswer(
+            "An error name that begins with States., Lambda. or Unavailable is not yours to use."
+        )
     canonical_json(value, name)
     return value or None

@@ -22,7 +22,7 @@ from steponce import times
 from steponce.answer import Answer
 from steponce.aws import answering, error_code
 from steponce.canonical import sha256
-from steponce.errors import InvalidRequest, StepAlreadyAnswered, Unavailable
+from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.request import OPEN_SHARDS
 
 if TYPE_CHECKING:
@@ -287,7 +287,8 @@ class AwaitingSteps:
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
                 return None
-            raise
+            # AWS may quote the task token, and this text ends in logs.
+            raise SteponceError(f"DynamoDB refused the step with {error_code(error)}.") from None
         return AwaitingStep.from_item(now["Attributes"])
 
 

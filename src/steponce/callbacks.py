@@ -24,7 +24,7 @@ from steponce import times
 from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.aws import answering, error_code
-from steponce.errors import InvalidAnswer, Unavailable
+from steponce.errors import InvalidAnswer, SteponceError, Unavailable
 from steponce.owner import YOUNG
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class Callbacks:
                 return "used up"
             if error_code(error) in _REFUSED and answer.outcome != "heartbeat":
                 return "refused"
-            raise
+            # AWS may quote the task token, and this text ends in logs.
+            raise SteponceError(f"Step Functions refused the answer with {error_code(error)}.") from None
         return "sent"
 
     def _what_arrived(self, step: AwaitingStep, sent: Answer | None = None) -> Answer | None:

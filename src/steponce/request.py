@@ -47,7 +47,6 @@ OPEN_SHARDS = 10
 """In how many parts the open index is kept, so that none of its partitions is hot."""
 
 _MAX_NAME = 72
-_MAX_ATTEMPT = 999_999
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
 _MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
 _ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
@@ -95,11 +94,6 @@ def split_attempt(execution_name: str) -> tuple[str, int]:
     """The request's name and the attempt's number behind an execution's name."""
     match = _ATTEMPT.fullmatch(execution_name)
     return (match["name"], int(match["attempt"])) if match else (execution_name, 1)
-
-
-def attempts_from(first: int, at_most: int) -> Iterator[int]:
-    """The numbers of the next attempts, as far as the name's length and `at_most` allow."""
-    return iter(range(first, min(first + at_most, _MAX_ATTEMPT + 1)))
 
 
 @dataclass(frozen=True)

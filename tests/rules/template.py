@@ -19,6 +19,9 @@ MACHINE = "AWS::Serverless::StateMachine"
 TABLE = "AWS::DynamoDB::Table"
 RUNTIME = "python3.13"
 
+MANAGED = ("/AWSLambdaBasicExecutionRole", "/AWSXrayWriteOnlyAccess", "/AWSXRayDaemonWriteAccess")
+"""The policies of AWS's own that functions have: for their logs and their traces."""
+
 ANY_RESOURCE = {
     "logs:CreateLogDelivery": "vended logs have no narrower resource",
     "logs:GetLogDelivery": "vended logs",
@@ -73,6 +76,26 @@ def rule_permissions_are_narrow(template: Template) -> list[str]:
         if "*" in _list(statement.get("Resource", [])):
             complaints += [f"{name} may {item} anywhere" for item in actions if item not in ANY_RESOURCE]
     return complaints
+
+
+def rule_managed_policies_are_few(template: Template) -> list[str]:
+    """SAM adds them by itself; those for queues and streams reach every queue and stream of the account."""
+    return [
+        f"{name} has {policy}"
+        for name, properties in resources(transform(template), "AWS::IAM::Role").items()
+        for policy in properties.get("ManagedPolicyArns", [])
+        if not str(policy).endswith(MANAGED)
+    ]
+
+
+def rule_only_the_resolver_answers(template: Template) -> list[str]:
+    """Nothing else may send the result of a task."""
+    return [
+        f"{name} may answer for tasks"
+        for name, statement in _statements(template)
+        for action in _list(statement["Action"])
+        if action.startswith("states:SendTask") and "ResolveAwaitingStepFunction" not in name
+    ]
 
 
 def rule_tables_are_granted_by_the_action(template: Template) -> list[str]:

@@ -8,7 +8,7 @@ from . import source
 from .documents import FUNCTIONS, MODULES, ROOT, rules_of
 
 RULES = rules_of(source)
-FILES = [*MODULES, *(folder / "app.py" for folder in FUNCTIONS)]
+FILES = [*MODULES, *(path for folder in FUNCTIONS for path in sorted(folder.glob("*.py")))]
 
 FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_modules_have_subjects, "src/steponce/utils.py", '"""What is left."""'),

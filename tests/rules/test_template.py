@@ -19,6 +19,8 @@ TRUST = f"{ROLE}/AssumeRolePolicyDocument/Statement/0/Condition"
 CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
 PREPARE = "Resources/PrepareRequestFunction/Properties"
 
+SQS_EVENT = {"Type": "SQS", "Properties": {"Queue": {"Fn::GetAtt": ["AnswersQueue", "Arn"]}}}
+
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (
         template.rule_nothing_waits_for_itself,
@@ -123,11 +125,24 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         {"Resources/ChargeCardFunction/Properties/Timeout": GONE},
     ),
     (template.rule_the_machine_outlasts_its_work, {"Parameters/WorkTimeoutSeconds/MaxValue": 43_200}),
+    (
+        template.rule_managed_policies_are_few,
+        {"Resources/ResolveAwaitingStepFunction/Properties/Events/Queue": SQS_EVENT},
+    ),
+    (
+        template.rule_only_the_resolver_answers,
+        {
+            "Resources/CheckOwnerFunction/Properties/Policies/0/Statement/0/Action": "states:SendTaskSuccess",
+        },
+    ),
     (template.rule_environments_are_complete, {f"{CHECK_OWNER}/Environment": GONE}),
     (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/KeyPrefix": GONE}),
     (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/LockTokenPath": GONE}),
     (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/Retention": "1"}),
-    (template.rule_environments_are_complete, {"Globals/Function/Environment/Variables/LOCKS_TABLE": GONE}),
+    (
+        template.rule_environments_are_complete,
+        {"Resources/CheckOwnerFunction/Properties/Environment/Variables/LOCKS_TABLE": GONE},
+    ),
     (template.rule_environments_are_complete, {"Globals/Function/Environment/Variables/STAGE": "dev"}),
     (template.rule_parameters_are_used, {"Parameters/Stage": {"Type": "String", "Default": "dev"}}),
     (template.rule_parameters_are_used, {"Conditions/IsSmall": {"Fn::Equals": ["a", "b"]}}),

@@ -27,7 +27,6 @@ from steponce.request import (
     Envelope,
     RequestRules,
     attempt_name,
-    attempts_from,
     name_of,
     split_attempt,
 )
@@ -135,13 +134,6 @@ def test_an_id_with_half_a_character_is_refused() -> None:
 def test_what_is_no_attempt_is_a_name(name: str) -> None:
     """Only our own form counts."""
     assert (name, 1) == split_attempt(name)
-
-
-def test_attempts_end_where_names_do() -> None:
-    """Six digits are what a name has room for."""
-    assert [2, 3, 4] == list(attempts_from(2, 3))
-    assert [999_999] == list(attempts_from(999_999, 100))
-    assert [] == list(attempts_from(1_000_000, 100))
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9) | st.text(max_size=3)))

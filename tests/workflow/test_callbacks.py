@@ -295,6 +295,11 @@ def test_a_step_that_nobody_recorded_is_unknown(scene: Scene):
         (400, "InvalidAnswer", b'{"outcome": "success"}'),
         (400, "InvalidAnswer", b'{"outcome": "success", "output": 1, "error": "x"}'),
         (400, "InvalidAnswer", b'{"outcome": "failure", "error": 5}'),
+        (400, "InvalidAnswer", b'{"outcome": "failure", "error": "States.DataLimitExceeded"}'),
+        (400, "InvalidAnswer", b'{"outcome": "failure", "error": "States.Runtime"}'),
+        (400, "InvalidAnswer", b'{"outcome": "failure", "error": "Lambda.ServiceException"}'),
+        (400, "InvalidAnswer", b'{"outcome": "failure", "error": "Unavailable"}'),
+        (400, "InvalidAnswer", b"[" * 20_000),
         (413, "OutputTooLarge", json.dumps({"outcome": "success", "output": "x" * 262_143}).encode()),
         (413, "OutputTooLarge", json.dumps({"outcome": "failure", "error": "x" * 257}).encode()),
     ],
@@ -356,6 +361,33 @@ def test_a_page_offers_only_what_the_link_allows(scene: Scene):
     assert 'value="success"' not in http("GET", link)[1]
     assert 403 == waiting.submit("success", link)[0]
     assert 200 == waiting.submit("failure", link)[0]
+
+
+def test_a_form_that_is_none_is_refused_with_a_page(scene: Scene):
+    """A person pressed the button, or somebody made a form up."""
+    waiting = Waiting.begin(scene)
+    kind = "application/x-www-form-urlencoded"
+
+    garbled = http("POST", waiting.link(), b"outcome=\xff", kind)
+    forged = http("POST", waiting.link() + "0", b"outcome=success", kind)
+
+    assert [400, 403] == [garbled[0], forged[0]]
+    assert ["<!doctype html>"] * 2 == [page.splitlines()[0] for _, page in (garbled, forged)]
+    assert PENDING == waiting.record().status
+    waiting.post(YES)
+
+
+def test_a_recorder_that_meets_an_outage_is_tried_again(scene: Scene):
+    """The charge has happened: a throttled table must not fail the order."""
+    name = scene.new_id("waits")
+    body = json.dumps({"errorType": "Unavailable", "errorMessage": "DynamoDB throttles"}).encode()
+    throttled = HttpAnswer(200, [("X-Amz-Function-Error", "Unhandled")], body)
+    scene.faults.plan("AwaitConfirmation", lambda _call, _forward: throttled, key=name)
+
+    waiting = Waiting.begin(scene, name)
+
+    assert (200, "accepted") == verdict(waiting.post(YES))
+    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30).status
 
 
 def test_a_link_outlives_the_rotation_of_its_key(scene: Scene):

@@ -1,7 +1,7 @@
 """
 Executions that are stopped in each state, before and after the call they were making took effect.
 
-Whoever asks next, under the same id or the same key, gets what DESIGN promises: the work runs if nothing
+Whoever asks next, under the same id or the same key, gets what the README says: the work runs if nothing
 happened, the first one's answer if there is one, and a question for a person where nobody can know.
 """
 

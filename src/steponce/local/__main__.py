@@ -207,6 +207,11 @@ def main() -> int:
         console.print(
             f"The stack of template.yaml is up after {time.monotonic() - begin:.1f} s, on 127.0.0.1 only."
         )
+        if "ChargesTable" not in stack.outputs:
+            console.print(
+                "This tells the story of the sample, charge_card. Run your own work with: steponce up"
+            )
+            return 2
         tour = Tour(stack)
         for chapter in CHAPTERS:
             chapter(tour)
