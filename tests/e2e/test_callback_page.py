@@ -11,6 +11,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.wait import WebDriverWait
 
 from steponce.local import LocalStack
 from tests.workflow.faults import Faults
@@ -51,7 +52,7 @@ def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, bu
     assert "RUNNING" == scene.client.status(waiting.name).status
 
     browser.find_element(By.XPATH, f"//button[text()='{button}']").click()
-    assert "the answer has arrived" in text(browser)
+    WebDriverWait(browser, 10).until(lambda shown: "the answer has arrived" in text(shown))
     assert status == scene.client.wait(waiting.name, timeout_seconds=30).status
 
     browser.get(link)
