@@ -43,4 +43,4 @@ lock:  ## Choose the newest versions that pyproject.toml allows, for every Pytho
 	@$(VENV)/lock/bin/uv pip compile -q --upgrade --universal --python-version 3.13 --no-header --no-annotate pyproject.toml -o src/requirements.txt
 
 clean:
-	@rm -rf $(VENV) .aws-sam .steponce
+	@rm -rf $(VENV) .aws-sam .steponce .hypothesis .mypy_cache .pytest_cache .ruff_cache

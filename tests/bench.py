@@ -250,13 +250,15 @@ def main() -> None:
         bench.mismatch_by_id()
         bench.mismatch_by_key()
         own = bench.own_code()
-    table = Table(title=f"medians of {ROUNDS}, one run on the embedded stack")
+    table = Table(
+        title=f"medians of {ROUNDS}, one run on the embedded stack; the client's own reads are not counted"
+    )
     for column in ("path", "transitions", "writes", "refused", "reads", "work", "ms"):
         table.add_column(column, justify="left" if column == "path" else "right")
     for row in bench.rows:
         table.add_row(*row)
     console.print(table)
-    console.print(f"A fresh request takes {fresh / bare:.1f} times as long as its bare work.")
+    console.print(f"A fresh request takes {fresh / bare:.1f} times as long as its task alone.")
     console.print(f"The client's own code: {own:.2f} ms a call of start.")
     console.print(f"The stack: up in {up:.1f} s, {memory:.0f} MB (proportional).")
 

@@ -23,7 +23,7 @@ from steponce.answer import Answer
 from steponce.aws import answering, error_code
 from steponce.canonical import sha256
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
-from steponce.request import OPEN_SHARDS
+from steponce.request import OPEN_SHARDS, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -310,4 +310,4 @@ def _values(step: AwaitingStep) -> dict[str, str | int]:
 
 
 def _open_status(status: str, step_id: str) -> str:
-    return f"{status}#{int(sha256(step_id)[:8], 16) % OPEN_SHARDS}"
+    return f"{status}#{shard_of(step_id)}"

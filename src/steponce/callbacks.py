@@ -25,7 +25,7 @@ from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.aws import answering, error_code
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
-from steponce.owner import YOUNG
+from steponce.owner import EXECUTION_ENDS, YOUNG
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -49,8 +49,6 @@ _OF_A_TRY = frozenset(
     }
 )
 """What happens between entering a Task state and leaving it. A retry adds more of the same."""
-
-_CLOSED = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 
 
 class Callbacks:
@@ -189,7 +187,7 @@ def _outcome_of(
         if arrived is not None and (arrived.outcome == "success" or submitted or arrived == sent):
             return arrived, True
         submitted = event["type"] == "TaskSubmitted" or (submitted and scheduled is None)
-    return None, bool(events) and events[-1]["type"] in _CLOSED
+    return None, bool(events) and events[-1]["type"] in EXECUTION_ENDS
 
 
 def _answer_in(event: HistoryEventTypeDef) -> Answer | None:

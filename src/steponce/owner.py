@@ -58,7 +58,7 @@ the first owner was not redriven, and its successor could not: the outcome is un
 """
 
 
-_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
+EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 
 
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
@@ -228,7 +228,7 @@ class _History:
 
     def is_whole(self, owner: Execution) -> bool:
         """Whether the end can be seen already: histories are eventually consistent, too."""
-        return self.last_event in _ENDS and self.redrives == owner.redrive_count
+        return self.last_event in EXECUTION_ENDS and self.redrives == owner.redrive_count
 
     def _add(self, event: HistoryEventTypeDef) -> None:
         self.last_event = event["type"]

@@ -90,6 +90,11 @@ def attempt_name(name: str, attempt: int) -> str:
     return name if attempt == 1 else f"{name}--{attempt}"
 
 
+def shard_of(key: str) -> str:
+    """In which part of an open index a key is."""
+    return str(int(sha256(key)[:8], 16) % OPEN_SHARDS)
+
+
 def split_attempt(execution_name: str) -> tuple[str, int]:
     """The request's name and the attempt's number behind an execution's name."""
     match = _ATTEMPT.fullmatch(execution_name)
@@ -214,7 +219,7 @@ class Envelope:
             expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
             expiresAt=expires_at,
             ttl=str(times.epoch_seconds(expires_at)),
-            shard=str(int(sha256(token)[:8], 16) % OPEN_SHARDS),
+            shard=shard_of(token),
             callId=uuid.uuid4().hex,
         )
         envelope.to_json()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
@@ -52,7 +53,9 @@ def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, bu
     assert "RUNNING" == scene.client.status(waiting.name).status
 
     browser.find_element(By.XPATH, f"//button[text()='{button}']").click()
-    WebDriverWait(browser, 10).until(lambda shown: "the answer has arrived" in text(shown))
+    WebDriverWait(browser, 10, ignored_exceptions=[StaleElementReferenceException]).until(
+        lambda shown: "the answer has arrived" in text(shown)
+    )
     assert status == scene.client.wait(waiting.name, timeout_seconds=30).status
 
     browser.get(link)

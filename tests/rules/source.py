@@ -28,7 +28,6 @@ LAYERS = [
 ]
 """Imports point from a later line to an earlier one, never the other way nor along it."""
 
-ONLY_CLI_IMPORTS = "local"
 DO_NOTHING_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 

@@ -23,7 +23,7 @@ _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
 
 
 class Deployment:
-    """Tables and state machines as they are made; `undo` deletes exactly those."""
+    """What is made: tables and state machines, which `undo` deletes, and secrets, which are embedded."""
 
     def __init__(self, dynamodb: DynamoDBClient, states: SFNClient, secrets: SecretsManagerClient) -> None:
         self._dynamodb = dynamodb
@@ -33,7 +33,7 @@ class Deployment:
 
     def make(self, plan: Plan) -> None:
         """
-        Make everything that the plan asks of these two services.
+        Make everything that the plan asks for.
 
         Raises:
             LocalStackError: a table is there already, or an endpoint refuses or does not answer.
