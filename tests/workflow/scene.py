@@ -12,7 +12,7 @@ from typing import Any
 from steponce import Client, Receipt
 from steponce.local import LocalStack
 from steponce.records import Lock, Locks
-from tests.workflow.faults import Faults
+from tests.workflow.faults import Answer, Call, Faults
 
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 DECLINED = VISA | {"card": "tok_declined"}
@@ -84,6 +84,45 @@ class Scene:
         self.stack.boto3("dynamodb").put_item(
             TableName=self.stack.outputs["LocksTable"], Item=item | {"lockToken": {"S": lock_token}}
         )
+
+    def put_open_lock_of_another(
+        self, lock_token: str, execution_name: str, payload_hash: str | None
+    ) -> None:
+        """An old open record of this execution's ARN, with a callId that no execution of today has."""
+        self.put_lock(
+            lock_token,
+            status="INPROGRESS",
+            openStatus="INPROGRESS#0",
+            lockedBy=self.arn(execution_name),
+            callId="0" * 32,
+            requestId=execution_name,
+            attempt=1,
+            created="2020-01-01T00:00:00.000Z",
+            expectedCompletion="2020-01-01T00:05:00.000Z",
+            expiresAt="2099-01-01T00:00:00.000Z",
+            payloadHash=str(payload_hash),
+        )
+
+    def hide_at_every_look(self, lock_token: str) -> None:
+        """Let a completed record be gone whenever ReadLock looks, and there again right after."""
+        item = self.raw_lock(lock_token)
+
+        def hide(_call: Call, forward: Callable[[], Answer]) -> Answer:
+            self.delete_lock(lock_token)
+            answer = forward()
+            self.stack.boto3("dynamodb").put_item(TableName=self.stack.outputs["LocksTable"], Item=item)
+            return answer
+
+        self.faults.plan("ReadLock", hide, key=lock_token, times=10)
+
+    def raw_lock(self, lock_token: str) -> dict[str, Any]:
+        """A record as DynamoDB has it, with attributes that no Lock knows."""
+        answer = self.stack.boto3("dynamodb").get_item(
+            TableName=self.stack.outputs["LocksTable"],
+            Key={"lockToken": {"S": lock_token}},
+            ConsistentRead=True,
+        )
+        return dict(answer["Item"])
 
     def change_lock(self, lock_token: str, **attributes: str | int) -> None:
         """Change attributes of a record by hand."""

@@ -51,12 +51,6 @@ def new_key(scene: Scene, kind: str) -> tuple[str, str]:
             return key, shard
 
 
-def raw(scene: Scene, key: str) -> dict:
-    return scene.stack.boto3("dynamodb").get_item(
-        TableName=scene.stack.outputs["LocksTable"], Key={"lockToken": {"S": key}}, ConsistentRead=True
-    )["Item"]
-
-
 def assert_begun_anew(scene: Scene, key: str, shard: str, name: str) -> None:
     """Everything of the record is the new owner's, and it is where open locks are looked for."""
     lock = scene.lock(key)
@@ -70,7 +64,7 @@ def assert_begun_anew(scene: Scene, key: str, shard: str, name: str) -> None:
     ]
     assert (None,) * 4 == (lock.ttl, lock.result, lock.failure, lock.actual_completion)
     assert lock.created > LONG_AGO
-    assert "in_progress_expiration" not in raw(scene, key)
+    assert "in_progress_expiration" not in scene.raw_lock(key)
     assert scene.on_open_index(lock)
 
 
@@ -121,19 +115,8 @@ def test_a_namesake_s_open_lock_is_not_one_s_own(scene: Scene):
     """The name came back: the same execution ARN with another callId does not get the old lock."""
     name = scene.new_id("namesake")
     scene.run(f"{name}-hash", VISA)
-    scene.put_lock(
-        name,
-        status="INPROGRESS",
-        openStatus="INPROGRESS#0",
-        lockedBy=scene.arn(name),
-        callId="0" * 32,
-        requestId=name,
-        attempt=1,
-        created=LONG_AGO,
-        expectedCompletion=LONG_AGO,
-        expiresAt="2099-01-01T00:00:00.000Z",
-        payloadHash=scene.lock(scene.key(f"{name}-hash")).payload_hash,
-    )
+    payload_hash = scene.lock(scene.key(f"{name}-hash")).payload_hash
+    scene.put_open_lock_of_another(name, name, payload_hash)
 
     scene.client.start(name, VISA, lock_token=name)
 

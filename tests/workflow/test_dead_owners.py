@@ -225,20 +225,7 @@ def test_a_name_that_came_back_does_not_own_the_old_lock(scene: Scene):
     """The same execution ARN with another callId is a stranger; the old outcome is unknown."""
     name = scene.new_id("stranger")
     scene.run(name, VISA)
-    record = scene.lock(scene.key(name))
-    scene.put_lock(
-        name,
-        status="INPROGRESS",
-        openStatus="INPROGRESS#0",
-        lockedBy=scene.arn(name),
-        callId="0" * 32,
-        requestId=name,
-        attempt=1,
-        created="2026-01-01T00:00:00.000Z",
-        expectedCompletion="2026-01-01T00:05:00.000Z",
-        expiresAt="2099-01-01T00:00:00.000Z",
-        payloadHash=record.payload_hash,
-    )
+    scene.put_open_lock_of_another(name, name, scene.lock(scene.key(name)).payload_hash)
 
     held = scene.run(f"{name}-b", VISA, lock_token=name)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from steponce.request import Envelope
-from tests.workflow.faults import Call, Hold, first, lose_the_answer, refuse
+from tests.workflow.faults import Hold, first, lose_the_answer, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 
 
@@ -98,24 +98,8 @@ def test_a_lock_that_is_never_to_be_had_ends_the_loop(scene: Scene):
     """Gone at every look, held at every try: five times, then the request fails and nothing has happened."""
     key = scene.new_id("key")
     scene.run(f"{key}-a", VISA, lock_token=key)
-    item = scene.lock(key)
+    scene.hide_at_every_look(key)
 
-    def hide(_call: Call, forward):
-        scene.delete_lock(key)
-        answer = forward()
-        scene.put_lock(
-            key,
-            status="COMPLETED",
-            lockedBy=item.locked_by,
-            callId=item.call_id,
-            requestId=item.request_id,
-            payloadHash=item.payload_hash,
-            attempt=1,
-            result=item.result,
-        )
-        return answer
-
-    scene.faults.plan("ReadLock", hide, key=key, times=10)
     scene.client.start(f"{key}-b", VISA, lock_token=key)
     end = scene.closed(f"{key}-b")
 
@@ -143,9 +127,7 @@ def test_what_powertools_left_in_progress_is_cleared_away(scene: Scene):
 
     scene.run(f"{key}-a", VISA, lock_token=key)
 
-    item = scene.stack.boto3("dynamodb").get_item(
-        TableName=scene.stack.outputs["LocksTable"], Key={"lockToken": {"S": key}}
-    )["Item"]
+    item = scene.raw_lock(key)
     assert ("COMPLETED", False) == (item["status"]["S"], "in_progress_expiration" in item)
 
 
