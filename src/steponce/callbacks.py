@@ -25,7 +25,7 @@ from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.aws import answering, error_code
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
-from steponce.owner import EXECUTION_ENDS, YOUNG
+from steponce.owner import EXECUTION_ENDS, YOUNG, execution_events
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -134,7 +134,7 @@ class Callbacks:
         Raises:
             Unavailable: it cannot be seen yet, or the workflow is about to wait for this step again.
         """
-        events = self._history(step.execution)
+        events = execution_events(self._sfn, step.execution)
         if events is None:
             over = times.now() - times.from_text(step.entered_at) > YOUNG
             arrived = None
@@ -143,17 +143,6 @@ class Callbacks:
         if arrived is None and not over:
             raise Unavailable("What became of this step's last try cannot be seen yet. Try again.")
         return arrived
-
-    def _history(self, execution: str) -> list[HistoryEventTypeDef] | None:
-        """All events of an execution; None if Step Functions does not know it any more, or yet."""
-        try:
-            with answering("Step Functions"):
-                pages = self._sfn.get_paginator("get_execution_history").paginate(executionArn=execution)
-                return [event for page in pages for event in page["events"]]
-        except ClientError as error:
-            if error_code(error) in ("ExecutionDoesNotExist", "InvalidArn"):
-                return None
-            raise
 
 
 def _verdict(step: AwaitingStep, answer: Answer, call: str) -> Verdict:

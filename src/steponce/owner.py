@@ -61,6 +61,7 @@ the first owner was not redriven, and its successor could not: the outcome is un
 EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 
 
+_UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
 
@@ -93,7 +94,7 @@ def describe_execution(sfn: SFNClient, execution_arn: str) -> Execution | None:
         with answering("Step Functions"):
             answer = sfn.describe_execution(executionArn=execution_arn)
     except ClientError as error:
-        if error_code(error) in ("ExecutionDoesNotExist", "InvalidArn"):
+        if error_code(error) in _UNKNOWN:
             return None
         raise
     closed = answer.get("stopDate")
@@ -104,6 +105,26 @@ def describe_execution(sfn: SFNClient, execution_arn: str) -> Execution | None:
         input=_object(answer.get("input", "{}")),
         failure=Failure(answer.get("error") or _NAMELESS.get(answer["status"]), answer.get("cause")),
     )
+
+
+def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTypeDef] | None:
+    """
+    Read an execution's history to its end, which may lag behind what has happened.
+
+    Returns:
+        None if Step Functions does not know the execution, any more or yet.
+
+    Raises:
+        Unavailable: throttled, or no answer; safe to ask again.
+    """
+    try:
+        with answering("Step Functions"):
+            pages = sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn)
+            return [event for page in pages for event in page["events"]]
+    except ClientError as error:
+        if error_code(error) in _UNKNOWN:
+            return None
+        raise
 
 
 def _object(text: str) -> Mapping[str, Any]:
@@ -214,16 +235,12 @@ class _History:
 
     @classmethod
     def read(cls, sfn: SFNClient, execution_arn: str) -> _History | None:
+        events = execution_events(sfn, execution_arn)
+        if events is None:
+            return None
         history = cls()
-        try:
-            with answering("Step Functions"):
-                for page in sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn):
-                    for event in page["events"]:
-                        history._add(event)
-        except ClientError as error:
-            if error_code(error) == "ExecutionDoesNotExist":
-                return None
-            raise
+        for event in events:
+            history._add(event)
         return history
 
     def is_whole(self, owner: Execution) -> bool:

@@ -12,14 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from steponce import times
 from steponce.awaiting import AwaitingSteps
-from steponce.aws import answering, error_code
 from steponce.client import Client
 from steponce.errors import RequestNotFound
-from steponce.owner import Execution, describe_execution
+from steponce.owner import Execution, describe_execution, execution_events
 from steponce.records import Lock
 from steponce.request import name_of, split_attempt
 from steponce.situation import Case
@@ -161,17 +158,9 @@ class _Teller:
 
     def _history(self, arn: str) -> tuple[str | None, _Visits]:
         started, visits = None, _Visits()
-        try:
-            with answering("Step Functions"):
-                for page in self._client.machine.sfn.get_paginator("get_execution_history").paginate(
-                    executionArn=arn
-                ):
-                    for event in page["events"]:
-                        started = started or times.to_text(event["timestamp"])
-                        visits.add(event)
-        except ClientError as error:
-            if error_code(error) != "ExecutionDoesNotExist":
-                raise
+        for event in execution_events(self._client.machine.sfn, arn) or []:
+            started = started or times.to_text(event["timestamp"])
+            visits.add(event)
         return started, visits
 
 
