@@ -9,7 +9,9 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from steponce.errors import Unavailable
 
-_PASSING = frozenset(
+_PASSING = frozenset({"RequestTimeout", "TransactionConflictException"})
+
+_THROTTLED = frozenset(
     {
         "ExecutionLimitExceeded",
         "KmsThrottlingException",
@@ -17,13 +19,11 @@ _PASSING = frozenset(
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
-        "RequestTimeout",
         "SlowDown",
         "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
-        "TransactionConflictException",
     }
 )
 
@@ -39,9 +39,11 @@ def answering(service: str) -> Iterator[None]:
         yield
     except ClientError as error:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if error_code(error) in _PASSING or status == 429 or status >= 500:
+        throttled = error_code(error) in _THROTTLED or status == 429
+        if throttled or error_code(error) in _PASSING or status >= 500:
             raise Unavailable(
-                f"{service} said {error_code(error)}. The same call is safe to try again."
+                f"{service} said {error_code(error)}. The same call is safe to try again.",
+                throttled=throttled,
             ) from error
         raise
     except (HTTPClientError, ConnectionError) as error:

@@ -15,6 +15,9 @@ What can go wrong, as one tree:
     │   └── LockTokenMismatch            by another business key
     ├── StepAlreadyAnswered              a run waits twice under one step name
     ├── Forbidden                        a callback link is forged, expired or not meant for this
+    ├── Refused                          an operator's command does not fit the record; nothing was written
+    │   └── RecordChanged                it is not any more what the operator was shown
+    ├── LockNotFound (LookupError)       no record has this lock token, nor is it a request's that has one
     ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
     ├── StackNotFound (LookupError)      no stack of this name is deployed
     ├── NotFinished                      asked for the result of a request that still runs
@@ -65,7 +68,7 @@ class InvalidAnswer(InvalidRequest):
 
 
 class OutputTooLarge(InvalidRequest):
-    """A callback's output, error or cause is larger than Step Functions takes."""
+    """A callback's output, error or cause, or a result given by hand, is larger than Step Functions takes."""
 
 
 class StepAlreadyAnswered(SteponceError):
@@ -86,6 +89,18 @@ class PayloadMismatch(Conflict):
 
 class LockTokenMismatch(Conflict):
     """The id was used with another lock token."""
+
+
+class Refused(SteponceError):
+    """An operator's command would do harm, or has nothing to do, as the record is; nothing was written."""
+
+
+class RecordChanged(Refused):
+    """Somebody has changed the record, or what runs, since the operator was shown it."""
+
+
+class LockNotFound(SteponceError, LookupError):
+    """There is no lock record of this name."""
 
 
 class RequestNotFound(SteponceError, LookupError):
@@ -122,7 +137,13 @@ class WaitTimeout(SteponceError, TimeoutError):
 
 
 class Unavailable(SteponceError):
-    """AWS throttled the call or did not answer. The same call is safe to try again."""
+    """
+    AWS throttled the call (`throttled`) or did not answer. The same call is safe to try again.
+    """
+
+    def __init__(self, message: str, *, throttled: bool = False) -> None:
+        super().__init__(message)
+        self.throttled = throttled
 
 
 class TooManyAttempts(SteponceError):

@@ -14,7 +14,8 @@ from typing import Any
 import boto3
 
 from steponce.errors import LockLost, RetryLater, Unavailable
-from steponce.records import INPROGRESS, Locks
+from steponce.locks import Locks
+from steponce.records import INPROGRESS
 
 
 def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
@@ -23,7 +24,7 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
 
     Args:
         work: What the workflow hands to the work: `lockToken`, `callId`, `attempt` and more.
-        locks: The lock table. Default: the one that the environment variable LOCKS_TABLE names.
+        locks: The lock table. Default: the one that the environment variable LocksTable names.
 
     Raises:
         LockLost: somebody else holds the lock, or nobody. Leave without any effect.
@@ -43,4 +44,4 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
 
 @cache
 def _locks() -> Locks:
-    return Locks(boto3.client("dynamodb"), os.environ["LOCKS_TABLE"])
+    return Locks(boto3.client("dynamodb"), os.environ["LocksTable"])

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steponce.errors import InvalidRequest
+from steponce.locks import Locks
 from steponce.owner import Execution, describe_execution
-from steponce.records import Lock, Locks
+from steponce.records import Lock
 from steponce.request import RequestRules, attempt_name, name_by_hand, split_attempt
 
 if TYPE_CHECKING:

@@ -1,24 +1,11 @@
-"""
-The lock record: its attributes, its statuses, and every write that Python makes to it.
-
-The workflow makes the same writes from its own states; what is here serves the client (which reads)
-and whoever settles what a dead execution left open (which writes on its behalf, under its fence).
-"""
+"""The lock record: its attributes, its statuses, and what was done to it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
-
-from botocore.exceptions import ClientError
-
-from steponce.aws import answering, error_code
-from steponce.times import epoch_seconds, now_text
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from typing import Any, Self
 
 INPROGRESS = "INPROGRESS"
 COMPLETED = "COMPLETED"
@@ -26,9 +13,6 @@ FAILED = "FAILED"
 RELEASED = "RELEASED"
 
 OUTCOME_UNKNOWN = "OutcomeUnknown"
-
-
-_OWNER_IS_THE_SAME = "callId = :callId AND lockedBy = :execution AND #status = :inprogress"
 
 
 @dataclass(frozen=True)
@@ -53,6 +37,24 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Intervention:
+    """
+    What somebody other than the owner did to a record.
+
+    Args:
+        at: When, as UTC text.
+        by: Who: a function of ours, or a person's name.
+        what: completed, failed, held or released.
+        why: In words.
+    """
+
+    at: str
+    by: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Lock:
     """One lock record, as read. Times are UTC text, `ttl` is epoch seconds, `result` is JSON text."""
 
@@ -71,6 +73,7 @@ class Lock:
     failure: Failure | None = None
     expires_at: str | None = None
     ttl: int | None = None
+    interventions: tuple[Intervention, ...] = ()
 
     @classmethod
     def from_item(cls, item: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -99,6 +102,7 @@ class Lock:
             failure=Failure.from_json(failure) if failure is not None else None,
             expires_at=text("expiresAt"),
             ttl=number("ttl"),
+            interventions=tuple(Intervention(**one) for one in json.loads(text("interventions") or "[]")),
         )
 
     def is_reusable(self, now: str) -> bool:
@@ -112,75 +116,3 @@ class Lock:
             return True
         expired = self.ttl is not None and self.expires_at is not None and self.expires_at < now
         return self.status in (COMPLETED, FAILED) and expired
-
-
-class Locks:
-    """
-    The LocksTable, seen from Python.
-
-    Every write is fenced: it takes effect only while the record still says what `lock` says of its
-    owner, and does nothing (False) otherwise.
-    """
-
-    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
-        self._dynamodb = dynamodb
-        self._table = table
-
-    def get(self, lock_token: str) -> Lock | None:
-        """Read one record, consistently; None where there is none."""
-        with answering("DynamoDB"):
-            answer = self._dynamodb.get_item(
-                TableName=self._table, Key={"lockToken": {"S": lock_token}}, ConsistentRead=True
-            )
-        return Lock.from_item(answer["Item"]) if "Item" in answer else None
-
-    def complete(self, lock: Lock, result: str) -> bool:
-        """Write the result (JSON text, at most about 390 KB) of a request whose work is done."""
-        return self._finish(lock, COMPLETED, "#result", result, settled=True)
-
-    def fail(self, lock: Lock, failure: Failure, *, final: bool) -> bool:
-        """
-        Write how a request failed.
-
-        Args:
-            lock: The record as it was read.
-            failure: Error and cause, as the work gave them.
-            final: A final answer expires with the record's retention; any other failure stays on the
-                open index, without `ttl`, until a person settles it.
-        """
-        return self._finish(lock, FAILED, "failure", failure.to_json(), settled=final)
-
-    def _finish(self, lock: Lock, status: str, attribute: str, text: str, *, settled: bool) -> bool:
-        shard = (lock.open_status or "#0").rpartition("#")[2]
-        sets = f"#status = :status, actualCompletion = :now, {attribute} = :text"
-        values = {
-            ":status": {"S": status},
-            ":now": {"S": now_text()},
-            ":text": {"S": text},
-            ":inprogress": {"S": INPROGRESS},
-            ":callId": {"S": lock.call_id},
-            ":execution": {"S": lock.locked_by},
-        }
-        names = {"#status": "status"} | ({"#result": "result"} if attribute == "#result" else {})
-        if settled:
-            update = f"SET {sets}, #ttl = :ttl REMOVE openStatus"
-            values[":ttl"] = {"N": str(epoch_seconds(lock.expires_at or now_text()))}
-            names["#ttl"] = "ttl"
-        else:
-            update = f"SET {sets}, openStatus = :open"
-            values[":open"] = {"S": f"{status}#{shard}"}
-        try:
-            with answering("DynamoDB"):
-                self._dynamodb.update_item(
-                    TableName=self._table,
-                    Key={"lockToken": {"S": lock.lock_token}},
-                    UpdateExpression=update,
-                    ConditionExpression=_OWNER_IS_THE_SAME,
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=values,
-                )
-        except ClientError as error:
-            if error_code(error) == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True

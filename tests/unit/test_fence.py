@@ -9,7 +9,8 @@ from moto import mock_aws
 
 from steponce import fence
 from steponce.errors import LockLost, RetryLater, Unavailable
-from steponce.records import Lock, Locks
+from steponce.locks import Locks
+from steponce.records import Lock
 
 KEY = "shop/order-1"
 WORK = {"lockToken": KEY, "callId": "me", "attempt": 2, "requestId": "order-1", "payload": {}}
@@ -80,10 +81,10 @@ def test_any_other_error_stays_what_it_is() -> None:
 
 
 def test_without_a_table_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the Lambda function, where the template sets LOCKS_TABLE."""
+    """As in the Lambda function, where the template sets LocksTable."""
     with mock_aws():
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("LOCKS_TABLE", "locks")
+        monkeypatch.setenv("LocksTable", "locks")
         boto3.client("dynamodb").create_table(
             TableName="locks",
             BillingMode="PAY_PER_REQUEST",

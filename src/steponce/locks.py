@@ -1,0 +1,187 @@
+"""
+The LocksTable, seen from Python.
+
+The workflow writes to it from its own states; what is here serves the client (which reads) and whoever
+settles what a dead execution left open, be it a function of ours or a person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from steponce import times
+from steponce.aws import answering, error_code
+from steponce.records import COMPLETED, FAILED, RELEASED, Failure, Intervention, Lock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
+
+KEPT_INTERVENTIONS = 20
+"""A record tells of so many, the newest."""
+
+_PAGE = 100
+
+_AS_IT_WAS = "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND #status = :was"
+"""With the attempt: a redriven owner has the same callId and execution, and takes its lock anew."""
+
+
+class Locks:
+    """
+    The table.
+
+    Every write is fenced: it takes effect only while the record has the owner, attempt and status that `lock`
+    says, and does nothing (False) otherwise. It adds itself to the record's interventions.
+    """
+
+    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def get(self, lock_token: str) -> Lock | None:
+        """Read one record, consistently; None where there is none."""
+        with answering("DynamoDB"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key={"lockToken": {"S": lock_token}}, ConsistentRead=True
+            )
+        return Lock.from_item(answer["Item"]) if "Item" in answer else None
+
+    def reread(self, lock: Lock) -> Lock | None:
+        """The record as it is, if it still has the owner, attempt and status that `lock` says."""
+        now = self.get(lock.lock_token)
+        return now if now is not None and _fence(now) == _fence(lock) else None
+
+    def open(
+        self, status: str, shard: int, *, expected_from: str = "0", expected_until: str = times.NEVER
+    ) -> Iterator[Lock]:
+        """
+        Go through one shard of the open index, page by page, the longest overdue first.
+
+        Args:
+            status: INPROGRESS or FAILED.
+            shard: 0 and up.
+            expected_from: Only locks that should be done at this time (UTC text) or later,
+            expected_until: and not after this one.
+
+        Returns:
+            What the index holds of each lock: neither payload hash nor failure nor expiry. It may lag behind
+            the table, so `get` before you write.
+        """
+        span = {":from": expected_from, ":until": expected_until}
+        due = " AND expectedCompletion BETWEEN :from AND :until"
+        # Small pages, since the reader may do much with each lock, and keeps one page in memory.
+        for page in self._open_pages(status, shard, due, span, PaginationConfig={"PageSize": _PAGE}):
+            yield from map(Lock.from_item, page["Items"])
+
+    def count_open(self, status: str, shard: int, *, created_before: str = times.NEVER) -> int:
+        """How many locks one shard of the open index holds that are at least so old (UTC text)."""
+        older: dict[str, Any] = {"FilterExpression": "created < :created", "Select": "COUNT"}
+        pages = self._open_pages(status, shard, "", {":created": created_before}, **older)
+        return sum(page["Count"] for page in pages)
+
+    def under(self, prefix: str) -> Iterator[Lock]:
+        """Every record whose lock token begins so, by reading the whole table, page by page."""
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table,
+            FilterExpression="begins_with(lockToken, :prefix)",
+            ExpressionAttributeValues={":prefix": {"S": prefix}},
+            ConsistentRead=True,
+        )
+        with answering("DynamoDB"):
+            for page in pages:
+                yield from map(Lock.from_item, page["Items"])
+
+    def complete(self, lock: Lock, result: str, *, by: str, why: str) -> bool:
+        """Write the result (JSON text, at most about 390 KB) of a request whose work is done."""
+        done = {"#status": COMPLETED, "#result": result}
+        return self._settle(lock, done, ["failure"], Intervention(times.now_text(), by, "completed", why))
+
+    def fail(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
+        """Write a final answer: it is replayed to everyone who asks, and expires as a result does."""
+        done = {"#status": FAILED, "failure": failure.to_json()}
+        return self._settle(lock, done, [], Intervention(times.now_text(), by, "failed", why))
+
+    def release(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
+        """Let anyone take the lock at once; `failure` says why its last attempt has no answer."""
+        done = {"#status": RELEASED, "failure": failure.to_json()}
+        return self._settle(lock, done, [], Intervention(times.now_text(), by, "released", why))
+
+    def hold(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
+        """Write how a request failed, on the open index and without `ttl`, until a person settles it."""
+        shard = (lock.open_status or "#0").rpartition("#")[2]
+        held = {"#status": FAILED, "failure": failure.to_json(), "openStatus": f"{FAILED}#{shard}"}
+        return self._update(lock, held, ["#ttl"], Intervention(times.now_text(), by, "held", why))
+
+    def erase(self, lock: Lock) -> bool:
+        """Delete a record, if it still is as it was read."""
+        return self._write(lock, self._dynamodb.delete_item, {}, {})
+
+    def _open_pages(
+        self, status: str, shard: int, more: str, values: Mapping[str, str], **options: Any
+    ) -> Iterator[QueryOutputTypeDef]:
+        values = {":open": f"{status}#{shard}", **values}
+        with answering("DynamoDB"):
+            yield from self._dynamodb.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName="OpenLocks",
+                KeyConditionExpression=f"openStatus = :open{more}",
+                ExpressionAttributeValues={name: {"S": value} for name, value in values.items()},
+                **options,
+            )
+
+    def _settle(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
+        """A record that nobody need look at any more expires."""
+        expires_at = _kept_until(lock)
+        sets = sets | {"expiresAt": expires_at, "#ttl": str(times.epoch_seconds(expires_at))}
+        return self._update(lock, sets, [*removes, "openStatus"], done)
+
+    def _update(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
+        told = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
+        sets = sets | {"actualCompletion": done.at, "interventions": json.dumps(told, ensure_ascii=False)}
+        assignments = ", ".join(f"{name} = :{name.strip('#')}" for name in sets)
+        values = {
+            f":{name.strip('#')}": {"N" if name == "#ttl" else "S": value} for name, value in sets.items()
+        }
+        expression = f"SET {assignments} REMOVE {', '.join(removes)}"
+        return self._write(lock, self._dynamodb.update_item, values, {"UpdateExpression": expression})
+
+    def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
+        """Write if the record is as `lock` says; whether it was."""
+        names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
+        try:
+            with answering("DynamoDB"):
+                write(
+                    TableName=self._table,
+                    Key={"lockToken": {"S": lock.lock_token}},
+                    ConditionExpression=_AS_IT_WAS,
+                    ExpressionAttributeNames=names | {"#status": "status"},
+                    ExpressionAttributeValues=_fence(lock) | values,
+                    **arguments,
+                )
+        except ClientError as error:
+            if error_code(error) == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
+
+
+def _fence(lock: Lock) -> dict[str, dict[str, str]]:
+    return {
+        ":callId": {"S": lock.call_id},
+        ":execution": {"S": lock.locked_by},
+        ":attempt": {"N": str(lock.attempt)},
+        ":was": {"S": lock.status},
+    }
+
+
+def _kept_until(lock: Lock) -> str:
+    """As long from now as the record would have been kept from its start: it was not settled until now."""
+    if lock.expires_at is None or lock.expires_at == times.NEVER:
+        return times.NEVER
+    kept = times.from_text(lock.expires_at) - times.from_text(lock.created)
+    return max(lock.expires_at, times.to_text(times.after(times.now(), kept.total_seconds())))

@@ -1,0 +1,319 @@
+"""The table of locks: how it is read, and that every write to it is fenced."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from steponce import times
+from steponce.errors import Unavailable
+from steponce.locks import KEPT_INTERVENTIONS, Locks
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
+from tests.rules.documents import template
+from tests.unit.shared_clients import shared
+
+NOW = "2026-01-31T12:00:00.000Z"
+AFTER = "2026-01-31T12:00:00.001Z"
+EXPIRES = "2026-05-01T12:00:00.000Z"
+KEY = {"lockToken": {"S": "shop/order-1"}}
+
+OPEN = KEY | {
+    "status": {"S": INPROGRESS},
+    "openStatus": {"S": "INPROGRESS#3"},
+    "lockedBy": {"S": "arn:execution:order-1"},
+    "callId": {"S": "me"},
+    "requestId": {"S": "order-1"},
+    "attempt": {"N": "2"},
+    "created": {"S": NOW},
+    "expectedCompletion": {"S": AFTER},
+    "payloadHash": {"S": "ab12"},
+    "expiresAt": {"S": EXPIRES},
+}
+MINE = Lock.from_item(OPEN)
+FAILURE = Failure("CardDeclined", "no")
+LATER = times.from_text(NOW) + timedelta(hours=1)
+LATER_TEXT = times.to_text(LATER)
+KEPT_UNTIL = times.epoch_seconds(times.to_text(times.from_text(EXPIRES) + timedelta(hours=1)))
+
+Write = Callable[[Locks, Lock], bool]
+
+
+class Table:
+    """A real table in moto with one record."""
+
+    def __init__(self) -> None:
+        self.dynamodb = shared("dynamodb")
+        properties = template()["Resources"]["LocksTable"]["Properties"]
+        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+        self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        self.locks = Locks(self.dynamodb, "locks")
+
+    def put(self, **attributes: Any) -> None:
+        """Write OPEN with some attributes changed."""
+        self.dynamodb.put_item(TableName="locks", Item=OPEN | attributes)
+
+    def lock(self) -> Lock:
+        """The record as it is, read."""
+        return Lock.from_item(self.item())
+
+    def item(self) -> dict[str, Any]:
+        """The record as it is."""
+        return self.dynamodb.get_item(TableName="locks", Key=KEY).get("Item", {})
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one o'clock: the lock is an hour old."""
+    monkeypatch.setattr(times, "now", lambda: LATER)
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[Table]:
+    """One table for the module."""
+    with mock_aws():
+        yield Table()
+
+
+@pytest.fixture
+def table(aws: Table) -> Table:
+    """A table with an open lock."""
+    aws.put()
+    return aws
+
+
+def test_what_is_written_can_be_read(table: Table) -> None:
+    """By its key."""
+    assert table.locks.get(MINE.lock_token) == MINE
+
+
+def test_where_there_is_no_record_there_is_none(table: Table) -> None:
+    """Not an empty one."""
+    assert table.locks.get("shop/order-2") is None
+
+
+def test_a_record_is_read_consistently(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older copy might name an owner that has lost the lock."""
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(table.dynamodb, "get_item", lambda **options: asked.update(options) or {})
+    table.locks.get(MINE.lock_token)
+    assert True is asked["ConsistentRead"]
+
+
+WRITES: dict[str, Write] = {
+    "completed": lambda locks, lock: locks.complete(lock, '"late"', by="ann", why="asked the bank"),
+    "failed": lambda locks, lock: locks.fail(lock, FAILURE, by="ann", why="asked the bank"),
+    "released": lambda locks, lock: locks.release(lock, FAILURE, by="ann", why="asked the bank"),
+    "held": lambda locks, lock: locks.hold(lock, FAILURE, by="ann", why="asked the bank"),
+}
+EVERY_WRITE = pytest.mark.parametrize(
+    "write", [*WRITES.values(), lambda locks, lock: locks.erase(lock)], ids=[*WRITES, "erased"]
+)
+
+
+def test_completing_writes_the_result_and_closes_the_record(table: Table) -> None:
+    """Off the open index, with a ttl from now on."""
+    assert table.locks.complete(MINE, '{"chargeId":"ch_1"}', by="ann", why="asked the bank") is True
+    item = table.item()
+    assert ({"S": COMPLETED}, {"S": '{"chargeId":"ch_1"}'}) == (item["status"], item["result"])
+    assert (KEPT_UNTIL, "openStatus" in item) == (Lock.from_item(item).ttl, False)
+    assert {"S": LATER_TEXT} == item["actualCompletion"]
+
+
+def test_a_person_may_complete_what_had_failed(table: Table) -> None:
+    """The failure is gone from the record then; the intervention tells of it."""
+    table.put(status={"S": FAILED}, failure={"S": FAILURE.to_json()}, openStatus={"S": "FAILED#3"})
+    assert table.locks.complete(replace(MINE, status=FAILED), "1", by="ann", why="asked the bank") is True
+    assert (COMPLETED, None, None) == (table.lock().status, table.lock().failure, table.lock().open_status)
+
+
+@pytest.mark.parametrize(("what", "status"), [("failed", FAILED), ("released", RELEASED)])
+def test_a_final_failure_and_a_release_close_the_record(table: Table, what: str, status: str) -> None:
+    """They say how it ended, are off the open index, and expire."""
+    assert WRITES[what](table.locks, MINE) is True
+    lock = table.lock()
+    assert (status, FAILURE, None, KEPT_UNTIL) == (lock.status, lock.failure, lock.open_status, lock.ttl)
+
+
+def test_any_other_failure_stays_open(table: Table) -> None:
+    """On its shard of the open index, without a ttl: DynamoDB must not delete what is not settled."""
+    table.put(ttl={"N": "1"})
+    assert WRITES["held"](table.locks, MINE) is True
+    lock = table.lock()
+    assert (FAILED, FAILURE, "FAILED#3", None) == (lock.status, lock.failure, lock.open_status, lock.ttl)
+
+
+def test_what_never_expires_is_kept_for_ever(table: Table) -> None:
+    """Also when somebody else settles it."""
+    table.put(expiresAt={"S": times.NEVER})
+    WRITES["completed"](table.locks, replace(MINE, expires_at=times.NEVER))
+    assert times.NEVER == table.lock().expires_at
+
+
+def test_a_lock_that_was_settled_late_answers_as_long_as_any_other(table: Table) -> None:
+    """Its time counts from now: it had no answer before."""
+    WRITES["completed"](table.locks, MINE)
+    assert (
+        times.to_text(times.from_text(EXPIRES) + (LATER - times.from_text(NOW)))
+    ) == table.lock().expires_at
+
+
+@pytest.mark.parametrize(("what", "write"), WRITES.items(), ids=WRITES)
+def test_every_write_says_who_did_it_and_why(table: Table, what: str, write: Write) -> None:
+    """In the record, after what was there."""
+    first = Intervention(NOW, "find_overdue", "held", "its outcome is unknown")
+    write(table.locks, replace(MINE, interventions=(first,)))
+    assert (first, Intervention(LATER_TEXT, "ann", what, "asked the bank")) == table.lock().interventions
+
+
+def test_a_record_keeps_its_newest_interventions(table: Table) -> None:
+    """It must not grow for ever."""
+    many = tuple(Intervention(NOW, "ann", "held", f"{number}") for number in range(KEPT_INTERVENTIONS))
+    WRITES["held"](table.locks, replace(MINE, interventions=many))
+    kept = table.lock().interventions
+    assert (KEPT_INTERVENTIONS, "1", "asked the bank") == (len(kept), kept[0].why, kept[-1].why)
+
+
+def test_erasing_leaves_nothing(table: Table) -> None:
+    """Not even a tombstone."""
+    assert table.locks.erase(MINE) is True
+    assert {} == table.item()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"callId": {"S": "another"}},
+        {"lockedBy": {"S": "arn:execution:order-1--2"}},
+        {"attempt": {"N": "3"}},
+        {"status": {"S": COMPLETED}},
+        {"status": {"S": FAILED}},
+        {"status": {"S": RELEASED}},
+    ],
+    ids=["another-call", "another-execution", "redriven", "completed", "failed", "released"],
+)
+@EVERY_WRITE
+def test_a_late_writer_changes_nothing(table: Table, write: Write, change: dict[str, Any]) -> None:
+    """Once the record says anything else of its owner, no write on its behalf takes effect."""
+    table.put(**change)
+    assert write(table.locks, MINE) is False
+    assert OPEN | change == table.item()
+
+
+@EVERY_WRITE
+def test_a_record_that_is_gone_is_not_made_anew(table: Table, write: Write) -> None:
+    """An update without its condition would write half a record."""
+    table.dynamodb.delete_item(TableName="locks", Key=KEY)
+    assert write(table.locks, MINE) is False
+    assert {} == table.item()
+
+
+def test_of_two_writers_one_wins(table: Table) -> None:
+    """The second sees that it is not in progress any more."""
+    assert [True, False] == [WRITES["failed"](table.locks, MINE), WRITES["completed"](table.locks, MINE)]
+    assert FAILED == table.lock().status
+
+
+# -- The open index ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crowd(table: Table) -> Iterator[Table]:
+    """Shard 7 with 250 open locks, ten minutes apart, and one that failed."""
+    tokens = [f"crowd/{number}" for number in range(251)]
+    for number, token in enumerate(tokens):
+        due = times.to_text(LATER + timedelta(minutes=10 * number))
+        status = FAILED if number == 250 else INPROGRESS
+        table.put(
+            lockToken={"S": token},
+            status={"S": status},
+            openStatus={"S": f"{status}#7"},
+            created={"S": due},
+            expectedCompletion={"S": due},
+        )
+    yield table
+    for token in tokens:
+        table.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": token}})
+
+
+def test_the_open_locks_of_a_shard_come_in_the_order_of_their_time(crowd: Table) -> None:
+    """All pages, the longest overdue first, and nothing of another shard or status."""
+    assert [f"crowd/{number}" for number in range(250)] == [
+        lock.lock_token for lock in crowd.locks.open(INPROGRESS, 7)
+    ]
+    assert ["crowd/250"] == [lock.lock_token for lock in crowd.locks.open(FAILED, 7)]
+    assert ["shop/order-1"] == [lock.lock_token for lock in crowd.locks.open(INPROGRESS, 3)]
+
+
+def test_open_locks_can_be_asked_for_by_time(crowd: Table) -> None:
+    """Both ends are part of it."""
+    since, until = (times.to_text(LATER + timedelta(minutes=minutes)) for minutes in (20, 40))
+    found = crowd.locks.open(INPROGRESS, 7, expected_from=since, expected_until=until)
+    assert ["crowd/2", "crowd/3", "crowd/4"] == [lock.lock_token for lock in found]
+
+
+def test_the_index_holds_what_the_owner_is_asked_by(crowd: Table) -> None:
+    """Status, owner, call, attempt and times, so that a list of locks needs no further read."""
+    (lock,) = crowd.locks.open(INPROGRESS, 3)
+    read = ("status", "locked_by", "call_id", "request_id", "attempt", "created", "expected_completion")
+    assert [getattr(MINE, name) for name in read] == [getattr(lock, name) for name in read]
+
+
+def test_open_locks_are_counted(crowd: Table) -> None:
+    """Those of a status, and of them those of an age."""
+    before = times.to_text(LATER + timedelta(minutes=30))
+    assert (250, 1, 3, 0) == (
+        crowd.locks.count_open(INPROGRESS, 7),
+        crowd.locks.count_open(FAILED, 7),
+        crowd.locks.count_open(INPROGRESS, 7, created_before=before),
+        crowd.locks.count_open(FAILED, 3),
+    )
+
+
+def test_a_page_of_open_locks_is_small(crowd: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes through them keeps one page in memory, however many there are."""
+    pages = []
+    read = crowd.locks._open_pages
+    monkeypatch.setattr(
+        crowd.locks, "_open_pages", lambda *a, **o: (pages.append(p) or p for p in read(*a, **o))
+    )
+    next(crowd.locks.open(INPROGRESS, 7))
+    assert [100] == [page["Count"] for page in pages]
+
+
+def test_everything_under_a_prefix_is_found(crowd: Table) -> None:
+    """Whatever its status, and nothing else."""
+    assert 251 == len(list(crowd.locks.under("crowd/")))
+    assert ["shop/order-1"] == [lock.lock_token for lock in crowd.locks.under("shop/")]
+
+
+class Refusing:
+    """DynamoDB that says no."""
+
+    def __init__(self, code: str) -> None:
+        self.error = ClientError({"Error": {"Code": code, "Message": "no"}}, "UpdateItem")
+
+    def update_item(self, **_: Any) -> None:
+        raise self.error
+
+    def get_item(self, **_: Any) -> None:
+        raise self.error
+
+
+def test_a_throttled_table_is_unavailable() -> None:
+    """Not a lost lock."""
+    locks = Locks(Refusing("ThrottlingException"), "locks")  # type: ignore[arg-type]
+    with pytest.raises(Unavailable):
+        locks.complete(MINE, "null", by="ann", why="asked")
+    with pytest.raises(Unavailable):
+        locks.get(MINE.lock_token)
+
+
+def test_a_missing_permission_is_not_taken_for_a_lost_lock() -> None:
+    """It is raised as it is."""
+    locks = Locks(Refusing("AccessDeniedException"), "locks")  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match="AccessDenied"):
+        locks.fail(MINE, FAILURE, by="ann", why="asked")
