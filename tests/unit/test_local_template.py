@@ -25,6 +25,9 @@ SOURCE = {
         "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": {"Fn::Sub": "${Stage}-role"}}},
         "Machine": {"Type": "AWS::StepFunctions::StateMachine"},
         "Queue": {"Type": "AWS::SQS::Queue"},
+        "Ordered": {"Type": "AWS::SQS::Queue", "Properties": {"FifoQueue": True}},
+        "Policy": {"Type": "AWS::IAM::ManagedPolicy"},
+        "Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Name": "another"}},
     },
 }
 
@@ -42,6 +45,10 @@ def resolver():
         ("prod-role", {"Ref": "Role"}),
         ("arn:aws:states:us-east-1:123456789012:stateMachine:demo-Machine", {"Ref": "Machine"}),
         ("https://sqs.us-east-1.amazonaws.com/123456789012/demo-Queue", {"Ref": "Queue"}),
+        ("https://sqs.us-east-1.amazonaws.com/123456789012/demo-Ordered.fifo", {"Ref": "Ordered"}),
+        ("arn:aws:sqs:us-east-1:123456789012:demo-Ordered.fifo", {"Fn::GetAtt": ["Ordered", "Arn"]}),
+        ("arn:aws:iam::123456789012:policy/demo-Policy", {"Ref": "Policy"}),
+        ("https://demo-Api.execute-api.us-east-1.amazonaws.com", {"Fn::GetAtt": "Api.ApiEndpoint"}),
         ("arn:aws:iam::123456789012:role/prod-role", {"Fn::GetAtt": ["Role", "Arn"]}),
         ("arn:aws:dynamodb:us-east-1:123456789012:table/demo-Table", {"Fn::GetAtt": "Table.Arn"}),
         ("demo-Machine", {"Fn::GetAtt": ["Machine", "Name"]}),

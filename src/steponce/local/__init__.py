@@ -1,4 +1,4 @@
-"""The stack for a laptop and for tests: the template's tables, state machines and functions."""
+"""The stack for a laptop and for tests: the template's tables, functions, queues, rules and all the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a plan's tables, state machines and secrets on endpoints, and taking them away again."""
+"""Making what a plan has on endpoints, and taking it away again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.local.errors import LocalStackError
+from steponce.local.messaging import make_queues, make_topics
 from steponce.local.physical import ACCOUNT, PARTITION
-from steponce.local.template import MachinePlan, Plan, TablePlan
+from steponce.local.plan import MachinePlan, Plan, TablePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,12 +24,19 @@ _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
 
 
 class Deployment:
-    """What is made: tables and state machines, which `undo` deletes, and secrets, which are embedded."""
+    """
+    What is made: tables and state machines, which `undo` deletes; and secrets, queues and topics, which
+    are embedded.
 
-    def __init__(self, dynamodb: DynamoDBClient, states: SFNClient, secrets: SecretsManagerClient) -> None:
-        self._dynamodb = dynamodb
-        self._states = states
-        self._secrets = secrets
+    Args:
+        client: Answers the stack's client for a service.
+    """
+
+    def __init__(self, client: Callable[[str], Any]) -> None:
+        self._client = client
+        self._dynamodb: DynamoDBClient = client("dynamodb")
+        self._states: SFNClient = client("stepfunctions")
+        self._secrets: SecretsManagerClient = client("secretsmanager")
         self._undo: list[Callable[[], object]] = []
 
     def make(self, plan: Plan) -> None:
@@ -42,7 +50,8 @@ class Deployment:
             tables = [pool.submit(self._make_table, table) for table in plan.tables]
             machines = [pool.submit(self._make_machine, machine) for machine in plan.machines]
             secrets = [pool.submit(self._make_secret, name) for name in plan.secrets]
-            for made in [*tables, *machines, *secrets]:
+            messaging = pool.submit(self._make_messaging, plan)
+            for made in [*tables, *machines, *secrets, messaging]:
                 made.result()
 
     def undo(self) -> None:
@@ -82,6 +91,14 @@ class Deployment:
     def _make_secret(self, name: str) -> None:
         with _explained(f"secret {name}"):
             self._secrets.create_secret(Name=name, SecretString=token_urlsafe(48))
+
+    def _make_messaging(self, plan: Plan) -> None:
+        if plan.queues:  # a client takes 0.1 s to make
+            with _explained("the queues"):
+                make_queues(self._client("sqs"), plan.queues)
+        if plan.topics:
+            with _explained("the topics"):
+                make_topics(self._client("sns"), plan.topics, plan.subscriptions)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,11 @@ from steponce.local.session import isolated_session
 from steponce.local.workers import NurseryProcess
 
 if TYPE_CHECKING:
+    import boto3
     from mypy_boto3_lambda import LambdaClient
+
+# The longest that a function may run, and some.
+_FUNCTION_SECONDS = 960
 
 
 def main() -> None:
@@ -81,17 +85,25 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
         )
     if moto_services:
         moto_server.route(instructions.interpreter_endpoints, instructions.region)
-    http_api.deploy(instructions.routes, _lambda_client(instructions))
+    session = isolated_session(instructions.region)
+    lambda_client = _lambda_client(session, instructions.worker_endpoints["AWS_ENDPOINT_URL_LAMBDA"])
+    http_api.deploy(instructions.routes, lambda_client)
+    if moto_services:
+        from steponce.local import deliveries
+
+        deliveries.start(instructions, session, lambda_client)
     _say({"ready": True})
     _wait_for_end(owner)
     return nursery
 
 
-def _lambda_client(instructions: Instructions) -> LambdaClient:
-    return isolated_session(instructions.region).client(
+def _lambda_client(session: boto3.Session, endpoint: str) -> LambdaClient:
+    return session.client(
         "lambda",
-        endpoint_url=instructions.worker_endpoints["AWS_ENDPOINT_URL_LAMBDA"],
-        config=Config(read_timeout=60, retries={"total_max_attempts": 1}),
+        endpoint_url=endpoint,
+        config=Config(
+            read_timeout=_FUNCTION_SECONDS, retries={"total_max_attempts": 1}, max_pool_connections=50
+        ),
     )
 
 

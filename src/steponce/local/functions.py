@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.template import FunctionPlan
+from steponce.local.plan import FunctionPlan
 from steponce.local.workers import Answer, NurseryProcess, Worker, worker_environment
 
 MOST_WORKERS = 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,18 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.template import RoutePlan
+from steponce.local.plan import RoutePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
 _TEXT = ("text/", "application/json", "application/javascript", "application/xml")
+
+
+_NO_AUTHORIZERS = (
+    "Unauthorized: on AWS this route is for callers that {kind} lets in, and the local stack has no "
+    "authorizers. Start it with the parameter HttpDoor=open."
+)
 
 
 class HttpApi:
@@ -30,8 +37,7 @@ class HttpApi:
     def deploy(self, routes: list[RoutePlan], lambda_client: LambdaClient) -> None:
         """Serve these routes; the functions are behind the given client."""
         rules = [
-            Rule(route.path.replace("{", "<").replace("}", ">"), methods=[route.method], endpoint=route)
-            for route in routes
+            Rule(_pattern(route.path), methods=_methods(route.method), endpoint=route) for route in routes
         ]
         self._lambda, self._map = lambda_client, Map(rules)
 
@@ -41,6 +47,8 @@ class HttpApi:
             route, parameters = self._map.bind_to_environ(request.environ).match()
         except HTTPException:
             return _message(404, "Not Found")
+        if route.authorization != "NONE":
+            return _message(401, _NO_AUTHORIZERS.format(kind=route.authorization))
         event = _event(request, route, parameters)
         answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
         if "FunctionError" in answer:
@@ -48,10 +56,20 @@ class HttpApi:
         return _response(json.loads(answer["Payload"].read()))
 
 
+def _pattern(path: str) -> str:
+    """API Gateway's `{name}` and `{name+}` in werkzeug's words."""
+    greedy = re.sub(r"\{([^{}+]+)\+\}", r"<path:\1>", path)
+    return greedy.replace("{", "<").replace("}", ">")
+
+
+def _methods(method: str) -> list[str] | None:
+    return None if method == "ANY" else [method]
+
+
 def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) -> dict[str, Any]:
     """An event of payload format 2.0. Bodies that are no text, and forms, come in base64."""
     body = request.get_data()
-    is_text = request.mimetype.startswith(_TEXT) or not request.mimetype
+    is_text = (request.mimetype.startswith(_TEXT) or not request.mimetype) and _is_utf8(body)
     key = f"{route.method} {route.path}"
     http = {
         "method": request.method,
@@ -82,6 +100,14 @@ def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) ->
     if body:
         event["body"] = body.decode() if is_text else base64.b64encode(body).decode()
     return event
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _response(answer: Any) -> Response:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steponce.local.template import FunctionPlan, RoutePlan
+from steponce.local.plan import Deliveries, FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
 
@@ -17,6 +17,7 @@ class Instructions:
 
     functions: list[FunctionPlan]
     routes: list[RoutePlan]
+    deliveries: Deliveries
     region: str
     worker_endpoints: dict[str, str]
     interpreter_endpoints: dict[str, str]
@@ -31,4 +32,5 @@ class Instructions:
         fields: dict[str, Any] = json.loads(line)
         functions = [FunctionPlan(**plan) for plan in fields.pop("functions")]
         routes = [RoutePlan(**plan) for plan in fields.pop("routes")]
-        return cls(functions=functions, routes=routes, **fields)
+        deliveries = Deliveries.from_fields(fields.pop("deliveries"))
+        return cls(functions=functions, routes=routes, deliveries=deliveries, **fields)

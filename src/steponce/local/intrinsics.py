@@ -90,8 +90,9 @@ class Resolver:
         if logical_id not in self._resources:
             raise TemplateError(f"{logical_id!r} is neither a parameter nor a resource of the template.")
         resource = self._resources[logical_id]
-        # Only the top-level names count, so a resource may speak of others that speak of it.
-        own = {key: part for key, part in resource.get("Properties", {}).items() if key.endswith("Name")}
+        # Only what names come from counts, so a resource may speak of others that speak of it.
+        ends = ("Name", "FifoQueue", "FifoTopic")
+        own = {key: part for key, part in resource.get("Properties", {}).items() if key.endswith(ends)}
         return resource["Type"], self._names.name(logical_id, resource["Type"], self.resolve(own))
 
     def _sub(self, value: Any) -> str:

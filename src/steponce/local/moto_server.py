@@ -1,4 +1,4 @@
-"""moto, serving Step Functions with its interpreter on, and DynamoDB, on one port."""
+"""moto on one port: Step Functions with its interpreter on, DynamoDB, queues, topics and the rest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class _Dispatcher:
 
     def __init__(self) -> None:
         self._services = {
+            "AWSEvents": create_backend_app("events"),
             "AWSStepFunctions": create_backend_app("stepfunctions"),
+            "AmazonSQS": create_backend_app("sqs"),
             "DynamoDB_20120810": create_backend_app("dynamodb"),
         }
         self._others = DomainDispatcherApplication(create_backend_app)

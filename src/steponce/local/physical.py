@@ -14,10 +14,18 @@ from typing import Any
 ACCOUNT = "123456789012"
 PARTITION = "aws"
 
+EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 FUNCTION = "AWS::Lambda::Function"
 HTTP_API = "AWS::ApiGatewayV2::Api"
+HTTP_INTEGRATION = "AWS::ApiGatewayV2::Integration"
+HTTP_ROUTE = "AWS::ApiGatewayV2::Route"
+MANAGED_POLICY = "AWS::IAM::ManagedPolicy"
+QUEUE = "AWS::SQS::Queue"
+RULE = "AWS::Events::Rule"
 SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - the kind of a resource
 STATE_MACHINE = "AWS::StepFunctions::StateMachine"
+SUBSCRIPTION = "AWS::SNS::Subscription"
+TOPIC = "AWS::SNS::Topic"
 TABLE = "AWS::DynamoDB::Table"
 
 # The property that names a resource, where the template chooses the name itself.
@@ -27,13 +35,16 @@ _NAME_PROPERTIES = {
     TABLE: "TableName",
     "AWS::CloudWatch::Alarm": "AlarmName",
     "AWS::CloudWatch::Dashboard": "DashboardName",
-    "AWS::Events::Rule": "Name",
+    RULE: "Name",
+    MANAGED_POLICY: "ManagedPolicyName",
     "AWS::IAM::Role": "RoleName",
     "AWS::Logs::LogGroup": "LogGroupName",
-    "AWS::SNS::Topic": "TopicName",
-    "AWS::SQS::Queue": "QueueName",
+    TOPIC: "TopicName",
+    QUEUE: "QueueName",
     SECRET: "Name",
 }
+
+_FIFO_PROPERTIES = {QUEUE: "FifoQueue", TOPIC: "FifoTopic"}
 
 # Service, and what comes between the account and the name in an ARN.
 _ARN_FORMS = {
@@ -41,14 +52,15 @@ _ARN_FORMS = {
     STATE_MACHINE: ("states", "stateMachine:"),
     TABLE: ("dynamodb", "table/"),
     "AWS::CloudWatch::Alarm": ("cloudwatch", "alarm:"),
-    "AWS::Events::Rule": ("events", "rule/"),
+    RULE: ("events", "rule/"),
+    MANAGED_POLICY: ("iam", "policy/"),
     "AWS::IAM::Role": ("iam", "role/"),
     "AWS::Logs::LogGroup": ("logs", "log-group:"),
-    "AWS::SNS::Topic": ("sns", ""),
-    "AWS::SQS::Queue": ("sqs", ""),
+    TOPIC: ("sns", ""),
+    QUEUE: ("sqs", ""),
 }
 
-_REF_IS_ARN = {STATE_MACHINE, "AWS::SNS::Topic"}
+_REF_IS_ARN = {MANAGED_POLICY, STATE_MACHINE, TOPIC}
 _GLOBAL_SERVICES = {"iam"}
 
 
@@ -62,7 +74,9 @@ class PhysicalNames:
     def name(self, logical_id: str, kind: str, properties: Mapping[str, Any]) -> str:
         """The resource's own name; `properties` are resolved already."""
         given = properties.get(_NAME_PROPERTIES.get(kind, ""))
-        return str(given) if given else f"{self.stack}-{logical_id}"
+        # A FIFO queue's name must end so, and so does one that CloudFormation makes up.
+        is_fifo = str(properties.get(_FIFO_PROPERTIES.get(kind, ""), "")).lower() == "true"
+        return str(given) if given else f"{self.stack}-{logical_id}{'.fifo' if is_fifo else ''}"
 
     def arn(self, kind: str, name: str) -> str:
         """The resource's ARN."""
@@ -72,7 +86,7 @@ class PhysicalNames:
 
     def ref(self, kind: str, name: str) -> str:
         """What `Ref` answers."""
-        if kind == "AWS::SQS::Queue":
+        if kind == QUEUE:
             return f"https://sqs.{self.region}.amazonaws.com/{ACCOUNT}/{name}"
         return self.arn(kind, name) if kind in _REF_IS_ARN else name
 
@@ -84,4 +98,6 @@ class PhysicalNames:
             return name
         if attribute == "QueueUrl":
             return self.ref(kind, name)
+        if kind == HTTP_API and attribute == "ApiEndpoint":
+            return f"https://{name}.execute-api.{self.region}.amazonaws.com"
         return f"{name}.{attribute}"

@@ -19,8 +19,10 @@ from steponce.local.engine_process import EngineProcess
 from steponce.local.errors import LocalStackError
 from steponce.local.functions import log_file
 from steponce.local.instructions import Instructions
+from steponce.local.jars import LocalServers
+from steponce.local.plan import Deliveries, Plan
 from steponce.local.session import isolated_session
-from steponce.local.template import Plan, read_plan
+from steponce.local.template import read_plan
 
 if TYPE_CHECKING:
     from steponce.client import Client
@@ -33,6 +35,8 @@ _BOTO3_NAMES = {
     "lambda": "lambda",
     "secretsmanager": "aws",
     "events": "aws",
+    "sqs": "aws",
+    "sns": "aws",
 }
 
 # An address, or what makes one once the addresses of the embedded services are known.
@@ -65,6 +69,8 @@ class RunningStack:
         self.endpoints = dict(endpoints)
         self._logs = Path(logs)
         self._clients: dict[str, Any] = {}
+        # A session of its own for each client would read botocore's data anew: 0.1 s.
+        self._clients_session = self.session()
         self._clients_lock = threading.Lock()
 
     def session(self) -> boto3.Session:
@@ -103,7 +109,7 @@ class RunningStack:
         }
 
     def _make_client(self, service: str) -> Any:
-        return self.session().client(
+        return self._clients_session.client(
             service,  # type: ignore[call-overload]
             endpoint_url=self.endpoints[_BOTO3_NAMES[service]],
             config=Config(max_pool_connections=50, read_timeout=960 if service == "lambda" else 60),
@@ -114,8 +120,9 @@ class LocalStack(RunningStack):
     """
     A stack on this machine that lives as long as the `with` block.
 
-    Each of the three endpoints is embedded, or a server that runs already: named by `endpoints`, or by the
-    environment variables STEPONCE_STATES_ENDPOINT, STEPONCE_DYNAMODB_ENDPOINT, STEPONCE_LAMBDA_ENDPOINT.
+    Each of the three endpoints is embedded; or a server that runs already, named by `endpoints` or by the
+    environment variables STEPONCE_STATES_ENDPOINT, STEPONCE_DYNAMODB_ENDPOINT, STEPONCE_LAMBDA_ENDPOINT; or
+    one of AWS's own local servers, which the stack starts where the environment says so: see `jars`.
     """
 
     def __init__(
@@ -127,13 +134,16 @@ class LocalStack(RunningStack):
         endpoints: Mapping[str, Endpoint] | None = None,
         through: Mapping[str, Callable[[str], str]] | None = None,
         logs: str | Path | None = None,
+        deliveries: bool = True,
     ) -> None:
         super().__init__(name=name, region=region, outputs=plan.outputs, endpoints={}, logs=logs or "")
         self._plan = plan
         self._running = _running_endpoints(endpoints or {})
         self._through = _known(through or {})
         self._keep_logs = logs is not None
+        self._delivers = deliveries
         self._engine: EngineProcess | None = None
+        self._servers: LocalServers | None = None
         self._deployment: Deployment | None = None
 
     @classmethod
@@ -147,6 +157,7 @@ class LocalStack(RunningStack):
         endpoints: Mapping[str, Endpoint] | None = None,
         through: Mapping[str, Callable[[str], str]] | None = None,
         logs: str | Path | None = None,
+        deliveries: bool = True,
     ) -> LocalStack:
         """
         A stack from a SAM template; `with` or `start` starts it.
@@ -159,12 +170,23 @@ class LocalStack(RunningStack):
             through: For `dynamodb` or `lambda`, a function that gets the endpoint's address and answers
                 the one that the workflow is to use: a proxy's. Functions and clients keep the first.
             logs: Where the functions' output goes. Default: a temporary folder, gone when the stack stops.
+            deliveries: Whether queues and rules invoke their functions, and schedules fire. Without, only
+                what is called runs; the queues and topics are there, and nobody empties them. What comes
+                sooner here than on AWS, or not at all: see `mappings`, `targets` and `schedules`.
 
         Raises:
             TemplateError: the template, one of its files or a parameter is not what it must be.
         """
         plan = read_plan(path, parameters=parameters, stack_name=name, region=region)
-        return cls(plan, name=name, region=region, endpoints=endpoints, through=through, logs=logs)
+        return cls(
+            plan,
+            name=name,
+            region=region,
+            endpoints=endpoints,
+            through=through,
+            logs=logs,
+            deliveries=deliveries,
+        )
 
     @staticmethod
     def attach(facts: Mapping[str, Any]) -> RunningStack:
@@ -185,9 +207,7 @@ class LocalStack(RunningStack):
         self._logs.mkdir(parents=True, exist_ok=True)
         try:
             self._start_engine()
-            self._deployment = Deployment(
-                self.boto3("dynamodb"), self.boto3("stepfunctions"), self.boto3("secretsmanager")
-            )
+            self._deployment = Deployment(self.boto3)
             self._deployment.make(self._plan)
         except BaseException:
             self.stop()
@@ -198,9 +218,11 @@ class LocalStack(RunningStack):
         """End everything that this stack started, and delete what it made on servers that ran before."""
         if self._deployment and self._running:
             self._deployment.undo()
+        if self._servers:
+            self._servers.stop()
         if self._engine:
             self._engine.stop()
-        self._engine = self._deployment = None
+        self._engine = self._servers = self._deployment = None
         self._clients.clear()
         if not self._keep_logs:
             shutil.rmtree(self._logs, ignore_errors=True)
@@ -217,24 +239,29 @@ class LocalStack(RunningStack):
         self.stop()
 
     def _start_engine(self) -> None:
-        embedded = {*SERVICES, *_ALWAYS_EMBEDDED} - set(self._running)
+        self._servers = LocalServers(os.environ, self._running)
+        embedded = {*SERVICES, *_ALWAYS_EMBEDDED} - set(self._running) - self._servers.services
         self._engine = EngineProcess(embedded, self._logs, keep_logs=self._keep_logs)
-        addresses = self._engine.addresses()
+        # The engine starts meanwhile: this is the slowest part of a stack.
+        started = self._servers.start_dynamodb(self._logs) if "dynamodb" in self._servers.services else None
+        addresses = self._engine.addresses() | ({"dynamodb": started} if started else {})
         given = {key: url if isinstance(url, str) else url(addresses) for key, url in self._running.items()}
         self.endpoints = {**addresses, **given}
-        plan = self._plan.with_api_at(addresses["http"])
+        called = {key: self._through.get(key, str)(url) for key, url in self.endpoints.items()}
+        if "states" in self._servers.services:
+            self.endpoints["states"] = self._servers.start_states(self._logs, self.region, called)
+        plan = self._plan.at(http=addresses["http"], aws=addresses["aws"])
         self.outputs = dict(plan.outputs)
-        self._engine.instruct(self._instructions(plan))
+        self._engine.instruct(self._instructions(plan, {"states": self.endpoints["states"], **called}))
 
-    def _instructions(self, plan: Plan) -> Instructions:
+    def _instructions(self, plan: Plan, called: dict[str, str]) -> Instructions:
         return Instructions(
             functions=plan.functions,
             routes=plan.routes,
+            deliveries=plan.deliveries if self._delivers else Deliveries(),
             region=self.region,
             worker_endpoints=self._worker_endpoints(),
-            interpreter_endpoints={
-                service: self._through.get(service, str)(url) for service, url in self.endpoints.items()
-            },
+            interpreter_endpoints=called,
         )
 
     def _worker_endpoints(self) -> dict[str, str]:

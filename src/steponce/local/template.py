@@ -1,93 +1,29 @@
-"""From a SAM template to a plan: the tables, state machines, functions and outputs of one stack."""
+"""From a SAM template to a plan: what one stack makes, and its outputs."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from steponce.local.errors import TemplateError
 from steponce.local.intrinsics import Resolver
-from steponce.local.physical import FUNCTION, HTTP_API, SECRET, STATE_MACHINE, TABLE, PhysicalNames
+from steponce.local.made import Made
+from steponce.local.mappings import read_mappings
+from steponce.local.messaging import read_queues, read_subscriptions, read_topics
+from steponce.local.physical import FUNCTION, SECRET, STATE_MACHINE, TABLE, PhysicalNames
+from steponce.local.plan import Deliveries, FunctionPlan, MachinePlan, Plan, TablePlan
+from steponce.local.routes import read_routes
+from steponce.local.rules import read_rules
 from steponce.local.session import isolated_session
 
-_Plan = TypeVar("_Plan")
-
-_INTEGRATION = re.compile(r"/functions/([^/]+)/invocations")
-_API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
-
-
-@dataclass(frozen=True)
-class FunctionPlan:
-    """One Lambda function; its layers are left out, since this package is installed here."""
-
-    name: str
-    arn: str
-    folder: str
-    handler: str
-    environment: dict[str, str]
-    timeout_seconds: int
-    memory_mb: int
-    concurrency: int | None
-
-
-@dataclass(frozen=True)
-class TablePlan:
-    """One DynamoDB table: the arguments of CreateTable, and the attribute that TTL looks at."""
-
-    name: str
-    arguments: dict[str, Any]
-    ttl_attribute: str | None
-
-
-@dataclass(frozen=True)
-class MachinePlan:
-    """One state machine, its substitutions made."""
-
-    name: str
-    arn: str
-    definition: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class RoutePlan:
-    """One route of an HTTP API, and the function behind it."""
-
-    method: str
-    path: str
-    function: str
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a template makes, as far as it runs on a laptop. Secrets are names; their values are made up."""
-
-    functions: list[FunctionPlan]
-    tables: list[TablePlan]
-    machines: list[MachinePlan]
-    secrets: list[str]
-    routes: list[RoutePlan]
-    outputs: dict[str, str]
-
-    def with_api_at(self, url: str) -> Plan:
-        """The same, where everything that names an HTTP API by its address on AWS names this one."""
-        return replace(
-            self,
-            functions=[
-                replace(function, environment=_replaced(function.environment, url))
-                for function in self.functions
-            ],
-            outputs=_replaced(self.outputs, url),
-        )
 
 
 def read_plan(
@@ -106,40 +42,31 @@ def read_plan(
     names = PhysicalNames(stack_name, region)
     template = _transform(source, values, region)
     resolver = Resolver(template, values, names)
-    planner = _Planner(resolver, names, path.parent, files)
-    made = {key: item for key, item in template.get("Resources", {}).items() if resolver.exists(item)}
+    made = Made(template, resolver, names)
+    planner = _Planner(names, path.parent, files)
     outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
+    queues = read_queues(made)
     return Plan(
-        functions=planner.all(made, FUNCTION, planner.function),
-        tables=planner.all(made, TABLE, planner.table),
-        machines=planner.all(made, STATE_MACHINE, planner.machine),
-        secrets=planner.all(made, SECRET, lambda _logical_id, name, _properties: name),
-        routes=[route for api in planner.all(made, HTTP_API, planner.routes) for route in api],
+        functions=[planner.function(*resource) for resource in made.of_kind(FUNCTION)],
+        tables=[planner.table(*resource) for resource in made.of_kind(TABLE)],
+        machines=[planner.machine(*resource) for resource in made.of_kind(STATE_MACHINE)],
+        secrets=[name for _, name, _ in made.of_kind(SECRET)],
+        queues=queues,
+        topics=read_topics(made),
+        subscriptions=read_subscriptions(made),
+        routes=read_routes(made),
+        deliveries=Deliveries(read_mappings(made, queues), read_rules(made)),
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
 
 
 class _Planner:
-    """Turns resolved resources into plans."""
+    """Turns resolved resources into plans that name files of this machine."""
 
-    def __init__(self, resolver: Resolver, names: PhysicalNames, root: Path, files: dict[str, str]) -> None:
-        self._resolver = resolver
+    def __init__(self, names: PhysicalNames, root: Path, files: dict[str, str]) -> None:
         self._names = names
         self._root = root
         self._files = files
-
-    def all(
-        self, resources: Mapping[str, Any], kind: str, plan: Callable[[str, str, dict[str, Any]], _Plan]
-    ) -> list[_Plan]:
-        return [
-            plan(logical_id, self._names.name(logical_id, kind, properties), properties)
-            for logical_id, properties in self._of_kind(resources, kind)
-        ]
-
-    def _of_kind(self, resources: Mapping[str, Any], kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        for logical_id, resource in resources.items():
-            if resource["Type"] == kind:
-                yield logical_id, self._resolver.resolve(resource.get("Properties", {}))
 
     def function(self, logical_id: str, name: str, properties: dict[str, Any]) -> FunctionPlan:
         folder = self._file(logical_id, "CodeUri")
@@ -181,15 +108,6 @@ class _Planner:
         definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
         kind = properties.get("StateMachineType", "STANDARD")
         return MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
-
-    def routes(self, _logical_id: str, _name: str, properties: dict[str, Any]) -> list[RoutePlan]:
-        found = []
-        for path, methods in properties.get("Body", {}).get("paths", {}).items():
-            for method, operation in methods.items():
-                uri = operation.get("x-amazon-apigateway-integration", {}).get("uri", "")
-                if function := _INTEGRATION.search(str(uri)):
-                    found.append(RoutePlan(method.upper(), path, function.group(1)))
-        return found
 
     def _file(self, logical_id: str, key: str) -> Path:
         if logical_id not in self._files:
@@ -331,10 +249,6 @@ def _definition_text(path: Path) -> str:
 
         return json.dumps(yaml.safe_load(text))
     return text
-
-
-def _replaced(values: Mapping[str, str], url: str) -> dict[str, str]:
-    return {key: _API_ON_AWS.sub(url, value) for key, value in values.items()}
 
 
 def _optional_int(value: Any) -> int | None:

@@ -1,5 +1,6 @@
 """
-Where moto's Step Functions interpreter and DynamoDB differ from AWS in ways that this project can feel.
+Where moto's Step Functions interpreter, DynamoDB, SQS and EventBridge differ from AWS in ways that this
+project can feel.
 
 One module a subject, one hook a difference, each with its reason. They are made for moto 5.2; an
 upgrade of moto begins with the tests of this package.
@@ -10,19 +11,24 @@ from __future__ import annotations
 import enum
 import sys
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steponce.local.moto_hooks import bus, status
 
 
 def install() -> None:
     """Put every hook in place; once, before anything is served."""
     _leave_out_ec2()
     # Not before, for these import what _leave_out_ec2 keeps small.
-    from steponce.local.moto_hooks import api, callbacks, language, lifecycle, services
+    from steponce.local.moto_hooks import api, callbacks, language, lifecycle, queues, services
 
     services.install()
     lifecycle.install()
     language.install()
     callbacks.install()
     api.install()
+    queues.install()
 
 
 def route(endpoints: dict[str, str], region: str) -> None:
@@ -30,6 +36,14 @@ def route(endpoints: dict[str, str], region: str) -> None:
     from steponce.local.moto_hooks import services
 
     services.route(endpoints, region)
+
+
+def listen(status_changed: status.Listener, was_put: bus.Listener) -> None:
+    """Have these told of executions that change their status, and of what PutEvents takes."""
+    from steponce.local.moto_hooks import bus, status
+
+    status.listen(status_changed)
+    bus.listen(was_put)
 
 
 def _leave_out_ec2() -> None:

@@ -38,6 +38,7 @@ from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
+from steponce.local.moto_hooks import status
 from steponce.local.moto_hooks.times import aws_time
 
 _STATUS_AFTER = {
@@ -117,6 +118,7 @@ def _start(worker: ExecutionWorker) -> None:
     """moto makes the environment in the new thread, so that stops and answers that come first get lost."""
     worker.env = worker._get_evaluation_environment()
     worker.env._program_state = ProgramRunning()
+    status.changed(worker._execution_communication.execution)
     threading.Thread(target=worker._execution_logic, daemon=True).start()
 
 
@@ -167,6 +169,7 @@ def _stop(execution: Execution, stop_date: datetime.datetime, error: str | None,
         execution.exec_status = ExecutionStatus.ABORTED
     env.set_stop(stop_date=stop_date, error=error, cause=cause)
     _close_attempts(env)
+    status.changed(execution)
 
 
 def _reflect_ending(communication: BaseExecutionWorkerCommunication) -> None:
@@ -183,6 +186,7 @@ def _reflect_ending(communication: BaseExecutionWorkerCommunication) -> None:
     execution.stop_date = datetime.datetime.now(tz=datetime.UTC)
     execution.exec_status = _STATUS_AFTER[history.ending]
     _close_attempts(env)
+    status.changed(execution)
 
 
 def _close_attempts(env: Environment) -> None:

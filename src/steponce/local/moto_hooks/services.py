@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -42,6 +43,8 @@ _endpoints: dict[str, str] = {}
 _region = "us-east-1"
 _clients: dict[str, BaseClient] = {}
 _clients_lock = threading.Lock()
+# For each further session would read botocore's data anew.
+_session = functools.cache(isolated_session)
 
 
 def install() -> None:
@@ -75,7 +78,7 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
         if service not in _clients:
             if _ENDPOINT_OF.get(service) not in _endpoints:
                 raise RuntimeError(f"The local stack has no endpoint for {service}.")
-            _clients[service] = isolated_session(_region).client(
+            _clients[service] = _session(_region).client(
                 service,  # type: ignore[call-overload]
                 endpoint_url=_endpoints[_ENDPOINT_OF[service]],
                 config=Config(

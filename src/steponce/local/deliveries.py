@@ -1,0 +1,76 @@
+"""What the engine delivers by itself: messages to functions, events to the targets of rules, schedules."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.config import Config
+
+from steponce.local import moto_hooks
+from steponce.local.instructions import Instructions
+from steponce.local.mappings import Mapping
+from steponce.local.physical import ACCOUNT
+from steponce.local.rules import Bus, make_event
+from steponce.local.schedules import Schedule, seconds_between
+from steponce.local.targets import Targets
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_lambda import LambdaClient
+
+
+def start(instructions: Instructions, session: boto3.Session, lambda_client: LambdaClient) -> None:
+    """
+    Deliver what the instructions say, on threads that end with the process.
+
+    Status changes are those of executions of this process, so there are none where another
+    endpoint runs the state machines.
+    """
+    plan, region = instructions.deliveries, instructions.region
+    if not (plan.mappings or plan.rules):
+        return
+    address = instructions.worker_endpoints["AWS_ENDPOINT_URL"]
+    sqs = session.client("sqs", endpoint_url=address, config=Config(max_pool_connections=50))
+
+    def queue_url(name: str) -> str:
+        return f"{address}/{ACCOUNT}/{name}"
+
+    for mapping in plan.mappings:
+        Mapping(mapping, queue_url(mapping.queue.name), sqs, lambda_client).start()
+    targets = Targets(sqs, queue_url, lambda_client)
+    for rule in plan.rules:
+        if rule.schedule and (seconds := seconds_between(rule.schedule)):
+            Schedule(rule, seconds, region, targets.deliver).start()
+    if any(rule.pattern for rule in plan.rules):
+        _listen(Bus(plan.rules, targets.deliver), region)
+
+
+def _listen(bus: Bus, region: str) -> None:
+    """Put on the bus what executions and PutEvents say."""
+
+    def status_changed(detail: dict[str, Any]) -> None:
+        bus.put(
+            make_event(
+                "aws.states",
+                "Step Functions Execution Status Change",
+                detail,
+                region=region,
+                resources=[detail["executionArn"]],
+            )
+        )
+
+    def was_put(entry: dict[str, Any], event_id: str, time: datetime.datetime | None) -> None:
+        bus.put(
+            make_event(
+                entry["Source"],
+                entry["DetailType"],
+                entry["Detail"],
+                region=region,
+                resources=entry.get("Resources", []),
+                time=time,
+                event_id=event_id,
+            )
+        )
+
+    moto_hooks.listen(status_changed, was_put)

@@ -1,0 +1,80 @@
+"""
+Execution status changes, which moto tells nobody.
+
+AWS tells EventBridge of each change of a standard execution; here it is told to whoever listens.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from typing import Any
+
+from moto.stepfunctions.parser.api import ExecutionStatus, StateMachineType
+from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
+from moto.stepfunctions.parser.backend.execution import Execution
+
+Listener = Callable[[dict[str, Any]], None]
+
+# Past it AWS leaves out first the input, then the output; in bytes of escaped JSON.
+_LIMIT = 248 * 1024
+
+_listeners: list[Listener] = []
+
+
+def listen(listener: Listener) -> None:
+    """Tell this listener of every change from now on, on the thread of the execution."""
+    _listeners.append(listener)
+
+
+def changed(execution: Execution) -> None:
+    """Tell the listeners which status an execution has now."""
+    if _listeners and execution.sm_type != StateMachineType.EXPRESS:
+        detail = detail_of(execution)
+        for listener in _listeners:
+            listener(detail)
+
+
+def detail_of(execution: Execution) -> dict[str, Any]:
+    """
+    The event's detail.
+
+    Source: Step Functions Developer Guide, "Automating event delivery with EventBridge".
+    """
+    succeeded = execution.exec_status == ExecutionStatus.SUCCEEDED
+    output = to_json_str(execution.output, separators=(",", ":")) if succeeded else None
+    output_fits = output is None or _size(output) <= _LIMIT
+    input_fits = _size(execution.execution_input) + (_size(output) if output else 0) <= _LIMIT
+    return {
+        "executionArn": execution.exec_arn,
+        "stateMachineArn": execution.state_machine_arn,
+        "name": execution.name,
+        "status": execution.status,
+        "startDate": _milliseconds(execution.start_date),
+        "stopDate": _milliseconds(execution.stop_date),
+        "input": execution.execution_input if input_fits else None,
+        "output": output if output_fits else None,
+        "stateMachineVersionArn": None,
+        "stateMachineAliasArn": None,
+        "redriveCount": 0,
+        "redriveDate": None,
+        "redriveStatus": "REDRIVABLE" if _may_be_redriven(execution) else "NOT_REDRIVABLE",
+        "redriveStatusReason": None,
+        "inputDetails": {"included": input_fits},
+        "outputDetails": None if output is None else {"included": output_fits},
+        "error": execution.error,
+        "cause": execution.cause,
+    }
+
+
+def _may_be_redriven(execution: Execution) -> bool:
+    return execution.exec_status not in (ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED)
+
+
+def _size(text: str) -> int:
+    return len(json.dumps(text).encode())
+
+
+def _milliseconds(moment: datetime.datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)

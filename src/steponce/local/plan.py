@@ -1,0 +1,164 @@
+"""What a template makes, as far as it runs on a laptop; names and texts are resolved already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+_API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
+_SQS_ON_AWS = re.compile(r"https://sqs\.[a-z0-9-]+\.amazonaws\.com(?=/)")
+
+
+@dataclass(frozen=True)
+class FunctionPlan:
+    """One Lambda function; its layers are left out, since this package is installed here."""
+
+    name: str
+    arn: str
+    folder: str
+    handler: str
+    environment: dict[str, str]
+    timeout_seconds: int
+    memory_mb: int
+    concurrency: int | None
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """One DynamoDB table: the arguments of CreateTable, and the attribute that TTL looks at."""
+
+    name: str
+    arguments: dict[str, Any]
+    ttl_attribute: str | None
+
+
+@dataclass(frozen=True)
+class MachinePlan:
+    """One state machine, its substitutions made."""
+
+    name: str
+    arn: str
+    definition: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """One route of an HTTP API, the function behind it, and who checks the caller on AWS (or NONE)."""
+
+    method: str
+    path: str
+    function: str
+    authorization: str = "NONE"
+
+
+@dataclass(frozen=True)
+class QueuePlan:
+    """One SQS queue, with the attributes of CreateQueue."""
+
+    name: str
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """One SNS topic, with the attributes of CreateTopic."""
+
+    name: str
+    arn: str
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SubscriptionPlan:
+    """A queue that gets a topic's notifications, with the attributes of Subscribe."""
+
+    topic_arn: str
+    queue_arn: str
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MappingPlan:
+    """A queue whose messages a function gets."""
+
+    queue: QueuePlan
+    queue_arn: str
+    function: str
+    batch_size: int
+    window_seconds: int
+    concurrency: int
+    reports_failures: bool
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """Where a rule sends its events, and what it makes of them before."""
+
+    arn: str
+    constant: str | None
+    paths: dict[str, str]
+    template: str | None
+    group_id: str | None
+
+
+@dataclass(frozen=True)
+class RulePlan:
+    """A rule of the default event bus: a pattern (JSON), a schedule expression, or both."""
+
+    name: str
+    arn: str
+    pattern: str | None
+    schedule: str | None
+    targets: list[TargetPlan]
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """What is delivered to whom without anybody's call."""
+
+    mappings: list[MappingPlan] = field(default_factory=list)
+    rules: list[RulePlan] = field(default_factory=list)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Deliveries:
+        """The reverse of `dataclasses.asdict`."""
+        return cls(
+            mappings=[
+                MappingPlan(**{**mapping, "queue": QueuePlan(**mapping["queue"])})
+                for mapping in fields["mappings"]
+            ],
+            rules=[
+                RulePlan(**{**rule, "targets": [TargetPlan(**target) for target in rule["targets"]]})
+                for rule in fields["rules"]
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a template makes, as far as it runs on a laptop. Secrets are names; their values are made up."""
+
+    functions: list[FunctionPlan]
+    tables: list[TablePlan]
+    machines: list[MachinePlan]
+    secrets: list[str]
+    queues: list[QueuePlan]
+    topics: list[TopicPlan]
+    subscriptions: list[SubscriptionPlan]
+    routes: list[RoutePlan]
+    deliveries: Deliveries
+    outputs: dict[str, str]
+
+    def at(self, *, http: str, aws: str) -> Plan:
+        """The same, where what names an HTTP API or a queue by its address on AWS names it by these."""
+
+        def moved(values: Mapping[str, str]) -> dict[str, str]:
+            return {key: _SQS_ON_AWS.sub(aws, _API_ON_AWS.sub(http, text)) for key, text in values.items()}
+
+        functions = [
+            replace(function, environment=moved(function.environment)) for function in self.functions
+        ]
+        return replace(self, functions=functions, outputs=moved(self.outputs))

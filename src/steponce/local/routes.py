@@ -1,0 +1,67 @@
+"""The routes of the template's HTTP APIs: those that SAM writes into OpenAPI, and native ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from steponce.local.errors import TemplateError
+from steponce.local.made import Made
+from steponce.local.physical import HTTP_API, HTTP_INTEGRATION, HTTP_ROUTE
+from steponce.local.plan import RoutePlan
+
+_INVOCATION = re.compile(r"/functions/([^/]+)/invocations")
+_NOBODY = "NONE"
+
+
+def read_routes(made: Made) -> list[RoutePlan]:
+    """
+    All routes that end in a function.
+
+    Raises:
+        TemplateError: a native route has no integration that the template makes.
+    """
+    from_openapi = [
+        route
+        for _, _, properties in made.of_kind(HTTP_API)
+        for route in _openapi(properties.get("Body", {}).get("paths", {}))
+    ]
+    return from_openapi + _native(made)
+
+
+def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
+    found = []
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            uri = operation.get("x-amazon-apigateway-integration", {}).get("uri", "")
+            if function := _INVOCATION.search(str(uri)):
+                schemes = {scheme for choice in operation.get("security", []) for scheme in choice}
+                authorization = ", ".join(sorted(schemes - {_NOBODY})) or _NOBODY
+                verb = "ANY" if method == "x-amazon-apigateway-any-method" else method.upper()
+                found.append(RoutePlan(verb, path, function.group(1), authorization))
+    return found
+
+
+def _native(made: Made) -> list[RoutePlan]:
+    functions = {
+        made.names.ref(HTTP_INTEGRATION, name): _function(str(properties.get("IntegrationUri", "")))
+        for _, name, properties in made.of_kind(HTTP_INTEGRATION)
+    }
+    found = []
+    for logical_id, _, properties in made.of_kind(HTTP_ROUTE):
+        integration = str(properties.get("Target", "")).removeprefix("integrations/")
+        if integration not in functions:
+            raise TemplateError(f"{logical_id}: Target names no integration that this template makes.")
+        method, _, path = str(properties["RouteKey"]).partition(" ")
+        if not path:  # $default
+            method, path = "ANY", "/{proxy+}"
+        authorization = str(properties.get("AuthorizationType", _NOBODY))
+        found.append(RoutePlan(method, path, functions[integration], authorization))
+    return found
+
+
+def _function(uri: str) -> str:
+    """The function in its own ARN, or in the path form that API Gateway knows too."""
+    path_form = _INVOCATION.search(uri)
+    return path_form.group(1) if path_form else uri

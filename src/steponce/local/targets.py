@@ -1,0 +1,121 @@
+"""
+How an event reaches the targets of a rule.
+
+A function is invoked asynchronously: after an error twice more, then the event is given up with a line
+in the engine's log. Lambda waits a minute and two before it tries again, this a second and two; and it
+sends what it has given up nowhere, whatever the template says of destinations.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from steponce.local.plan import RulePlan, TargetPlan
+from steponce.local.rules import Event
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sqs import SQSClient
+
+_log = logging.getLogger(__name__)
+
+_PAUSES_SECONDS = (1.0, 2.0)
+_MOST_AT_ONCE = 16
+
+# A text in a template, or a placeholder outside of all texts.
+_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>]+>')
+_PLACEHOLDER = re.compile(r"<([^<>]+)>")
+
+
+class Targets:
+    """Sends events to functions and queues, on threads of its own."""
+
+    def __init__(self, sqs: SQSClient, queue_url: Callable[[str], str], lambda_client: LambdaClient) -> None:
+        self._sqs = sqs
+        self._queue_url = queue_url
+        self._lambda = lambda_client
+        self._pool = ThreadPoolExecutor(_MOST_AT_ONCE)
+
+    def deliver(self, rule: RulePlan, event: Event) -> None:
+        """Send an event to every target of a rule, later."""
+        for target in rule.targets:
+            self._pool.submit(self._send, rule, target, event)
+
+    def _send(self, rule: RulePlan, target: TargetPlan, event: Event) -> None:
+        service = target.arn.split(":")[2]
+        try:
+            text = _input(target, event)
+            if service == "sqs":
+                self._to_queue(target, text)
+            elif service == "lambda":
+                self._to_function(rule, target, event, text)
+        except Exception as error:  # whatever it is, nobody waits for this thread and would tell
+            _log.error("Rule %s could not send event %s: %s", rule.name, event["id"], error)
+
+    def _to_queue(self, target: TargetPlan, text: str) -> None:
+        group = {"MessageGroupId": target.group_id} if target.group_id else {}
+        url = self._queue_url(target.arn.rpartition(":")[2])
+        self._sqs.send_message(QueueUrl=url, MessageBody=text, **group)  # type: ignore[arg-type]
+
+    def _to_function(self, rule: RulePlan, target: TargetPlan, event: Event, text: str) -> None:
+        for pause in (*_PAUSES_SECONDS, None):
+            problem = self._invoke(target.arn, text)
+            if problem is None:
+                return
+            if pause is not None:
+                time.sleep(pause)
+        _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, problem)
+
+    def _invoke(self, arn: str, text: str) -> str | None:
+        """Invoke a function; the answer is what went wrong."""
+        try:
+            answer = self._lambda.invoke(FunctionName=arn, Payload=text)
+        except (ClientError, BotoCoreError) as error:
+            return str(error)
+        failed = json.loads(answer["Payload"].read()) if "FunctionError" in answer else None
+        return None if failed is None else str(failed.get("errorType", "it failed"))
+
+
+def _input(target: TargetPlan, event: Event) -> str:
+    """What the target gets: the event, a constant, or what its template makes of the event."""
+    if target.constant is not None:
+        return target.constant
+    if target.template is None:
+        return json.dumps(event)
+    return transformed(target.template, _values(target.paths, event))
+
+
+def transformed(template: str, values: dict[str, Any]) -> str:
+    """
+    The template with its placeholders replaced: inside of a text by text, elsewhere by JSON.
+
+    moto's own replaces text by bare words, and breaks the JSON.
+
+    Source: EventBridge User Guide, "Input transformation".
+    """
+
+    def inside(match: re.Match[str]) -> str:
+        value = values.get(match.group(1), "")
+        return json.dumps(value if isinstance(value, str) else json.dumps(value))[1:-1]
+
+    def replaced(match: re.Match[str]) -> str:
+        if match.group().startswith('"'):
+            return _PLACEHOLDER.sub(inside, match.group())
+        return json.dumps(values.get(match.group()[1:-1]))
+
+    return _TEXT_OR_PLACEHOLDER.sub(replaced, template)
+
+
+def _values(paths: dict[str, str], event: Event) -> dict[str, Any]:
+    from jsonpath_ng.ext.parser import parse
+
+    found = {name: parse(path).find(event) for name, path in paths.items()}
+    return {name: matches[0].value for name, matches in found.items() if matches}
