@@ -26,9 +26,10 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
+from steponce.locks import Locks
 from steponce.machine import Machine
 from steponce.receipt import Receipt
-from steponce.records import INPROGRESS, Lock, Locks
+from steponce.records import INPROGRESS, Lock
 from steponce.request import (
     Envelope,
     RequestRules,
@@ -115,6 +116,7 @@ class Client:
         *,
         lock_token: str | None = None,
         requested_at: datetime | None = None,
+        redelivery: Mapping[str, Any] | None = None,
         check_owner: bool = False,
     ) -> Receipt:
         """
@@ -126,6 +128,8 @@ class Client:
                 with it in a workflow's 262,144.
             lock_token: The business key. Default: the machine's key prefix, `/` and the request's name.
             requested_at: The event's own time. Default: now.
+            redelivery: Of a request that nobody waits for: what the re-sender is to know if the request
+                ends without an answer (RetryLater, AlreadyInProgress). The doors for messages give it.
             check_owner: Ask now whether the lock's owner lives, even before `expectedCompletion`.
 
         Returns:
@@ -141,7 +145,14 @@ class Client:
         Source: StartExecution API reference (names stay reserved 90 days after closing).
         """
         name = name_of(request_id)
-        envelope = Envelope.make(name, payload, self.rules, lock_token=lock_token, requested_at=requested_at)
+        envelope = Envelope.make(
+            name,
+            payload,
+            self.rules,
+            lock_token=lock_token,
+            requested_at=requested_at,
+            redelivery=redelivery,
+        )
         return Start(self.machine, request_id, name, envelope, check_owner=check_owner).run()
 
     def status(self, request_id: str, *, lock_token: str | None = None) -> Receipt:

@@ -17,9 +17,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Self
 
-import jmespath
-from aws_lambda_powertools.utilities.jmespath_utils import PowertoolsFunctions
-from jmespath.exceptions import JMESPathError
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
@@ -33,6 +30,7 @@ from steponce.errors import (
     MissingKey,
     PayloadTooLarge,
 )
+from steponce.paths import find
 
 WORKFLOW_LIMIT = 262_144
 """Bytes that Step Functions allows for an input, an output and a task's result."""
@@ -44,7 +42,7 @@ MAX_LOCK_TOKEN_BYTES = 2_048
 """What DynamoDB allows for a partition key."""
 
 OPEN_SHARDS = 10
-"""In how many parts the open index is kept, so that none of its partitions is hot."""
+"""In how many parts an open index is kept, unless the stack says otherwise, so that no part is hot."""
 
 _MAX_NAME = 72
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
@@ -90,9 +88,9 @@ def attempt_name(name: str, attempt: int) -> str:
     return name if attempt == 1 else f"{name}--{attempt}"
 
 
-def shard_of(key: str) -> str:
-    """In which part of an open index a key is."""
-    return str(int(sha256(key)[:8], 16) % OPEN_SHARDS)
+def shard_of(key: str, shards: int) -> str:
+    """In which of so many parts of an open index a key is."""
+    return str(int(sha256(key)[:8], 16) % shards)
 
 
 def split_attempt(execution_name: str) -> tuple[str, int]:
@@ -113,13 +111,16 @@ class RequestRules:
         retention_seconds: How long a finished record answers for its key; None means for ever.
         lock_token_path: JMESPath into the payload that finds the business key, if you want one.
         payload_hash_path: JMESPath that picks the part of the payload that two sends must share.
+        open_shards: In how many parts the table's open index is kept. It may grow, never shrink: whoever
+            watches over open locks reads the parts 0 to one less than this.
     """
 
     key_prefix: str
-    expected_seconds: float = 300
+    expected_seconds: float = 4500
     retention_seconds: float | None = 90 * 86_400
     lock_token_path: str | None = None
     payload_hash_path: str | None = None
+    open_shards: int = OPEN_SHARDS
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
@@ -131,13 +132,14 @@ class RequestRules:
             retention_seconds=None if retention == "never" else float(retention),
             lock_token_path=settings.get("LockTokenPath") or None,
             payload_hash_path=settings.get("PayloadHashPath") or None,
+            open_shards=int(settings.get("OpenShards") or OPEN_SHARDS),
         )
 
     def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
         """The business key of a request for which none was given."""
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
-        found = _search(self.lock_token_path, payload)
+        found = find(self.lock_token_path, payload)
         if all(leaf is None or not str(leaf).strip() for leaf in _leaves(found)):
             raise MissingKey(
                 f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
@@ -150,7 +152,7 @@ class RequestRules:
         """SHA-256 of the canonical payload, or of the part that `payload_hash_path` picks."""
         if self.payload_hash_path is None:
             return sha256(canonical_json(payload))
-        found = _search(self.payload_hash_path, payload)
+        found = find(self.payload_hash_path, payload)
         if set(_leaves(found)) == {None}:
             raise MissingKey(
                 f"The payload has nothing at {self.payload_hash_path!r}, which two sends of a request must "
@@ -166,6 +168,8 @@ class Envelope:
 
     All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
     starting; `callId` is unique to one call; nothing else differs between two sends of one event.
+    `redelivery` is absent unless the request came as a message or an event, to which nobody waits for an
+    answer: then it is what the re-sender needs, should the request have to come back later.
     """
 
     lockToken: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
@@ -177,6 +181,7 @@ class Envelope:
     ttl: str
     shard: str
     callId: str  # noqa: N815
+    redelivery: Mapping[str, Any] | None = None
 
     @classmethod
     def make(
@@ -187,6 +192,7 @@ class Envelope:
         *,
         lock_token: str | None = None,
         requested_at: datetime | None = None,
+        redelivery: Mapping[str, Any] | None = None,
     ) -> Self:
         """
         Fill in what an execution needs to know of its request.
@@ -197,6 +203,7 @@ class Envelope:
             rules: Of the machine that is to run it.
             lock_token: The business key, used as it is. Default: by the rules.
             requested_at: The event's own time. Default: now.
+            redelivery: JSON object for the re-sender, which the workflow carries along.
 
         Raises:
             InvalidRequest: with what is wrong, before anything is started.
@@ -219,8 +226,9 @@ class Envelope:
             expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
             expiresAt=expires_at,
             ttl=str(times.epoch_seconds(expires_at)),
-            shard=shard_of(token),
+            shard=shard_of(token, rules.open_shards),
             callId=uuid.uuid4().hex,
+            redelivery=redelivery,
         )
         envelope.to_json()
         return envelope
@@ -256,7 +264,10 @@ class Envelope:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as JSON has them."""
-        return dict(vars(self))
+        fields = dict(vars(self))
+        if self.redelivery is None:
+            del fields["redelivery"]
+        return fields
 
     def to_json(self) -> str:
         """
@@ -324,11 +335,3 @@ def _check_lock_token(token: Any) -> None:
         raise InvalidLockToken(
             f"The lock token has {size:,} bytes; {MAX_LOCK_TOKEN_BYTES:,} are allowed. Shorten it."
         )
-
-
-def _search(expression: str, payload: Mapping[str, Any]) -> Any:
-    try:
-        return jmespath.search(expression, payload, jmespath.Options(custom_functions=PowertoolsFunctions()))
-    except (JMESPathError, ValueError, TypeError) as error:
-        kind = type(error).__name__  # its text quotes the payload
-        raise MissingKey(f"The JMESPath {expression!r} does not work on this payload ({kind}).") from None

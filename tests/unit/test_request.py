@@ -158,7 +158,7 @@ def test_one_envelope_is_always_the_same_text() -> None:
 
 def test_an_envelope_has_text_for_all_but_the_payload() -> None:
     """The workflow puts each of them into an attribute of type S, or N as text."""
-    envelope = asdict(Envelope.make("order-1", PAYLOAD, RULES))
+    envelope = Envelope.make("order-1", PAYLOAD, RULES).to_dict()
     assert PAYLOAD == envelope.pop("payload")
     assert {str} == {type(value) for value in envelope.values()}
 

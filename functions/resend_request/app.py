@@ -1,0 +1,35 @@
+"""Send a message again whose work could not be done yet."""
+
+import os
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce.doors.entrance import COUNTED
+from steponce.doors.resending import Resender, asked_by_execution
+
+logger = Logger()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
+metrics = Metrics()
+sfn = boto3.client("stepfunctions")
+resender = Resender.from_settings(boto3.client("sqs"), os.environ)
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict, _context: LambdaContext) -> dict:
+    """Look at one failed execution. What was started by somebody who waits for the answer is left alone."""
+    metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
+    execution = event["detail"]["executionArn"]
+    asked, error = asked_by_execution(event["detail"], sfn)
+    if asked is None:
+        return {"fate": "left alone"}
+    fate = resender.send_again(asked, error, execution)
+    metrics.add_metric(COUNTED[fate], MetricUnit.Count, 1)
+    logger.info(
+        "ended", fate=fate, request_id=asked.request_id, status="FAILED", replayed=False, reason=error
+    )
+    return {"fate": fate}

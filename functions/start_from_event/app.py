@@ -1,0 +1,85 @@
+"""Start requests from events of EventBridge, schedules and S3, and from the records of a Kinesis stream."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import (
+    AsyncBatchProcessor,
+    EventType,
+    async_process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import KinesisStreamRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce import Client
+from steponce.doors.asked import Door
+from steponce.doors.entrance import COUNTED, Entrance, Outcome
+from steponce.doors.events import asked_by, original_of, single_events
+from steponce.doors.resending import DeadLetters, Resender
+from steponce.request import RequestRules
+
+logger = Logger()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
+metrics = Metrics()
+door = Door(
+    os.environ["EventRequestIdPath"], os.environ["EventPayloadPath"], os.environ["EventLockTokenPath"]
+)
+rules = RequestRules.from_settings(os.environ)
+client = Client(os.environ["RunOnceStateMachineArn"], os.environ["LocksTable"], rules=rules)
+sqs = boto3.client("sqs")
+dead_letters = DeadLetters(sqs, os.environ["RequestsDeadLetterQueueUrl"])
+entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, os.environ))
+threads = ThreadPoolExecutor(10)
+stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict, context: LambdaContext) -> dict:
+    """Start all that is asked. If something has to come back, a stream is told what; Lambda by an error."""
+    for name in COUNTED.values():
+        metrics.add_metric(name, MetricUnit.Count, 0)
+    events = single_events(event)
+    if events and events[0].get("eventSource") == "aws:kinesis":
+        return async_process_partial_response(event, start_beside, stream, context)
+    failures: list[Exception] = []
+    outcomes: list[Outcome] = []
+    for single in events:
+        try:
+            outcomes.append(start(single))
+        except Exception as error:
+            failures.append(error)
+    for outcome in outcomes:
+        count(outcome)
+    if failures:
+        raise failures[0]
+    return {"outcomes": [outcome.public() for outcome in outcomes]}
+
+
+async def start_beside(record: KinesisStreamRecord) -> None:
+    """Start while others do; but count one by one."""
+    count(await asyncio.get_running_loop().run_in_executor(threads, start, record.raw_event))
+
+
+def start(event: Mapping[str, Any]) -> Outcome:
+    """Whatever this raises lets the event come back."""
+    original = original_of(event)
+    try:
+        outcome = entrance.admit(lambda: asked_by(event, door), original)
+    except Exception as error:
+        logger.warning("comes back", reason=type(error).__name__, source=original.source)
+        raise
+    logger.info("asked", source=original.source, **outcome.public())
+    return outcome
+
+
+def count(outcome: Outcome) -> None:
+    """Powertools' metrics are not for many threads at once."""
+    metrics.add_metric(COUNTED[outcome.fate], MetricUnit.Count, 1)

@@ -1,0 +1,125 @@
+"""What every door makes of what comes: a request id, a payload, perhaps a lock token and a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from steponce.canonical import canonical_json
+from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId
+from steponce.paths import find
+
+
+@dataclass(frozen=True)
+class Asked:
+    """
+    A request as a message or an event asks for it.
+
+    Args:
+        request_id: As the door found it; the same for every delivery of one message.
+        payload: JSON object for the work.
+        lock_token: The business key, if the door looks for one.
+        requested_at: The message's own time, with a zone; None where it has none.
+        tries: How often it was sent again before, because its work could not be done yet.
+    """
+
+    request_id: str
+    payload: Mapping[str, Any]
+    lock_token: str | None = None
+    requested_at: datetime | None = None
+    tries: int = 0
+
+    @property
+    def redelivery(self) -> dict[str, Any]:
+        """What the execution carries for the re-sender; the same for every delivery of one message."""
+        return {"requestId": self.request_id, "tries": self.tries}
+
+
+@dataclass(frozen=True)
+class Door:
+    """
+    Where in what comes the request is found.
+
+    Args:
+        request_id_path: JMESPath that finds the request id: text, or a whole number, which becomes text.
+        payload_path: JMESPath that finds the payload, a JSON object.
+        lock_token_path: JMESPath that finds the lock token, likewise. Empty: the machine's own rules.
+
+    Raises:
+        InvalidRequest: one of them is no JMESPath. So a door with a wrong setting takes nothing in, rather
+            than finding fault with every message.
+    """
+
+    request_id_path: str
+    payload_path: str
+    lock_token_path: str = ""
+
+    def __post_init__(self) -> None:
+        for expression in filter(None, (self.request_id_path, self.payload_path, self.lock_token_path)):
+            try:
+                jmespath.compile(expression)
+            except JMESPathError as error:
+                raise InvalidRequest(f"{expression!r} is no JMESPath: {type(error).__name__}.") from None
+
+    def ask(self, seen: Mapping[str, Any], requested_at: datetime | None) -> Asked:
+        """
+        Find the request in what came.
+
+        Args:
+            seen: A message or an event in its uniform shape; see `messages` and `events`.
+            requested_at: Its own time.
+
+        Raises:
+            InvalidRequest: it has no id, no payload or no lock token where they ought to be.
+        """
+        request_id = _text_of(find(self.request_id_path, seen, "message"), self.request_id_path)
+        if request_id is None:
+            raise InvalidRequestId(
+                f"There is no request id at {self.request_id_path!r}, which wants text or a whole number; "
+                "no start without an id. Send it there, or change the door's path."
+            )
+        payload = find(self.payload_path, seen, "message")
+        if not isinstance(payload, Mapping):
+            raise InvalidPayload(
+                f"Request {request_id!r}: at {self.payload_path!r} is no JSON object but "
+                f"{_kind(payload)}. Send the payload there as a JSON object."
+            )
+        return Asked(request_id, payload, self._lock_token(request_id, seen), requested_at)
+
+    def _lock_token(self, request_id: str, seen: Mapping[str, Any]) -> str | None:
+        if not self.lock_token_path:
+            return None
+        lock_token = _text_of(find(self.lock_token_path, seen, "message"), self.lock_token_path)
+        if lock_token is None:
+            raise InvalidLockToken(
+                f"Request {request_id!r}: there is no lock token at {self.lock_token_path!r}, which wants "
+                "text or a whole number. Send it there."
+            )
+        return lock_token
+
+
+def json_or_text(text: str) -> Any:
+    """Read JSON; what is none stays the text that it is, for paths like `powertools_base64(body)`."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _text_of(found: Any, path: str) -> str | None:
+    """Text that is not blank, or a whole number as text; None for everything else."""
+    if isinstance(found, int | float):
+        found = canonical_json(found, path)  # 1 and 1.0 are one number; true is none
+        return found if found.lstrip("-").isdecimal() else None
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def _kind(found: Any) -> str:
+    names = {str: "text", list: "a list", bool: "true or false", type(None): "nothing"}
+    return names.get(type(found), "a number")

@@ -1,0 +1,120 @@
+"""
+Starting what is asked, so that nothing is lost: every message is started or known already, sent again,
+laid aside with its reason, or comes back because something raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from steponce.client import Client
+from steponce.doors.asked import Asked
+from steponce.doors.resending import DeadLetters, Original, Resender
+from steponce.errors import Conflict, InvalidRequest, TooManyAttempts, Unsettled
+from steponce.receipt import Receipt, Status
+from steponce.request import name_by_hand, name_of, split_attempt
+
+POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled)
+"""What does not pass by itself, however often the message comes."""
+
+Fate = Literal["started", "duplicate", "resent", "dead-lettered"]
+
+
+COUNTED: Mapping[Fate, str] = {
+    "started": "Started",
+    "duplicate": "Duplicates",
+    "resent": "Resent",
+    "dead-lettered": "DeadLettered",
+}
+"""The metric that counts each fate."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """
+    What became of one message or event.
+
+    Args:
+        fate: started; duplicate: the request was known already; resent: it comes back later;
+            dead-lettered: it cannot become a request, or came back too often.
+        request_id: None if none was found.
+        status: Of the request, if it is known.
+        replayed: Whether the answer was there before.
+        reason: The error's name, if it was laid aside.
+    """
+
+    fate: Fate
+    request_id: str | None
+    status: Status | None
+    replayed: bool
+    reason: str | None = None
+
+    def public(self) -> dict[str, Any]:
+        """The same for a log line."""
+        return asdict(self)
+
+
+class Entrance:
+    """
+    Where all doors for messages lead to.
+
+    Args:
+        client: Of the machine that runs the requests.
+        dead_letters: For what cannot become a request.
+        resender: For a request whose key is held by another one.
+    """
+
+    def __init__(self, client: Client, dead_letters: DeadLetters, resender: Resender) -> None:
+        self._client = client
+        self._dead_letters = dead_letters
+        self._resender = resender
+
+    def admit(self, ask: Callable[[], Asked], original: Original) -> Outcome:
+        """
+        Start one request, or find the one that was started before.
+
+        Args:
+            ask: Finds what is asked, or raises InvalidRequest.
+            original: What came, should it have to be laid aside.
+
+        Raises:
+            Exception: the message has to come back as it is. `Unavailable`: that alone will do.
+        """
+        asked = None
+        try:
+            asked = ask()
+            return self._start(asked, original.source)
+        except POISON as error:
+            request_id = None if asked is None else asked.request_id
+            self._dead_letters.give_up(original, error, request_id)
+            return Outcome("dead-lettered", request_id, None, replayed=False, reason=type(error).__name__)
+
+    def _start(self, asked: Asked, source: str) -> Outcome:
+        receipt = self._client.start(
+            asked.request_id,
+            asked.payload,
+            lock_token=asked.lock_token,
+            requested_at=asked.requested_at,
+            redelivery=asked.redelivery,
+        )
+        fate: Fate = "duplicate" if receipt.duplicate else "started"
+        if receipt.status == "RUNNING" and not _is_own(receipt) and not self._is_cared_for(asked):
+            fate = self._resender.send_again(asked, "AlreadyInProgress", source)
+        return Outcome(fate, asked.request_id, receipt.status, replayed=receipt.duplicate)
+
+    def _is_cared_for(self, asked: Asked) -> bool:
+        """
+        Whether an execution carries this very message on: its end, if it ends AlreadyInProgress, brings the
+        message back. So a queue that delivers twice does not make two messages of one.
+        """
+        execution, _ = self._client.machine.newest(name_of(asked.request_id), 1)
+        redelivery = execution.input.get("redelivery") if execution is not None else None
+        return isinstance(redelivery, dict) and redelivery.get("tries", -1) >= asked.tries
+
+
+def _is_own(receipt: Receipt) -> bool:
+    """Whether it is an execution of the request itself that runs."""
+    execution = receipt.execution_arn.rpartition(":")[2]
+    return name_of(receipt.request_id) in (split_attempt(execution)[0], name_by_hand(execution))

@@ -1,0 +1,133 @@
+"""
+Events, all seen as the same thing:
+
+    {"id": …, "time": "2026-01-31T12:00:00.000Z", "source": …, "detail": …}
+
+    EventBridge   its own id, time, source and detail
+    a schedule    the id is the rule's name and the scheduled time: fired twice for one time, it asks once
+    S3            the id is bucket, key, version and sequencer, and the detail what both ways of S3 say of
+                  them: an object told of by a notification and by EventBridge as well is one request
+    Kinesis       the id is the record's eventID, the detail the JSON in its data (its text if it is no JSON,
+                  its Base64 if it is no text)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote_plus
+
+from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent
+from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import KinesisStreamRecord
+from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
+
+from steponce import times
+from steponce.doors.asked import Asked, Door, json_or_text
+from steponce.doors.resending import MAX_MESSAGE_BYTES, Original, escaped
+from steponce.errors import InvalidRequest
+
+_SCHEDULES = ("aws.events", "aws.scheduler")
+_NOTIFIED = {"ObjectCreated": "Object Created", "ObjectRemoved": "Object Deleted"}
+
+
+def single_events(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The events of one invocation: S3 may send several, EventBridge sends one."""
+    records = event.get("Records")
+    return list(records) if isinstance(records, list) else [event]
+
+
+def asked_by(event: Mapping[str, Any], door: Door) -> Asked:
+    """
+    What an event, or a single record of one, asks for.
+
+    Raises:
+        InvalidRequest: nothing that could be started; the message says why.
+    """
+    seen = see(event)
+    return door.ask(seen, None if seen["time"] is None else times.from_text(seen["time"]))
+
+
+def see(event: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The event in its uniform shape.
+
+    Raises:
+        InvalidRequest: it is of no known kind, or lacks what its kind has.
+    """
+    try:
+        if event.get("eventSource") == "aws:kinesis":
+            return _of_stream(KinesisStreamRecord(dict(event)))
+        if event.get("eventSource") == "aws:s3":
+            return _of_notification(S3EventRecord(dict(event)))
+        return _of_bus(EventBridgeEvent(dict(event)))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            f"This is no event of EventBridge, S3 or Kinesis, or not a whole one ({type(error).__name__}). "
+            "Send one of these."
+        ) from None
+
+
+def original_of(event: Mapping[str, Any]) -> Original:
+    """The event as it came. A record that no message can hold lacks its data; the stream has it."""
+    body = _json(event)
+    source = f"{event.get('eventSource') or event.get('source')} {event.get('eventID') or event.get('id')}"
+    if event.get("eventSource") == "aws:kinesis" and len(body) > MAX_MESSAGE_BYTES * 3 // 4:
+        body = _json({**event, "kinesis": {**event["kinesis"], "data": ""}})
+    return Original(body, escaped(source)[:1_000], {})
+
+
+def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
+    detail = json_or_text(event.detail) if isinstance(event.detail, str) else event.detail
+    seen = {"id": event.get_id, "time": _utc(event.time), "source": event.source, "detail": detail}
+    if event.source in _SCHEDULES and event.detail_type == "Scheduled Event":
+        name = event.resources[0].partition("/")[2]
+        return seen | {"id": f"{name} {event.time}"}
+    if event.source == "aws.s3" and event.detail_type in _NOTIFIED.values():
+        # Powertools' class would decode the key, but here S3 has not encoded it.
+        return seen | _of_object(event.detail_type, detail["bucket"]["name"], detail["object"])
+    return seen
+
+
+def _of_notification(record: S3EventRecord) -> dict[str, Any]:
+    said = record.s3.get_object
+    key = {"key": unquote_plus(said.key), "version-id": said.version_id, "etag": said.get("eTag")}
+    kind = _NOTIFIED[record.event_name.removeprefix("s3:").partition(":")[0]]
+    seen = {"time": _utc(record.event_time), "source": "aws.s3"}
+    return seen | _of_object(kind, record.s3.bucket.name, {**said.raw_event, **key})
+
+
+def _of_object(kind: str, bucket: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("key", "version-id", "sequencer", "size", "etag")
+    told = {name: said[name] for name in names if said.get(name) not in (None, "")}
+    version = told.get("version-id", "null")
+    return {
+        "id": f"{bucket}/{told['key']} {version} {told['sequencer']}",
+        "detail": {"type": kind, "bucket": {"name": bucket}, "object": told},
+    }
+
+
+def _of_stream(record: KinesisStreamRecord) -> dict[str, Any]:
+    arrived = datetime.fromtimestamp(record.kinesis.approximate_arrival_timestamp, UTC)
+    try:
+        detail = json_or_text(record.kinesis.data_as_text())
+    except ValueError:
+        detail = record.kinesis.data
+    return {
+        "id": record.event_id,
+        "time": times.to_text(arrived),
+        "source": "aws.kinesis",
+        "detail": detail,
+    }
+
+
+def _utc(text: str) -> str | None:
+    try:
+        return times.to_text(times.from_text(text))
+    except ValueError:
+        return None
+
+
+def _json(event: Mapping[str, Any]) -> str:
+    return escaped(json.dumps(event, ensure_ascii=False))

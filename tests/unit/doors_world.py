@@ -1,0 +1,224 @@
+"""A small world for the doors: executions by name, lock records, and queues that take what SQS takes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+from unittest import mock
+
+import boto3
+from botocore.exceptions import ClientError
+
+from steponce.request import name_of
+
+FUNCTIONS = Path(__file__).parents[2] / "functions"
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
+QUEUE, DEAD = "https://queue/requests", "https://queue/dead"
+ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}
+SETTINGS = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "POWERTOOLS_TRACE_DISABLED": "true",
+    "POWERTOOLS_METRICS_NAMESPACE": "steponce",
+    "POWERTOOLS_SERVICE_NAME": "steponce",
+    "RunOnceStateMachineArn": MACHINE,
+    "LocksTable": "steponce-LocksTable",
+    "KeyPrefix": "steponce-run-once",
+    "RetentionSeconds": "7776000",
+    "ExpectedSeconds": "300",
+    "LockTokenPath": "",
+    "PayloadHashPath": "",
+    "QueueRequestIdPath": "messageId",
+    "QueueLockTokenPath": "",
+    "QueuePayloadPath": "body",
+    "QueueConcurrency": "2",
+    "StartsPerSecond": "100000",
+    "EventRequestIdPath": "id",
+    "EventLockTokenPath": "",
+    "EventPayloadPath": "detail",
+    "RequestsQueueUrl": QUEUE,
+    "RequestsDeadLetterQueueUrl": DEAD,
+    "ResendTries": "3",
+    "ResendBaseSeconds": "5",
+    "ResendMaxSeconds": "900",
+}
+
+
+@dataclass
+class World:
+    """Stands in for boto3, for a Session, and for its clients."""
+
+    executions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    locks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    throttled: set[str] = field(default_factory=set)
+    starts: int = 0
+    queue_is_down: bool = False
+    busy: int = 0
+    busiest: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def clear(self) -> Self:
+        self.__init__()  # type: ignore[misc]
+        return self
+
+    def client(self, *_name: str, **_options: Any) -> Self:
+        return self
+
+    def start_execution(self, *, name: str, input: str, **_rest: str) -> None:
+        with self.lock:
+            self.starts += 1
+            self.busy += 1
+            self.busiest = max(self.busiest, self.busy)
+        threading.Event().wait(0.002)
+        with self.lock:
+            self.busy -= 1
+            if name in self.throttled:
+                raise refusal("ThrottlingException")
+            if name in self.executions:
+                raise refusal("ExecutionAlreadyExists")
+            self.executions[name] = {"status": "RUNNING", "input": input}
+
+    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 - boto3's word
+        name = executionArn.rpartition(":")[2]
+        if name not in self.executions:
+            raise refusal("ExecutionDoesNotExist")
+        return {"executionArn": executionArn, "name": name, "redriveCount": 0} | self.executions[name]
+
+    def get_item(self, *, Key: Mapping[str, Any], **_rest: Any) -> dict[str, Any]:  # noqa: N803
+        found = self.locks.get(Key["lockToken"]["S"])
+        return {} if found is None else {"Item": found}
+
+    def send_message(self, **message: Any) -> None:
+        if self.queue_is_down:
+            raise refusal("ServiceUnavailable", 503)
+        check_message(message)
+        with self.lock:
+            self.sent.append(message)
+
+    def end(self, name: str, error: str) -> None:
+        """Let an execution fail."""
+        now = datetime.now(UTC)
+        self.executions[name] |= {"status": "FAILED", "stopDate": now, "error": error, "cause": ""}
+
+    def hold(self, lock_token: str, name: str, payload_hash: str) -> None:
+        """Let an execution of this name have the lock."""
+        text = {
+            "lockToken": lock_token,
+            "status": "INPROGRESS",
+            "lockedBy": f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}",
+            "callId": "0" * 32,
+            "requestId": name,
+            "created": "2026-01-31T12:00:00.000Z",
+            "expectedCompletion": "9999-01-31T12:05:00.000Z",
+            "payloadHash": payload_hash,
+            "expiresAt": "9999-05-01T12:00:00.000Z",
+        }
+        self.locks[lock_token] = {key: {"S": value} for key, value in text.items()} | {"attempt": {"N": "1"}}
+
+    def inputs(self) -> list[dict[str, Any]]:
+        return [json.loads(one["input"]) for one in self.executions.values()]
+
+    def dead(self) -> list[dict[str, Any]]:
+        return [one for one in self.sent if one["QueueUrl"] == DEAD]
+
+    def resent(self) -> list[dict[str, Any]]:
+        return [one for one in self.sent if one["QueueUrl"] == QUEUE]
+
+    def input_of(self, request_id: str) -> dict[str, Any]:
+        return dict(json.loads(self.executions[name_of(request_id)]["input"]))
+
+
+class Context:
+    """What Lambda tells a function."""
+
+    function_name = "door"
+    memory_limit_in_mb = 256
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:door"
+    aws_request_id = "0"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 30_000
+
+
+@contextlib.contextmanager
+def function(name: str, world: World, **settings: str) -> Iterator[ModuleType]:
+    """A function's real code in that world."""
+    with (
+        mock.patch.dict("os.environ", SETTINGS | settings),
+        mock.patch.object(boto3, "client", world.client),
+        mock.patch.object(boto3, "Session", return_value=world),
+    ):
+        spec = importlib.util.spec_from_file_location(f"{name}_app", FUNCTIONS / name / "app.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+
+
+def refusal(code: str, status: int = 400) -> ClientError:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "call")
+
+
+def check_message(message: Mapping[str, Any]) -> None:
+    """Refuse what SQS refuses. Source: SendMessage API reference."""
+    attributes = message.get("MessageAttributes", {})
+    texts = [message["MessageBody"]] + [v["StringValue"] for v in attributes.values() if "StringValue" in v]
+    bytes_of_attributes = [v["BinaryValue"] for v in attributes.values() if "BinaryValue" in v]
+    size = sum(len(text.encode()) for text in texts) + sum(map(len, bytes_of_attributes))
+    size += sum(len(name) + len(value["DataType"]) for name, value in attributes.items())
+    assert len(attributes) <= 10
+    assert size <= 262_144
+    assert all([*texts, *bytes_of_attributes])
+    assert 0 <= message.get("DelaySeconds", 0) <= 900
+    for text in texts:
+        assert not re.search("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
+
+
+def received(message: Mapping[str, Any], message_id: str = "hop") -> dict[str, Any]:
+    """A message that was sent, as Lambda gets it."""
+    given = {
+        name: {"dataType": value["DataType"], "stringValue": value["StringValue"]}
+        for name, value in message["MessageAttributes"].items()
+    }
+    return sqs_record(message["MessageBody"], message_id, messageAttributes=given)
+
+
+def sqs_record(body: str, message_id: str = "m-1", queue: str = "requests", **more: Any) -> dict[str, Any]:
+    """What SQS hands over for one message."""
+    return {
+        "messageId": message_id,
+        "receiptHandle": "r",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1769860800000"},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
+        "awsRegion": "us-east-1",
+    } | more
+
+
+def notification(message: str, **more: Any) -> str:
+    """What SNS writes into a queue without raw delivery."""
+    envelope = {
+        "Type": "Notification",
+        "MessageId": "sns-1",
+        "TopicArn": "arn:aws:sns:us-east-1:123456789012:requests",
+        "Message": message,
+        "Timestamp": "2026-01-31T12:00:00.000Z",
+        "SignatureVersion": "1",
+        "Signature": "EXAMPLE",
+        "SigningCertURL": "https://sns.us-east-1.amazonaws.com/example.pem",
+        "UnsubscribeURL": "https://sns.us-east-1.amazonaws.com/?Action=Unsubscribe",
+    }
+    return json.dumps(envelope | more)

@@ -1,0 +1,199 @@
+"""The functions behind events and failed executions, with their real code."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steponce.errors import Unavailable
+from steponce.request import name_of
+from tests.unit.doors_world import ORDER, Context, World, function
+
+EVENTS = Path(__file__).parents[2] / "events"
+WORLD = World()
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[Any]:
+    with function("start_from_event", WORLD) as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def resending() -> Iterator[Any]:
+    with function("resend_request", WORLD) as module:
+        yield module
+
+
+@pytest.fixture(autouse=True)
+def world() -> World:
+    """A world in which nothing has happened."""
+    return WORLD.clear()
+
+
+def example(name: str) -> dict[str, Any]:
+    return json.loads((EVENTS / f"{name}.json").read_text())
+
+
+def batch(name: str, **changed_ids: Any) -> dict[str, Any]:
+    """The example's record several times, each with other ids."""
+    (record,) = example(name)["Records"]
+    records = []
+    for changed in zip(*changed_ids.values(), strict=True):
+        one = copy.deepcopy(record)
+        for path, value in zip(changed_ids, changed, strict=True):
+            *folders, last = path.split("__")
+            place = one
+            for folder in folders:
+                place = place[folder]
+            place[last] = value
+        records.append(one)
+    return {"Records": records}
+
+
+@pytest.mark.parametrize(
+    "name", ["start_from_event", "start_from_schedule", "start_from_bucket", "start_from_stream"]
+)
+def test_an_event_starts_one_request_however_often_it_comes(door: Any, world: World, name: str):
+    """Under its own id, which the execution carries for the re-sender."""
+    door.handler(example(name), Context())
+    door.handler(example(name), Context())
+    (started,) = world.inputs()
+    assert 0 == started["redelivery"]["tries"]
+    assert [name_of(started["redelivery"]["requestId"])] == list(world.executions)
+    assert [] == world.sent
+
+
+def test_the_answer_says_what_became_of_an_event(door: Any):
+    """Started, and then a duplicate."""
+    request_id = example("start_from_event")["id"]
+    outcome = {"request_id": request_id, "status": "RUNNING", "reason": None}
+    first = door.handler(example("start_from_event"), Context())
+    again = door.handler(example("start_from_event"), Context())
+    assert {"outcomes": [outcome | {"fate": "started", "replayed": False}]} == first
+    assert {"outcomes": [outcome | {"fate": "duplicate", "replayed": True}]} == again
+
+
+def test_an_event_that_cannot_be_started_now_comes_back(door: Any, world: World):
+    """Lambda tries it again."""
+    world.throttled.add(example("start_from_event")["id"])
+    with pytest.raises(Unavailable):
+        door.handler(example("start_from_event"), Context())
+
+
+def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any, world: World):
+    """The second time, only the one that failed is started."""
+    event = batch("start_from_bucket", s3__object__sequencer=["1", "2", "3"])
+    second = name_of("example-orders/2026/order é.json 096fKKXTRTtl3on89fVO.nfljtsv6qko 2")
+    world.throttled.add(second)
+    with pytest.raises(Unavailable):
+        door.handler(event, Context())
+    assert (2, False) == (len(world.executions), second in world.executions)
+    world.throttled.clear()
+    fates = [one["fate"] for one in door.handler(event, Context())["outcomes"]]
+    assert ["duplicate", "started", "duplicate"] == fates
+
+
+def test_of_a_stream_only_what_failed_comes_back(door: Any, world: World):
+    """By its sequence number; poison is laid aside and does not block the shard."""
+    event = batch(
+        "start_from_stream",
+        eventID=["a", "b", "c"],
+        kinesis__sequenceNumber=["1", "2", "3"],
+        kinesis__data=[example("start_from_stream")["Records"][0]["kinesis"]["data"]] * 2 + ["%"],
+    )
+    world.throttled.add("b")
+    answer = door.handler(event, Context())
+    assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == answer
+    assert (["a"], 1) == (list(world.executions), len(world.dead()))
+
+
+def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
+    """As the event came; it does not come back."""
+    event = example("start_from_event") | {"detail": ["no object"]}
+    door.handler(event, Context())
+    (letter,) = world.dead()
+    assert event == json.loads(letter["MessageBody"])
+    assert "InvalidPayload" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert f"com.example.shop {event['id']}" == letter["MessageAttributes"]["steponceSource"]["StringValue"]
+
+
+def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: World):
+    """If no execution carries it on, whose end would bring it back."""
+    with function("start_from_event", world, EventLockTokenPath="detail.orderId") as door:
+        request_id = example("start_from_event")["id"]
+        door.client.start(request_id, ORDER, lock_token="1")  # noqa: S106
+        world.end(request_id, "AlreadyInProgress")
+        world.hold("1", "other", world.input_of(request_id)["payloadHash"])
+        assert ["resent"] == [
+            one["fate"] for one in door.handler(example("start_from_event"), Context())["outcomes"]
+        ]
+        (message,) = world.resent()
+        assert ORDER == json.loads(message["MessageBody"])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+PLACES = {
+    "start_from_event": ["id", "time", "source", "detail-type", "detail"],
+    "start_from_schedule": ["id", "time", "resources", "detail"],
+    "start_from_bucket": ["eventName", "eventTime", "s3", "eventSource"],
+    "start_from_stream": ["eventID", "eventSource"],
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(PLACES)))
+def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: Any, data: Any, name: str):
+    """Nothing raises, and nothing is lost."""
+    world = WORLD.clear()
+    event = example(name)
+    record = event["Records"][0] if "Records" in event else event
+    for place in data.draw(st.lists(st.sampled_from(PLACES[name]), unique=True)):
+        if data.draw(st.booleans()):
+            del record[place]
+        else:
+            record[place] = data.draw(JSON)
+
+    answer = door.handler(event, Context())
+
+    assert 1 == len(world.executions) + len(world.dead())
+    assert not answer.get("batchItemFailures")
+    assert all(one["redelivery"]["requestId"].strip() for one in world.inputs())
+
+
+def test_a_failed_execution_s_message_is_sent_again(resending: Any, world: World):
+    """Once for each time one hears of it: a message too many is a duplicate."""
+    assert {"fate": "resent"} == resending.handler(example("resend_request"), Context())
+    assert {"fate": "resent"} == resending.handler(example("resend_request"), Context())
+    first, second = world.resent()
+    first.pop("DelaySeconds"), second.pop("DelaySeconds")
+    assert first == second
+
+
+def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
+    """So is what somebody waits for."""
+    event = example("resend_request")
+    event["detail"]["error"] = "CardDeclined"
+    assert {"fate": "left alone"} == resending.handler(event, Context())
+    assert [] == world.sent
+
+
+def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: World):
+    """It is counted so."""
+    event = example("resend_request")
+    given_input = json.loads(event["detail"]["input"])
+    given_input["redelivery"]["tries"] = 3
+    event["detail"]["input"] = json.dumps(given_input)
+    assert {"fate": "dead-lettered"} == resending.handler(event, Context())
+    assert ([], 1) == (world.resent(), len(world.dead()))

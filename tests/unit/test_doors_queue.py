@@ -1,0 +1,368 @@
+"""
+The function behind the queue, with its real code.
+
+The invariant: every message of a batch is started or known already, sent again, laid aside with its reason,
+or among the batch item failures. Nothing starts without an id, and nothing starts twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steponce import times
+from steponce.canonical import canonical_json, sha256
+from steponce.errors import InvalidRequestId
+from steponce.request import name_of
+from tests.unit.doors_world import ORDER, Context, World, function, notification, received, sqs_record
+
+TEXT = json.dumps(ORDER)
+HASH = sha256(canonical_json(ORDER))
+WORLD = World()
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[Any]:
+    """The default paths: the id is the message's."""
+    with function("start_from_queue", WORLD) as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def keyed_door() -> Iterator[Any]:
+    """The id and the lock token are in the body."""
+    paths = {"QueueRequestIdPath": "body.id", "QueueLockTokenPath": "body.key"}
+    with function("start_from_queue", WORLD, **paths, QueuePayloadPath="body.order") as module:
+        yield module
+
+
+@pytest.fixture(autouse=True)
+def world() -> World:
+    """A world in which nothing has happened."""
+    return WORLD.clear()
+
+
+def failures(module: Any, *records: dict[str, Any]) -> list[str]:
+    """Send a batch; the ids of the messages that come back."""
+    answer = module.handler({"Records": list(records)}, Context())
+    return sorted(one["itemIdentifier"] for one in answer["batchItemFailures"])
+
+
+def keyed(request_id: Any, key: Any, message_id: str = "m-1") -> dict[str, Any]:
+    return sqs_record(json.dumps({"id": request_id, "key": key, "order": ORDER}), message_id)
+
+
+def counted(printed: str) -> dict[str, float]:
+    """The sums of the metrics that were written to the log."""
+    (line,) = [line for line in printed.splitlines() if '"_aws"' in line]
+    written = json.loads(line)
+    return {name: sum(values) for name, values in written.items() if isinstance(values, list)}
+
+
+def test_a_batch_of_ten_ends_as_it_should(door: Any, world: World, capsys: pytest.CaptureFixture[str]):
+    """Three duplicates, one poison and one throttled; the other five start, and only one comes back."""
+    failures(door, sqs_record(TEXT, "new-1"))
+    capsys.readouterr()
+    world.throttled.add("throttled")
+    batch = [sqs_record(TEXT, f"new-{n}") for n in (1, 1, 1, 2, 3, 4, 5, 6)]
+    batch += [sqs_record("no JSON", "poison"), sqs_record(TEXT, "throttled")]
+
+    assert ["throttled"] == failures(door, *batch)
+
+    assert {f"new-{n}" for n in range(1, 7)} == set(world.executions)
+    (letter,) = world.dead()
+    reason = letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert ("no JSON", True) == (letter["MessageBody"], reason.startswith("InvalidPayload: "))
+    assert {"Started": 5, "Duplicates": 3, "Resent": 0, "DeadLettered": 1} == counted(capsys.readouterr().out)
+
+
+def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
+    door: Any, caplog: pytest.LogCaptureFixture
+):
+    """One line for each message, without what is in it."""
+    failures(door, sqs_record(TEXT, "twice"))
+    failures(door, sqs_record(TEXT, "twice"))
+    failures(door, sqs_record("tok_visa", "poison"))
+    lines = [vars(line) for line in caplog.records]
+    told = [
+        (line["fate"], line["request_id"], line["status"], line["replayed"], line["reason"]) for line in lines
+    ]
+    assert [
+        ("started", "twice", "RUNNING", False, None),
+        ("duplicate", "twice", "RUNNING", True, None),
+        ("dead-lettered", None, None, False, "InvalidPayload"),
+    ] == told
+    assert "tok_visa" not in str(lines)
+
+
+def test_the_execution_knows_whom_to_send_again(door: Any, world: World):
+    """And when it was asked, by the message's own time."""
+    failures(door, sqs_record(TEXT, "an id"))
+    failures(door, sqs_record(notification(TEXT), "another"))
+    told = [(one["redelivery"], one["requestedAt"], one["payload"]) for one in world.inputs()]
+    noon = "2026-01-31T12:00:00.000Z"
+    assert [
+        ({"requestId": "an id", "tries": 0}, noon, ORDER),
+        ({"requestId": "sns-1", "tries": 0}, noon, ORDER),
+    ] == told
+
+
+def test_starts_run_side_by_side(door: Any, world: World):
+    """A batch takes as long as its slowest start, not as all of them."""
+    failures(door, *[sqs_record(TEXT, f"m-{n}") for n in range(10)])
+    assert 3 <= world.busiest
+
+
+def test_a_finished_request_is_answered_by_its_record(door: Any, world: World):
+    """Acknowledged, whether it ended well or not; nothing is sent anywhere."""
+    failures(door, sqs_record(TEXT, "done"))
+    world.hold("steponce-run-once/done", "done", HASH)
+    for status in ("COMPLETED", "FAILED"):
+        world.locks["steponce-run-once/done"]["status"] = {"S": status}
+        assert [] == failures(door, sqs_record(TEXT, "done"))
+    assert ([], 1) == (world.sent, len(world.executions))
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (sqs_record("no JSON"), "InvalidPayload"),
+        (sqs_record(json.dumps({"text": "x" * 200_000})), "PayloadTooLarge"),
+        (sqs_record('{"number": NaN}'), "InvalidPayload"),
+        (sqs_record(TEXT, "\ud800"), "InvalidRequestId"),
+    ],
+)
+def test_poison_goes_to_the_dead_letters_with_its_reason(
+    door: Any, world: World, record: dict[str, Any], reason: str
+):
+    """Not round and round."""
+    assert [] == failures(door, record)
+    (letter,) = world.dead()
+    assert record["body"] == letter["MessageBody"]
+    assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith(f"{reason}: ")
+    assert {} == world.executions
+
+
+def test_another_payload_under_an_id_is_poison(door: Any, world: World):
+    """It would never be started, however often it came."""
+    failures(door, sqs_record(TEXT, "taken"))
+    world.hold("steponce-run-once/taken", "taken", HASH)
+    assert [] == failures(door, sqs_record('{"orderId": "2"}', "taken"))
+    (letter,) = world.dead()
+    assert "PayloadMismatch" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert '"taken"' == letter["MessageAttributes"]["steponceAbout"]["StringValue"]
+
+
+def test_poison_comes_back_while_the_dead_letters_cannot_be_reached(door: Any, world: World):
+    """Nothing is lost."""
+    world.queue_is_down = True
+    assert ["poison"] == failures(door, sqs_record("no JSON", "poison"), sqs_record(TEXT, "good"))
+    assert ["good"] == list(world.executions)
+
+
+def test_a_batch_that_fails_whole_comes_back_whole(door: Any, world: World):
+    """As an answer, not as an error: what else is in flight goes on."""
+    world.throttled |= {"a", "b"}
+    assert ["a", "b"] == failures(door, sqs_record(TEXT, "a"), sqs_record(TEXT, "b"))
+
+
+def test_what_cannot_be_started_in_time_comes_back(world: World):
+    """Rather than let the function run into its time-out, with all that is in the batch."""
+    with function("start_from_queue", world, StartsPerSecond="0.01", QueueConcurrency="1") as slow:
+        assert 5 == len(failures(slow, *[sqs_record(TEXT, f"m-{n}") for n in range(15)]))
+    assert (10, []) == (world.starts, world.sent)
+
+
+def test_in_a_fifo_queue_a_group_stops_at_its_first_failure(door: Any, world: World):
+    """Other groups go on; the order within each is kept."""
+    world.throttled.add("b2")
+    batch = [
+        sqs_record(TEXT, f"{group}{n}", "requests.fifo", attributes={"MessageGroupId": group})
+        for n in (1, 2, 3)
+        for group in "ab"
+    ]
+    assert ["b2", "b3"] == failures(door, *batch)
+    assert ["a1", "b1", "a2", "a3"] == list(world.executions)
+
+
+def test_poison_does_not_stop_a_fifo_group(door: Any, world: World):
+    """It is laid aside, and the next one's turn comes."""
+    attributes = {"MessageGroupId": "g"}
+    batch = [
+        sqs_record("no JSON", "a", "requests.fifo", attributes=attributes),
+        sqs_record(TEXT, "b", "requests.fifo", attributes=attributes),
+    ]
+    assert [] == failures(door, *batch)
+    assert (1, ["b"]) == (len(world.dead()), list(world.executions))
+
+
+def test_a_whole_fifo_batch_may_come_back(door: Any, world: World):
+    """As an answer as well."""
+    world.throttled.add("a")
+    record = sqs_record(TEXT, "a", "requests.fifo", attributes={"MessageGroupId": "g"})
+    assert ["a"] == failures(door, record)
+
+
+def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any, world: World):
+    """Sent again with its own id and one try more, as long as no execution carries this message on."""
+    failures(keyed_door, keyed("mine", "key"))
+    world.end("mine", "AlreadyInProgress")
+    world.hold("key", "other", HASH)
+    asked_again = {"requestId": "mine", "tries": 0}
+    assert asked_again == world.input_of("mine")["redelivery"]
+
+    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+
+    (message,) = world.resent()
+    attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+    assert ('"mine"', '"key"', "2") == (
+        attributes["steponceRequestId"],
+        attributes["steponceLockToken"],
+        attributes["steponceTries"],
+    )
+    assert [] == failures(keyed_door, received(message))
+    assert "3" == world.resent()[1]["MessageAttributes"]["steponceTries"]["StringValue"]
+    assert [] == failures(keyed_door, received(world.resent()[1]))
+    assert 1 == len(world.dead())
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
+def test_a_request_that_another_one_answers_does_not_come_back(keyed_door: Any, world: World, status: str):
+    """The other one is finished, so there is an answer."""
+    failures(keyed_door, keyed("mine", "key"))
+    world.end("mine", "AlreadyInProgress")
+    world.hold("key", "other", HASH)
+    world.locks["key"]["status"] = {"S": status}
+    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+    assert [] == world.sent
+
+
+@pytest.mark.parametrize("owner", ["mine", "mine--2"])
+def test_a_request_that_runs_itself_does_not_come_back(keyed_door: Any, world: World, owner: str):
+    """Whichever of its attempts holds the lock."""
+    failures(keyed_door, keyed("mine", "key"))
+    world.hold("key", owner, HASH)
+    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+    assert [] == world.sent
+
+
+def test_a_message_delivered_twice_does_not_become_two(keyed_door: Any, world: World):
+    """Its execution carries it on: how that ends brings it back."""
+    failures(keyed_door, keyed("mine", "key"))
+    world.end("mine", "AlreadyInProgress")
+    world.hold("key", "other", HASH)
+    assert [] == failures(keyed_door, keyed("mine", "key"))
+    assert [] == world.sent
+
+
+def test_a_message_that_nobody_carries_on_is_sent_again(keyed_door: Any, world: World):
+    """The execution was started by somebody who waits for its answer, but not for this message's."""
+    keyed_door.client.start("mine", ORDER, lock_token="key")  # noqa: S106
+    world.end("mine", "AlreadyInProgress")
+    world.hold("key", "other", HASH)
+    assert [] == failures(keyed_door, keyed("mine", "key"))
+    assert "1" == world.resent()[0]["MessageAttributes"]["steponceTries"]["StringValue"]
+
+
+def test_a_request_that_runs_under_an_odd_name_is_known(keyed_door: Any, world: World):
+    """Its name is a slug, its lock its own."""
+    odd = "über/1 "
+    failures(keyed_door, keyed(odd, "key"))
+    world.hold("key", name_of(odd), HASH)
+    assert [] == failures(keyed_door, keyed(odd, "key"))
+    assert [] == world.sent
+
+
+def test_a_message_that_is_sent_again_starts_the_next_attempt(door: Any, world: World):
+    """Under its first id, once its lock is released."""
+    failures(door, sqs_record(TEXT, "order-1"))
+    world.end("order-1", "RetryLater")
+    assert [] == failures(door, _sent_again("order-1", "steponce-run-once/order-1", 1))
+    assert {"order-1", "order-1--2"} == set(world.executions)
+    redeliveries = [one["redelivery"] for one in world.inputs()]
+    assert [{"requestId": "order-1", "tries": tries} for tries in (0, 1)] == redeliveries
+
+
+def test_an_unexpected_error_lets_the_message_come_back(door: Any, world: World):
+    """Whatever it is, the others are started."""
+    broken = sqs_record(TEXT, "broken", messageAttributes={"x": {"dataType": "String"}})
+    assert ["broken"] == failures(door, broken, sqs_record(TEXT, "good"))
+    assert ["good"] == list(world.executions)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+BODIES = st.one_of(
+    JSON.map(json.dumps),
+    st.text(max_size=50),
+    st.binary(max_size=50).map(lambda data: base64.b64encode(data).decode()),
+    st.fixed_dictionaries({}, optional={"id": JSON, "key": JSON, "order": JSON}).map(json.dumps),
+    st.builds(lambda i, k: json.dumps({"id": i, "key": k, "order": ORDER}), st.text(), st.text()),
+)
+ATTRIBUTES = st.dictionaries(
+    st.sampled_from(["id", "steponceTries", "steponceRequestId", "steponceLockToken", "steponceRequestedAt"]),
+    st.one_of(
+        st.text(min_size=1, max_size=10).map(lambda text: {"dataType": "String", "stringValue": text}),
+        st.text(min_size=1, max_size=10).map(
+            lambda text: {"dataType": "String", "stringValue": json.dumps(text)}
+        ),
+        st.integers(-3, 9).map(lambda number: {"dataType": "Number", "stringValue": str(number)}),
+        st.binary(min_size=1, max_size=9).map(
+            lambda data: {"dataType": "Binary", "binaryValue": base64.b64encode(data).decode()}
+        ),
+    ),
+    max_size=4,
+)
+MESSAGES = st.builds(
+    lambda body, attributes, wrapped: (notification(body) if wrapped else body, attributes),
+    BODIES,
+    ATTRIBUTES,
+    st.booleans(),
+)
+
+
+@settings(max_examples=250, deadline=None)
+@given(messages=st.lists(MESSAGES, min_size=1, max_size=4), fifo=st.booleans())
+def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
+    keyed_door: Any, messages: list[tuple[str, Any]], fifo: bool
+):
+    """Each message has exactly one fate, and every execution an id that is in a message."""
+    world = WORLD.clear()
+    queue = "requests.fifo" if fifo else "requests"
+    for number, (body, attributes) in enumerate(messages):
+        record = sqs_record(body, f"m-{number}", queue, messageAttributes=attributes)
+        before = len(world.executions) + len(world.sent)
+        came_back = failures(keyed_door, record)
+        after = len(world.executions) + len(world.sent)
+        assert came_back in ([], [record["messageId"]])
+        assert after - before == 1 or (after == before and (came_back or world.executions))
+        assert not (came_back and after > before)
+    for name, execution in world.executions.items():
+        given_id = json.loads(execution["input"])["redelivery"]["requestId"]
+        assert given_id.strip()
+        assert name == name_of(given_id)
+
+
+def test_an_id_that_is_no_text_never_gets_past_the_client():
+    """The last line, should a door ever let one through."""
+    with pytest.raises(InvalidRequestId):
+        name_of(" ")
+
+
+def _sent_again(request_id: str, lock_token: str, tries: int) -> dict[str, Any]:
+    attributes = {
+        "steponceRequestId": {"DataType": "String", "StringValue": json.dumps(request_id)},
+        "steponceLockToken": {"DataType": "String", "StringValue": json.dumps(lock_token)},
+        "steponceRequestedAt": {"DataType": "String", "StringValue": times.now_text()},
+        "steponceTries": {"DataType": "Number", "StringValue": str(tries)},
+    }
+    return received({"MessageBody": TEXT, "MessageAttributes": attributes})

@@ -1,0 +1,193 @@
+"""What comes back later keeps its id, waits longer each time, and ends among the dead letters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steponce import times
+from steponce.doors.asked import Asked, Door
+from steponce.doors.messages import asked_by
+from steponce.doors.resending import (
+    DeadLetters,
+    Original,
+    Resender,
+    asked_by_execution,
+)
+from steponce.errors import InvalidPayload, PayloadTooLarge, Unavailable
+from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, received
+
+EVENT = Path(__file__).parents[2] / "events" / "resend_request.json"
+NOON = times.from_text("2026-01-31T12:00:00.000Z")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+
+
+def resender(world: World, tries: int = 3, base: float = 5, longest: float = 900) -> Resender:
+    dead = DeadLetters(world, DEAD)
+    return Resender(world, QUEUE, dead, tries=tries, base_seconds=base, max_seconds=longest)
+
+
+def detail(**changed: Any) -> dict[str, Any]:
+    """Of an execution that ended RetryLater."""
+    return json.loads(EVENT.read_text())["detail"] | changed
+
+
+@given(
+    request_id=TEXT,
+    lock_token=st.none() | TEXT,
+    payload=st.dictionaries(TEXT, TEXT | st.none() | st.integers(-9, 9)),
+    requested_at=st.none() | st.just(NOON),
+    tries=st.integers(0, 2),
+)
+def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_at, tries):
+    """Whatever characters it has, it is asked the same again, with one try more."""
+    world = World()
+    asked = Asked(request_id, payload, lock_token, requested_at, tries)
+
+    assert "resent" == resender(world).send_again(asked, "RetryLater", "here")
+
+    (message,) = world.resent()
+    again = asked_by(_record(message), Door("messageId", "body"))
+    assert Asked(request_id, payload, lock_token, requested_at, tries + 1) == again
+
+
+def test_each_wait_is_about_twice_as_long_as_the_one_before():
+    """Somewhere in the upper half, and never longer than the longest."""
+    for tries, longest in enumerate([5, 10, 20, 40, 80, 160, 320, 600, 600, 600]):
+        world = World()
+        for _ in range(60):
+            resender(world, tries=99, longest=600).send_again(Asked("a", ORDER, tries=tries), "E", "here")
+        delays = {one["DelaySeconds"] for one in world.resent()}
+        assert longest / 2 - 1 <= min(delays)
+        assert max(delays) <= longest
+        assert len(delays) > 2
+
+
+def test_no_wait_is_longer_than_sqs_allows():
+    """Whatever the setting says, and however often it was sent."""
+    world = World()
+    resender(world, tries=9_999, longest=86_400).send_again(Asked("a", ORDER, tries=5_000), "E", "here")
+    assert 450 <= world.resent()[0]["DelaySeconds"] <= 900
+
+
+def test_after_the_last_try_a_person_has_to_look():
+    """The dead letter says why, and put back into the queue it has all its tries again."""
+    world = World()
+    asked = Asked("order-1", ORDER, "key", NOON, tries=3)
+
+    assert "dead-lettered" == resender(world, tries=3).send_again(asked, "RetryLater", "the execution")
+
+    (letter,) = world.dead()
+    assert [] == world.resent()
+    assert "RetryLater: sent again 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert "the execution" == letter["MessageAttributes"]["steponceSource"]["StringValue"]
+    assert Asked("order-1", ORDER, "key", NOON, 0) == asked_by(_record(letter), Door("messageId", "body"))
+
+
+def test_a_message_too_large_to_be_sent_is_an_error():
+    """It stays where it is then."""
+    world = World()
+    with pytest.raises(PayloadTooLarge):
+        resender(world).send_again(Asked("a", {"text": "\uffff" * 60_000}), "RetryLater", "here")
+    assert [] == world.sent
+
+
+def test_a_dead_letter_keeps_its_body_and_attributes():
+    """With the reason, where it came from, and the request id if it is known."""
+    world = World()
+    original = Original("no JSON", "queue m-1", {"customer": {"DataType": "String", "StringValue": "c"}})
+
+    DeadLetters(world, DEAD).give_up(original, InvalidPayload("Not\x00so."), "or\x00der")
+
+    (letter,) = world.dead()
+    texts = {name: value["StringValue"] for name, value in letter["MessageAttributes"].items()}
+    assert "no JSON" == letter["MessageBody"]
+    assert {
+        "customer": "c",
+        "steponceReason": "InvalidPayload: Not\\u0000so.",
+        "steponceSource": "queue m-1",
+        "steponceAbout": '"or\\u0000der"',
+    } == texts
+
+
+@pytest.mark.parametrize(("others", "kept"), [(7, 3), (8, 2), (9, 1)])
+def test_a_dead_letter_loses_nothing_that_it_came_with(others: int, kept: int):
+    """Ten attributes are allowed; the reason is the last of ours to go."""
+    world = World()
+    DeadLetters(world, DEAD).give_up(_original(others), InvalidPayload("x"), "order-1")
+    (letter,) = world.dead()
+    names = list(letter["MessageAttributes"])
+    assert [f"a{n}" for n in range(others)] == names[:others]
+    assert ["steponceReason", "steponceSource", "steponceAbout"][:kept] == names[others:]
+
+
+@pytest.mark.parametrize("original", ["ten attributes", "no room"])
+def test_a_message_without_room_for_a_reason_stays_where_it_is(original: str):
+    """Coming back, it gets to the dead letters by the queue itself, whole."""
+    world = World()
+    full = _original(10) if original == "ten attributes" else Original("x" * 262_144, "queue m-1", {})
+    with pytest.raises(PayloadTooLarge):
+        DeadLetters(world, DEAD).give_up(full, InvalidPayload("x"), None)
+    assert [] == world.sent
+
+
+def test_a_throttled_queue_is_no_loss():
+    """The caller hears of it."""
+    world = World(queue_is_down=True)
+    with pytest.raises(Unavailable):
+        resender(world).send_again(Asked("a", ORDER), "RetryLater", "here")
+
+
+@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "LockContended"])
+def test_an_execution_that_did_nothing_comes_back(error: str):
+    """As it was asked, from what its input says."""
+    asked = Asked("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
+    assert (asked, error) == asked_by_execution(detail(error=error), World())
+
+
+@pytest.mark.parametrize("error", ["CardDeclined", "PayloadMismatch", "OutcomeUnknown", "DuplicateRefused"])
+def test_an_execution_with_an_answer_does_not_come_back(error: str):
+    """It has happened, or a person has to look."""
+    assert (None, error) == asked_by_execution(detail(error=error), World())
+
+
+def test_an_execution_that_somebody_waits_for_is_left_alone():
+    """Its caller has the answer; nothing is asked of AWS for it."""
+    given = json.loads(detail()["input"])
+    del given["redelivery"]
+    left = detail(input=json.dumps(given), error=None)
+    assert None is asked_by_execution(left, World())[0]
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [{"error": None}, {"input": None, "inputDetails": {"included": False}}, {"input": None}, {"error": ""}],
+)
+def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
+    """A large input is not in it, and nor may the error be."""
+    world = World()
+    world.executions["order-1"] = {"input": detail()["input"]}
+    world.end("order-1", "RetryLater")
+    asked, error = asked_by_execution(detail(**left_out), world)
+    assert ("order-1", "RetryLater") == (asked and asked.request_id, error)
+
+
+def test_an_execution_too_new_to_be_described_is_asked_for_again():
+    """Nothing is decided without its input."""
+    with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
+        asked_by_execution(detail(input=None), World())
+
+
+def _original(attributes: int) -> Original:
+    value = {"DataType": "String", "StringValue": "x"}
+    return Original("body", "queue m-1", {f"a{n}": value for n in range(attributes)})
+
+
+def _record(message: dict[str, Any]) -> SQSRecord:
+    return SQSRecord(received(message))
