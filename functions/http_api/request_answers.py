@@ -1,0 +1,95 @@
+"""What callers are told: a request's state, or a problem (RFC 9457)."""
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from callers_requests import Found
+
+from steponce import Receipt
+
+RETRY_AFTER_SECONDS = 5
+
+UNSETTLED = (
+    "The execution of this request is closed, and how it ended is not on record yet. That is being settled; "
+    "ask again later."
+)
+PROBLEMS = {
+    "key-malformed": (HTTPStatus.BAD_REQUEST, "The Idempotency-Key is missing or malformed"),
+    "payload-malformed": (HTTPStatus.BAD_REQUEST, "The body cannot be used as a payload"),
+    "caller-unknown": (HTTPStatus.FORBIDDEN, "It is not known who calls"),
+    "request-unknown": (HTTPStatus.NOT_FOUND, "There is no such request of yours"),
+    "still-running": (HTTPStatus.CONFLICT, "The request is still running"),
+    "key-exhausted": (HTTPStatus.CONFLICT, "The request was attempted too often"),
+    "payload-too-large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The payload is too large"),
+    "payload-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another payload"),
+    "throttled": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at the moment"),
+    "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "The service does not answer at the moment"),
+    "nothing-happened": (HTTPStatus.SERVICE_UNAVAILABLE, "The request could not be worked on"),
+}
+"""Every problem: its status and its title."""
+
+PROBLEM_TYPE = "urn:steponce:problem:"
+
+_COMMON = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_ARN = re.compile(r"\barn:[^\s\"'<>]+")
+
+
+def answer(status: HTTPStatus, key: str, found: Found, headers: Mapping[str, str] | None = None) -> Response:
+    """A request's state. `key` is the caller's; nobody learns a lock token or an ARN."""
+    receipt = found.receipt
+    body: dict[str, Any] = {
+        "requestId": key,
+        "status": receipt.status,
+        "replayed": receipt.duplicate,
+        "attempt": receipt.attempt,
+    }
+    if receipt.status == "COMPLETED":
+        body["result"] = receipt.result
+    if receipt.status == "FAILED":
+        body |= {"error": receipt.error, "cause": _cause(receipt)}
+    if found.unsettled:
+        body["detail"] = UNSETTLED
+    return _reply(status, "application/json", body, headers or {})
+
+
+def problem(
+    name: str, detail: str, *, replayed: bool = False, headers: Mapping[str, str] | None = None
+) -> Response:
+    """One of PROBLEMS. Those that pass by themselves say when to come again."""
+    status, title = PROBLEMS[name]
+    headers = dict(headers or {})
+    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    body = {
+        "type": PROBLEM_TYPE + name,
+        "title": title,
+        "status": status.value,
+        "detail": detail,
+        "replayed": replayed,
+    }
+    return _reply(status, "application/problem+json", body, headers)
+
+
+def _reply(status: HTTPStatus, kind: str, body: dict[str, Any], headers: Mapping[str, str]) -> Response:
+    replayed = {"Idempotent-Replayed": "true" if body["replayed"] else "false"}
+    return Response(status.value, kind, json.dumps(body), headers=_COMMON | replayed | dict(headers))
+
+
+def _cause(receipt: Receipt) -> str | None:
+    """The cause without what is none of a caller's business: stack traces, ARNs and the lock token."""
+    cause = receipt.cause
+    if cause is None:
+        return None
+    try:
+        report = json.loads(cause)
+    except (ValueError, RecursionError):
+        report = None
+    if isinstance(report, dict) and isinstance(report.get("errorMessage"), str):
+        cause = report["errorMessage"]  # Lambda's report of an exception has its stack trace beside
+    if receipt.lock_token:
+        cause = cause.replace(receipt.lock_token, "…")
+    return _ARN.sub("…", cause)

@@ -1,0 +1,63 @@
+"""The two headers that a caller may send: Idempotency-Key and Prefer."""
+
+import re
+
+from steponce.errors import InvalidRequestId
+
+LONGEST_KEY = 255
+LONGEST_WAIT_SECONDS = 25
+"""The gateway gives up after 30 seconds, and starting the request takes its time, too."""
+
+QUOTED = rf'"(?:[ !#-\[\]-~]|\\["\\]){{1,{LONGEST_KEY}}}"'
+BARE = rf"[!#-~][!-~]{{0,{LONGEST_KEY - 1}}}"
+
+_KEY = re.compile(f"{QUOTED}|{BARE}")
+_PREFERENCE = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
+_WAIT = re.compile(r'\s*wait\s*=\s*(?:"([0-9]+)"|([0-9]+))\s*(?:;.*)?', re.IGNORECASE | re.DOTALL)
+
+
+def idempotency_key(header: str | None) -> str:
+    """
+    The key that a caller has given the request.
+
+    Args:
+        header: `"text"`, a structured field's string; or the text alone, without blanks, as many clients
+            send it. None if there is no such header.
+
+    Returns:
+        1 to 255 characters of ASCII that can be seen, and blanks between quotes.
+
+    Raises:
+        InvalidRequestId: there is no key, or it is not of this form.
+
+    Source: draft-ietf-httpapi-idempotency-key-header-07, RFC 8941 section 3.3.3 (strings).
+    """
+    if header is None or not header.strip(" \t"):
+        raise InvalidRequestId(
+            "The header Idempotency-Key is missing. Send one with a key of your own for each operation, "
+            "and the same one when you send the operation again."
+        )
+    text = header.strip(" \t")
+    if not _KEY.fullmatch(text) or not text.strip('" '):
+        raise InvalidRequestId(
+            f"The Idempotency-Key is malformed. Send 1 to {LONGEST_KEY} visible ASCII characters, best "
+            "between double quotes."
+        )
+    return re.sub(r'\\(["\\])', r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+def preferred_wait(header: str | None) -> int | None:
+    """
+    How many seconds a caller would wait, at most 25; None if nothing is said about it.
+
+    Args:
+        header: `wait=10`, perhaps among other preferences. What is malformed counts for nothing; of two
+            waits the first one counts.
+
+    Source: RFC 7240, sections 2 and 4.3.
+    """
+    for preference in _PREFERENCE.findall(header or ""):
+        if wait := _WAIT.fullmatch(preference):
+            digits = (wait[1] or wait[2]).lstrip("0") or "0"
+            return min(int(digits[:3]), LONGEST_WAIT_SECONDS)
+    return None

@@ -1,0 +1,146 @@
+"""The HTTP API: POST /requests starts a request or finds it, GET /requests/{requestId} tells of it."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from api_contract import READ, START
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from callers import Callers, CallerUnknown
+from callers_requests import CallersRequests, Found
+from request_address import address_of, key_in
+from request_answers import answer, problem
+from request_headers import idempotency_key, preferred_wait
+
+from steponce import Client, Receipt
+from steponce.errors import (
+    Conflict,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidRequestId,
+    MissingKey,
+    PayloadTooLarge,
+    RequestNotFound,
+    TooManyAttempts,
+    Unavailable,
+)
+
+NOTHING_HAPPENED = frozenset({"RetryLater", "AlreadyInProgress", "LockContended"})
+"""Errors after which the same request, sent again, starts the next attempt."""
+
+MISMATCH = "PayloadMismatch"
+"""The workflow's own word for it, when two keys that mean one business key race."""
+
+OTHER_PAYLOAD = (
+    "This key, or the business key in the payload, was used with another payload. Nothing was started. "
+    "Send the first payload again, or use a new key."
+)
+
+logger = Logger()
+
+
+def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -> APIGatewayHttpResolver:
+    """
+    The HTTP API's routes.
+
+    Args:
+        client: For the machine.
+        callers: How to find out who calls.
+        count: Gets the receipt of each call that started a request or found one.
+    """
+    app = APIGatewayHttpResolver()
+
+    @app.post("/requests", **START)
+    def start() -> Response[str]:
+        mine = requests_of_caller()
+        key = idempotency_key(app.current_event.headers.get("Idempotency-Key"))
+        wait = preferred_wait(app.current_event.headers.get("Prefer"))
+        found = mine.start(key, payload())
+        count(found.receipt)
+        if wait:
+            found = mine.follow(found, wait)
+        return told(key, found, wait)
+
+    @app.get("/requests/<request_id>", **READ)
+    def read(request_id: str) -> Response[str]:
+        mine = requests_of_caller()
+        key = key_in(request_id)
+        wait = preferred_wait(app.current_event.headers.get("Prefer"))
+        return answer(HTTPStatus.OK, key, mine.read(key, wait or 0), applied(wait))
+
+    def requests_of_caller() -> CallersRequests:
+        context = app.current_event.raw_event.get("requestContext") or {}
+        return CallersRequests(client, callers.scope(context.get("authorizer") or {}))
+
+    def payload() -> dict[str, Any]:
+        try:
+            found = json.loads(app.current_event.decoded_body or "")
+        except (ValueError, RecursionError):
+            raise InvalidPayload("The body is not JSON, or nested too deeply.") from None
+        if not isinstance(found, dict):
+            raise InvalidPayload("The body is not a JSON object. Send the payload as one.")
+        return found
+
+    @app.exception_handler(MissingKey)
+    def lacks_key(_error: MissingKey) -> Response:
+        paths = [path for path in (client.rules.lock_token_path, client.rules.payload_hash_path) if path]
+        return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
+
+    @app.exception_handler(Unavailable)
+    def unavailable(error: Unavailable) -> Response:
+        logger.warning("AWS does not answer", throttled=error.throttled)
+        return problem(
+            "throttled" if error.throttled else "unavailable",
+            "Whether the request was started is not known. The same request is safe to send again.",
+        )
+
+    @app.exception_handler(CallerUnknown)
+    def caller_unknown(error: CallerUnknown) -> Response:
+        logger.warning("caller unknown", reason=str(error))
+        return problem("caller-unknown", "The credentials do not say who calls. Nothing was started.")
+
+    refusals: tuple[tuple[type[Exception], str, str | None], ...] = (
+        (InvalidRequestId, "key-malformed", None),
+        (InvalidPayload, "payload-malformed", None),
+        (PayloadTooLarge, "payload-too-large", None),
+        (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
+        (Conflict, "payload-mismatch", OTHER_PAYLOAD),
+        (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),
+        (RequestNotFound, "request-unknown", "Nothing was started with this key, or its record has expired."),
+    )
+    for kind, name, detail in refusals:
+        app.exception_handler(kind)(
+            lambda error, name=name, detail=detail: problem(name, detail or str(error))
+        )
+    app.not_found(lambda _error: problem("request-unknown", "There is nothing at this address."))
+    return app
+
+
+def told(key: str, found: Found, wait: int | None) -> Response:
+    """The answer to a POST."""
+    receipt = found.receipt
+    if receipt.error == MISMATCH:
+        return problem("payload-mismatch", OTHER_PAYLOAD)
+    if receipt.error in NOTHING_HAPPENED:
+        return problem(
+            "nothing-happened",
+            f"{receipt.error}: nothing has happened yet. Send the same request again for the next attempt.",
+            replayed=receipt.duplicate,
+        )
+    if receipt.status != "RUNNING":
+        return answer(HTTPStatus.OK, key, found, applied(wait))
+    if receipt.duplicate and wait == 0:
+        return problem(
+            "still-running",
+            "The first request with this key is still running. Ask at Location, or send it again later.",
+            replayed=True,
+            headers={"Location": address_of(key)} | applied(wait),
+        )
+    return answer(HTTPStatus.ACCEPTED, key, found, {"Location": address_of(key)} | applied(wait))
+
+
+def applied(wait: int | None) -> dict[str, str]:
+    """Say that the caller's wish to wait so long was heard."""
+    return {} if wait is None else {"Preference-Applied": f"wait={wait}"}

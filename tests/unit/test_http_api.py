@@ -1,0 +1,556 @@
+"""What the HTTP API answers: every status and header, and whose request a key means."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from steponce.errors import InvalidRequestId, TooManyAttempts, Unavailable, Unsettled
+from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
+
+from callers import PATHS, Callers, CallerUnknown, Scope  # isort: skip
+from request_address import address_of, key_in  # isort: skip
+from request_headers import idempotency_key, preferred_wait  # isort: skip
+
+DONE = {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}
+FAILED = {"status": "FAILED", "error": "CardDeclined", "cause": "The bank declined the card."}
+
+KEYS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=255).filter(
+    lambda key: key.strip()
+)
+BARE_KEYS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=255).filter(
+    lambda key: not key.startswith('"')
+)
+CALLERS = st.text(min_size=1, max_size=30).filter(lambda caller: caller.strip())
+
+
+@pytest.fixture
+def door() -> Door:
+    """The door with a JWT authorizer."""
+    return Door()
+
+
+# -- A request's life ------------------------------------------------------------------------------
+def test_a_new_request_is_accepted(door: Door):
+    """202, where to ask, and the receipt."""
+    answer = door.post()
+    assert (202, "/requests/order-1", "false") == (
+        answer.status,
+        answer.headers["Location"],
+        answer.headers["Idempotent-Replayed"],
+    )
+    assert {"requestId": "order-1", "status": "RUNNING", "replayed": False, "attempt": 0} == answer.body
+
+
+def test_a_duplicate_of_a_running_request_is_accepted_as_a_replay(door: Door):
+    """And starts nothing."""
+    door.post()
+    answer = door.post()
+    assert (202, True, "true") == (
+        answer.status,
+        answer.body["replayed"],
+        answer.headers["Idempotent-Replayed"],
+    )
+    assert [False, True] == [receipt.duplicate for receipt in door.counted]
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (DONE, {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}),
+        (DONE | {"result": None}, {"status": "COMPLETED", "result": None}),
+        (FAILED, {"status": "FAILED", "error": "CardDeclined", "cause": "The bank declined the card."}),
+        (FAILED | {"error": None, "cause": None}, {"status": "FAILED", "error": None, "cause": None}),
+    ],
+)
+def test_a_finished_request_is_replayed(door: Door, end: dict[str, Any], told: dict[str, Any]):
+    """200 with the stored result; an error is an answer as well."""
+    door.post()
+    door.client.end("acme/order-1", **end)
+
+    answer = door.post()
+
+    assert (200, {"requestId": "order-1", "replayed": True, "attempt": 1} | told) == (
+        answer.status,
+        answer.body,
+    )
+    assert (200, {"requestId": "order-1", "replayed": False, "attempt": 1} | told) == (
+        (read := door.get("order-1")).status,
+        read.body,
+    )
+
+
+def test_a_caller_may_wait_for_the_result(door: Door):
+    """200 at once, and not a replay: this call started it."""
+    door.client.ends.append(DONE)
+    answer = door.post(prefer="wait=10")
+    assert (200, False, "wait=10") == (
+        answer.status,
+        answer.body["replayed"],
+        answer.headers["Preference-Applied"],
+    )
+
+
+def test_a_duplicate_that_waits_gets_a_replay(door: Door):
+    """The other call started it, though both see its end."""
+    door.post()
+    door.client.ends.append(DONE)
+    assert (200, True) == ((answer := door.post(prefer="wait=10")).status, answer.body["replayed"])
+
+
+def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(door: Door):
+    """25 seconds at the most, whatever was asked for."""
+    answer = door.post(prefer="wait=3600")
+    (waited,) = [seconds for method, _, seconds in door.client.asked if method == "wait"]
+    assert (202, "wait=25", True) == (
+        answer.status,
+        answer.headers["Preference-Applied"],
+        24 < waited < 25,
+    )
+
+
+@pytest.mark.parametrize("error", [Unavailable("x"), Unavailable("x", throttled=True)])
+def test_what_is_started_stays_started_when_waiting_fails(door: Door, error: Exception):
+    """An outage during the wait does not make it look as if nothing had begun."""
+    door.client.raises["wait"] = error
+    assert 202 == door.post(prefer="wait=5").status
+
+
+def test_a_running_duplicate_is_a_conflict_for_whoever_will_not_wait(door: Door):
+    """409 with Prefer: wait=0; the first one is a 202 even so."""
+    assert 202 == door.post(prefer="wait=0").status
+    answer = door.post(prefer="wait=0")
+    assert (409, "/requests/order-1", "wait=0") == (
+        answer.status,
+        answer.headers["Location"],
+        answer.headers["Preference-Applied"],
+    )
+
+
+@pytest.mark.parametrize("prefer", [None, "wait=0"])
+def test_another_payload_outranks_still_running(door: Door, prefer: str | None):
+    """422, not 409: sending it again later would not help."""
+    door.post(prefer=prefer)
+    assert 422 == door.post(payload=PAYLOAD | {"amount": 501}, prefer=prefer).status
+
+
+def test_another_business_key_under_one_id_is_refused():
+    """422 for LockTokenMismatch, too."""
+    door = Door(business_key="orderId")
+    door.post()
+    assert 422 == door.post(payload=PAYLOAD | {"orderId": "2"}).status
+
+
+def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(door: Door):
+    """Two keys with one business key may race."""
+    door.client.ends.append({"status": "FAILED", "error": "PayloadMismatch", "cause": "…"})
+    assert 422 == door.post(prefer="wait=5").status
+
+
+@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "LockContended"])
+def test_where_nothing_happened_the_caller_is_asked_to_come_again(door: Door, error: str):
+    """503 with Retry-After, since the same request starts the next attempt; a GET only tells."""
+    door.client.ends.append({"status": "FAILED", "error": error, "cause": None})
+    answer = door.post(prefer="wait=5")
+    assert (503, "5", True) == (answer.status, answer.headers["Retry-After"], error in answer.body["detail"])
+    assert (200, error) == ((read := door.get("order-1")).status, read.body["error"])
+
+
+def test_an_unsettled_request_counts_as_running(door: Door):
+    """202, with the reason, whether starting finds it so or waiting."""
+    door.post()
+    door.client.raises["wait"] = Unsettled("arn:…")
+    waited, read = door.post(prefer="wait=5"), door.get("order-1", prefer="wait=5")
+    door.client.raises = {"start": Unsettled("arn:…")}
+    started = door.post(prefer="wait=5")
+
+    assert [202, 202, 200] == [waited.status, started.status, read.status]
+    for answer in (waited, started, read):
+        assert "RUNNING" == answer.body["status"]
+        assert "not on record yet" in answer.body["detail"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (Unavailable("x", throttled=True), 429, "5"),
+        (Unavailable("x"), 503, "5"),
+        (TooManyAttempts("x"), 409, None),
+    ],
+)
+def test_trouble_has_its_status(door: Door, error: Exception, status: int, retry_after: str | None):
+    """What passes by itself says when to come again."""
+    door.client.raises["start"] = error
+    answer = door.post()
+    assert (status, retry_after) == (answer.status, answer.headers.get("Retry-After"))
+
+
+@pytest.mark.parametrize(("throttled", "status"), [(True, 429), (False, 503)])
+def test_trouble_in_reading_has_its_status(door: Door, throttled: bool, status: int):
+    """The same for GET."""
+    door.client.raises["status"] = Unavailable("x", throttled=throttled)
+    assert status == door.get("order-1").status
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+def test_an_unknown_request_is_not_found(door: Door):
+    """With and without waiting, under any name."""
+    unknown = ["order-9", " ", "\ud800", "~", "~!", "é", ".."]
+    assert [404] * 2 * len(unknown) == [
+        door.get(segment, prefer=prefer).status for segment in unknown for prefer in (None, "wait=1")
+    ]
+
+
+def test_only_the_routes_are_there(door: Door):
+    """A path that the router does not know is a problem like any other."""
+    assert 404 == door.get("a/b").status
+
+
+def test_a_reader_may_wait(door: Door):
+    """And gets the state that it has at the end."""
+    door.post()
+    assert (200, "RUNNING") == ((read := door.get("order-1", prefer="wait=1")).status, read.body["status"])
+    door.client.ends.append(DONE)
+    assert "COMPLETED" == door.get("order-1", prefer="wait=1").body["status"]
+
+
+@pytest.mark.parametrize(("path", "given"), [(None, True), ("orderId", False)])
+def test_the_lock_token_is_given_where_it_is_known(path: str | None, given: bool):
+    """So that no execution has to be described; with LockTokenPath only its execution knows it."""
+    door = Door(business_key=path)
+    door.post()
+    door.get("order-1")
+    (asked,) = [token for method, _, token in door.client.asked if method == "status"]
+    assert given == (asked is not None)
+
+
+# -- What cannot be used ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "key", [None, "", "   ", '""', '"   "', '"open', "a b", '"a" b', '"a";p=1', '"a", "b"', '"\\n"', "é",
+            '"é"', "x" * 256, '"' + "x" * 256 + '"', "a\x00", '"a\tb"', "a\n"]
+)  # fmt: skip
+def test_a_key_that_is_none_is_refused(door: Door, key: str | None):
+    """400, and nothing was started."""
+    assert (400, [], []) == (door.post(key).status, door.client.asked, door.counted)
+
+
+@pytest.mark.parametrize(
+    "body", [None, "", "{", "[]", "1", '"x"', "null", '{"a": 1', "[" * 100_000, '{"a":' * 100_000,
+             '{"a": NaN}', '{"a": 1e999}', '{"a": 9007199254740993}', '{"a": "\\ud800"}', '{"\\ud800": 1}',
+             '{"a": ' + "1" * 5000 + "}", "\ufeff{}"]
+)  # fmt: skip
+def test_a_body_that_is_no_payload_is_refused(door: Door, body: str | None):
+    """400, and nothing was started."""
+    assert (400, []) == (door.post(body=body).status, door.client.asked)
+
+
+@pytest.mark.parametrize("body", ["!", "/w==", base64.b64encode(b"[]").decode()])
+def test_a_body_in_base64_that_is_no_payload_is_refused(door: Door, body: str):
+    """Not base64, not UTF-8, not an object."""
+    assert (400, []) == (door.post(body=body, isBase64Encoded=True).status, door.client.asked)
+
+
+def test_a_body_may_come_in_base64(door: Door):
+    """As the gateway sends what is not declared as text."""
+    body = base64.b64encode(json.dumps({"name": "Zoë"}).encode()).decode()
+    assert 202 == door.post(body=body, isBase64Encoded=True).status
+    assert [{"name": "Zoë"}] == list(door.client.payloads.values())
+
+
+def test_a_payload_that_is_too_large_is_refused(door: Door):
+    """413 from 196,608 bytes on."""
+    assert (413, []) == (door.post(payload={"text": "x" * 196_608}).status, door.client.asked)
+
+
+@pytest.mark.parametrize("payload", [{}, {"orderId": None}, {"orderId": " "}, {"orderId": "x" * 3000}])
+def test_a_payload_without_its_business_key_is_refused(payload: dict[str, Any]):
+    """400, and nothing was started."""
+    door = Door(business_key="orderId")
+    assert (400, []) == (door.post(payload=payload).status, door.client.asked)
+
+
+# -- Whose request it is ---------------------------------------------------------------------------
+@pytest.mark.parametrize("path", [None, "orderId"])
+def test_two_callers_with_the_same_key_never_meet(path: str | None):
+    """Neither by key nor by business key, whatever they send; neither learns of the other."""
+    door = Door(business_key=path)
+    door.post(caller="acme")
+    door.client.end("acme/order-1", **DONE)
+
+    other = door.post(payload=PAYLOAD | {"amount": 1}, caller="globex")
+
+    assert (202, False) == (other.status, other.body["replayed"])
+    assert 2 == len(door.client.receipts)
+    assert 404 == door.get("order-1", caller="initech").status
+
+
+def test_a_foreign_request_looks_like_none(door: Door):
+    """The same answer to the letter for what is another's and what is nobody's."""
+    door.post(caller="acme")
+    assert door.get("order-1", caller="globex") == door.get("order-1", caller="initech")
+
+
+@given(one=CALLERS, other=CALLERS, keys=st.tuples(KEYS, KEYS))
+@example(one="a/b", other="a", keys=("c", "b/c"))
+@example(one="a%2Fb", other="a/b", keys=("c", "c"))
+@example(one="a ", other="a", keys=("c", "c"))
+def test_ids_and_lock_tokens_tell_callers_apart(one: str, other: str, keys: tuple[str, str]):
+    """Different caller or key, different id; and all of one caller begins with one prefix."""
+    door = Door()
+    callers = Callers.by_parameters("jwt", "")
+    mine, theirs = (callers.scope({"jwt": {"claims": {"sub": caller}}}) for caller in (one, other))
+    assert (one == other) == (mine == theirs)
+    assert ((one, keys[0]) == (other, keys[1])) == (mine.request_id(keys[0]) == theirs.request_id(keys[1]))
+    prefix = mine.rules(door.client.rules).key_prefix + "/"
+    assert (one == other) == theirs.rules(door.client.rules).lock_token("n", {}).startswith(prefix)
+    assert prefix == f"steponce-run-once/{quote(one, safe='')}/"
+
+
+NOBODY: list[Any] = [None, {}, {"jwt": None}, {"jwt": {"claims": {}}}, {"lambda": {"sub": "x"}}] + [
+    {"jwt": {"claims": {"sub": sub}}} for sub in (None, "", "  ", 5, True, ["acme"], {"a": 1}, "\ud800")
+]
+
+
+@pytest.mark.parametrize("authorizer", NOBODY)
+@pytest.mark.parametrize("kind", ["post", "get"])
+def test_without_a_caller_nothing_is_started_or_read(door: Door, authorizer: Any, kind: str):
+    """403, never the scope that all share."""
+    event = json.loads(json.dumps(POSTED if kind == "post" else READ))
+    event["requestContext"]["authorizer"] = authorizer
+    if authorizer is None:
+        del event["requestContext"]["authorizer"]
+    assert (403, []) == (door.app.resolve(event, None)["statusCode"], door.client.asked)
+
+
+@pytest.mark.parametrize(
+    "path", ["jwt.claims.tenant", "join('/', [jwt.claims.tenant])", "jwt.(", "jwt.claims"]
+)
+def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
+    """Nor one that is no JMESPath."""
+    assert 403 == Door(caller_path=path).post().status
+
+
+@pytest.mark.parametrize(
+    ("http_door", "path", "authorizer", "prefix"),
+    [
+        ("jwt", "", {"jwt": {"claims": {"sub": "shop|acme"}}}, "shop%7Cacme/"),
+        ("jwt", "jwt.claims.tenant", {"jwt": {"claims": {"sub": "x", "tenant": "acme"}}}, "acme/"),
+        ("iam", "", {"iam": {"userArn": "arn:aws:iam::1:user/Z"}}, "arn%3Aaws%3Aiam%3A%3A1%3Auser%2FZ/"),
+        ("open", "", {}, ""),
+        ("off", "", {}, ""),
+    ],
+)
+def test_the_parameters_say_who_calls(http_door: str, path: str, authorizer: Any, prefix: str):
+    """By default the token's subject, or the signer's ARN."""
+    assert Scope(prefix) == Callers.by_parameters(http_door, path).scope(authorizer)
+
+
+def test_every_door_that_checks_callers_needs_one():
+    """Only an open door, or none, is without."""
+    for http_door in PATHS:
+        with pytest.raises(CallerUnknown):
+            Callers.by_parameters(http_door, "").scope({})
+
+
+def test_all_callers_of_an_open_door_share_their_keys():
+    """The request id is the key, and the lock token what every other door makes of it."""
+    door = Door("open")
+    assert 202 == door.post(caller=None).status
+    assert [("start", "order-1", "steponce-run-once/order-1")] == door.client.asked
+
+
+# -- Headers ---------------------------------------------------------------------------------------
+@given(key=KEYS)
+def test_a_quoted_key_is_what_was_meant(key: str):
+    """Quotes and backslashes in it come escaped."""
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    assert key == idempotency_key(f' "{escaped}"\t')
+
+
+@given(key=BARE_KEYS)
+def test_a_bare_key_is_the_same_key(key: str):
+    """As many clients send it."""
+    assert key == idempotency_key(key)
+
+
+@given(header=st.text() | st.text(st.sampled_from('"\\ a;,=\x7f\té')))
+def test_a_key_is_well_formed_or_refused(header: str):
+    """Whatever comes, nothing else is raised, and what is taken can be read again."""
+    try:
+        key = idempotency_key(header)
+    except InvalidRequestId:
+        return
+    assert key.isascii()
+    assert key.isprintable()
+    assert 1 <= len(key) <= 255
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("wait=10", 10),
+        ("Wait = 10", 10),
+        ('wait="10"', 10),
+        ("wait=0", 0),
+        ("wait=0000", 0),
+        ("wait=00000000000007", 7),
+        ("wait=26", 25),
+        ("wait=" + "9" * 5000, 25),
+        ("respond-async, wait=10", 10),
+        ("respond-async; foo=bar, wait=10; baz", 10),
+        ('foo="a, wait=3", wait=10', 10),
+        ('foo="\\", wait=3", wait=10', 10),
+        ("wait=1, wait=2", 1),
+        ("wait=x, wait=2", 2),
+        ("wait=-1", None),
+        ("wait=1.5", None),
+        ("wait", None),
+        ("wait=", None),
+        ("wait=١", None),
+        ('wait="10', None),
+        ("waiting=10", None),
+        ("no-wait=10", None),
+    ],
+)
+def test_a_preferred_wait_is_understood(header: str | None, seconds: int | None):
+    """RFC 7240; what is malformed counts for nothing."""
+    assert seconds == preferred_wait(header)
+
+
+@given(header=st.text(st.sampled_from('wait=09";, \\x')))
+def test_any_prefer_header_is_understood_somehow(header: str):
+    """Nothing is raised, and no wait is longer than the gateway's patience."""
+    assert preferred_wait(header) in {None, *range(26)}
+
+
+@given(key=KEYS)
+@example(key="..")
+@example(key="a/b?c#d%41")
+@example(key="~YQ")
+def test_a_location_leads_to_its_request(key: str):
+    """Also after the gateway has decoded the path, and looked for / and ? in it."""
+    door = Door()
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    location = door.post(f'"{escaped}"').headers["Location"]
+    decoded = unquote(location)
+    assert 2 == decoded.count("/")
+    assert not set("?#%") & set(decoded)
+    assert (200, key) == ((read := door.get(decoded.rpartition("/")[2])).status, read.body["requestId"])
+
+
+@given(keys=st.tuples(KEYS, KEYS))
+def test_no_two_keys_have_one_address(keys: tuple[str, str]):
+    """A Location is one request's."""
+    assert (keys[0] == keys[1]) == (address_of(keys[0]) == address_of(keys[1]))
+
+
+@given(segment=st.text(max_size=20) | st.text(st.sampled_from("~ab_-AQ==")))
+def test_any_last_part_of_a_path_means_some_key(segment: str):
+    """At the worst one that nobody has used."""
+    assert isinstance(key_in(segment), str)
+
+
+# -- What is told, and what is not -----------------------------------------------------------------
+def test_a_cause_comes_without_what_is_nobody_s_business(door: Door):
+    """No stack trace, no ARN, no lock token."""
+    trace = json.dumps({"errorMessage": "no such card", "errorType": "ValueError", "stackTrace": ["app.py"]})
+    door.post()
+    (token,) = door.client.receipts
+    causes = {
+        trace: "no such card",
+        "The execution arn:aws:states:us-east-1:1:execution:m:n died": "The execution … died",
+        f"The key {token} is taken": "The key … is taken",
+        '{"code": 5}': '{"code": 5}',
+        "[" * 5000: "[" * 5000,
+    }
+    for cause, told in causes.items():
+        door.client.end("acme/order-1", **FAILED | {"cause": cause})
+        assert told == door.get("order-1").body["cause"] == door.post().body["cause"]
+
+
+def test_no_problem_quotes_payload_token_or_arn(caplog: pytest.LogCaptureFixture):
+    """Nor does a line of the log."""
+    caplog.set_level(logging.DEBUG)
+    card = "tok_of_nobody"
+    door = Door(business_key="order.id")
+    good = {"order": {"id": "1"}, "card": card}
+    told = [door.post(payload=good)]
+    told += [door.post(payload=payload) for payload in ({"card": card}, good | {"card": card * 2}, [card])]
+    told += [
+        door.post(payload=good | {"order": {"id": card}}),
+        door.post(payload={"order": {"id": card * 300}}),
+    ]
+    told += [
+        door.post(body=f'{{"card": {card}'),
+        door.post("a b", good),
+        door.post(payload=good, caller=None),
+    ]
+    told += [
+        door.post(payload=good | {"x": 2**60, "card": card}),
+        door.post(payload={"x": card * 50_000}),
+    ]
+    door.client.raises["start"] = Unavailable(f"{card} arn:aws:x steponce-run-once/acme")
+    told += [door.post(payload=good)]
+
+    assert {202, 400, 403, 422, 503} == {answer.status for answer in told}
+    texts = [json.dumps([answer.body, dict(answer.headers)]) for answer in told] + [caplog.text]
+    assert "AWS does not answer" in caplog.text
+    for word in (card, "arn:", "steponce-run-once", "acme"):
+        assert [] == [text for text in texts if word in text]
+
+
+def test_the_document_names_what_is_answered_and_nothing_else(door: Door):
+    """Every status of each method occurs; what an answer has and the document does not fails at once."""
+    answered = {("post", door.post().status), ("get", door.get("order-1").status)}
+    door.client.end("acme/order-1", **DONE)
+    large = {"text": "x" * 196_608}
+    for answer in (
+        door.post(),
+        door.post("a b"),
+        door.post(caller=None),
+        door.post(payload={}),
+        door.post('"order-2"', large),
+    ):
+        answered.add(("post", answer.status))
+    door.post('"order-3"')
+    answered.add(("post", door.post('"order-3"', prefer="wait=0").status))
+    answered |= {("get", door.get("order-9").status), ("get", door.get("order-1", caller=None).status)}
+    for throttled in (True, False):
+        door.client.raises = dict.fromkeys(("start", "status"), Unavailable("x", throttled=throttled))
+        answered |= {("post", door.post().status), ("get", door.get("order-1").status)}
+
+    documented = {
+        (method, int(status))
+        for item in DOCUMENT["paths"].values()
+        for method, operation in item.items()
+        for status in operation["responses"]
+    }
+    assert documented == answered
+
+
+def test_the_examples_are_of_one_caller_and_one_request(door: Door):
+    """What the one event starts, the other reads."""
+    door.client.ends.append(DONE)
+    started, read = door.app.resolve(POSTED, None), door.app.resolve(READ, None)
+    assert (200, 200) == (started["statusCode"], read["statusCode"])
+    assert json.loads(started["body"]) == json.loads(read["body"])
+    assert [PAYLOAD] == list(door.client.payloads.values())
+
+
+def test_the_receipt_of_a_start_is_counted_once(door: Door):
+    """Waiting for the end does not count again; what was refused does not count."""
+    door.client.ends.append(DONE)
+    door.post(prefer="wait=5")
+    door.post(payload={"other": 1})
+    door.get("order-1")
+    assert [replace(door.counted[0], status="RUNNING")] == door.counted
