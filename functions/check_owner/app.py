@@ -3,32 +3,53 @@
 import os
 
 import boto3
-from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.owner import is_gone, settle_owner
-from steponce.records import Lock, Locks
+from steponce.locks import Locks
+from steponce.owner import Finding, is_gone, settle_owner
+from steponce.records import Lock
 
 logger = Logger()
 tracer = Tracer()
+metrics = Metrics()
 sfn = boto3.client("stepfunctions")
-locks = Locks(boto3.client("dynamodb"), os.environ["LOCKS_TABLE"])
+locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
+@metrics.log_metrics
 def handler(event: dict, _context: LambdaContext) -> dict:
     """Settle what a dead owner left; or, after a takeover, look whether it is still dead."""
     lock = Lock.from_item(event["lock"])
     if "redriveCount" in event:
-        verdict, redrives = "gone" if is_gone(lock, sfn, event["redriveCount"]) else "alive", 0
+        verdict, redrives = confirm(lock, event["redriveCount"]), 0
     else:
-        verdict, redrives = settle_owner(
-            lock,
-            sfn,
-            locks,
-            work_timeout_seconds=float(os.environ["WORK_TIMEOUT_SECONDS"]),
-            when_outcome_unknown=os.environ["WHEN_OUTCOME_UNKNOWN"],
-        )
+        found = settle(lock)
+        verdict, redrives = found.verdict, found.redrive_count
     logger.info("owner checked", verdict=verdict, owner=lock.locked_by, lock_token=lock.lock_token)
     return {"verdict": verdict, "redriveCount": redrives}
+
+
+def confirm(lock: Lock, redrives: int) -> str:
+    """Whether a takeover stands."""
+    gone = is_gone(lock, sfn, redrives)
+    metrics.add_metric("Takeovers", MetricUnit.Count, gone)
+    return "gone" if gone else "alive"
+
+
+def settle(lock: Lock) -> Finding:
+    """What the owner left, written down if that was due."""
+    found = settle_owner(
+        lock,
+        sfn,
+        locks,
+        work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
+        when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+        by="check_owner",
+    )
+    metrics.add_metric("Repairs", MetricUnit.Count, found.wrote)
+    metrics.add_metric("FinalisationFailures", MetricUnit.Count, found.is_finalisation_failure)
+    return found

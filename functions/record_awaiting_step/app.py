@@ -15,8 +15,10 @@ from steponce.links import Keys, sign
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 events = boto3.client("events")
-keys = Keys(boto3.client("secretsmanager"), os.environ["CALLBACK_KEY"])
-steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
+keys = Keys(boto3.client("secretsmanager"), os.environ["CallbackKey"])
+steps = AwaitingSteps(
+    boto3.client("dynamodb"), os.environ["AwaitingStepsTable"], open_shards=int(os.environ["OpenShards"])
+)
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
@@ -32,7 +34,7 @@ def handler(event: dict, _context: LambdaContext) -> dict:
 
 def tell(step: AwaitingStep) -> None:
     """Put an event on the default bus: the step, and a link that answers it. Route it to whom it concerns."""
-    link = os.environ["CALLBACKS_URL"] + sign(
+    link = os.environ["CallbacksUrl"] + sign(
         keys, step.id, step.expires_at, ["failure", "heartbeat", "success"]
     )
     entry = {

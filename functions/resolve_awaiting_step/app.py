@@ -4,7 +4,8 @@ import json
 import os
 
 import boto3
-from aws_lambda_powertools import Logger, Tracer
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -17,13 +18,17 @@ from steponce.links import Keys
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
+metrics = Metrics()
 batch = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
-steps = AwaitingSteps(boto3.client("dynamodb"), os.environ["AWAITING_STEPS_TABLE"])
+steps = AwaitingSteps(
+    boto3.client("dynamodb"), os.environ["AwaitingStepsTable"], open_shards=int(os.environ["OpenShards"])
+)
 callbacks = Callbacks(steps, boto3.client("stepfunctions"))
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
+@metrics.log_metrics
 def handler(event: dict, context: LambdaContext) -> dict:
     """Take an answer from the HTTP API, a batch of them from the queue, or one from an invocation."""
     if "requestContext" in event:
@@ -46,8 +51,9 @@ def answer_invocation(event: dict) -> dict:
 def resolve(step_id: str, answer: Answer) -> Verdict:
     """Every way of answering ends here."""
     verdict = callbacks.resolve(step_id, answer)
+    metrics.add_metric(f"Callback{verdict.capitalize()}", MetricUnit.Count, 1)
     logger.info("answered", verdict=verdict, outcome=answer.outcome, awaiting_step_id=step_id)
     return verdict
 
 
-http = routes(steps, resolve, Keys(boto3.client("secretsmanager"), os.environ["CALLBACK_KEY"]))
+http = routes(steps, resolve, Keys(boto3.client("secretsmanager"), os.environ["CallbackKey"]))

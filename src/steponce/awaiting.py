@@ -11,10 +11,10 @@ can finish it. LATE waits again if the workflow enters the step again, with a ne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from botocore.exceptions import ClientError
 
@@ -27,6 +27,7 @@ from steponce.request import OPEN_SHARDS, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
 
 PENDING = "PENDING"
 ANSWERING = "ANSWERING"
@@ -136,11 +137,19 @@ class AwaitingStep:
 
 
 class AwaitingSteps:
-    """The AwaitingStepsTable."""
+    """
+    The AwaitingStepsTable.
 
-    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
+    Args:
+        dynamodb: A DynamoDB client.
+        table: The table's name.
+        open_shards: In how many parts its open index is kept; see `RequestRules`.
+    """
+
+    def __init__(self, dynamodb: DynamoDBClient, table: str, *, open_shards: int = OPEN_SHARDS) -> None:
         self._dynamodb = dynamodb
         self._table = table
+        self._open_shards = open_shards
 
     def get(self, step_id: str) -> AwaitingStep | None:
         """Read one record, consistently; None where there is none."""
@@ -152,13 +161,62 @@ class AwaitingSteps:
 
     def open(self) -> list[AwaitingStep]:
         """All steps that still wait, from the sparse index, soonest time-out first."""
-        found = []
-        for status in (PENDING, ANSWERING):
-            for shard in range(OPEN_SHARDS):
-                found += self._open_in(f"{status}#{shard}")
+        found = [step_id for status in (PENDING, ANSWERING) for step_id in self.ids(status)]
         steps = [step for step in (self.get(step_id) for step_id in found) if step is not None]
         waiting = [step for step in steps if step.status in (PENDING, ANSWERING)]
         return sorted(waiting, key=lambda step: step.expires_at)
+
+    def ids(self, status: str, *, since: str = "0", until: str = times.NEVER) -> Iterator[str]:
+        """
+        Go through the ids of the steps that still wait, page by page, in every shard of the open index.
+
+        Args:
+            status: PENDING or ANSWERING.
+            since: Only steps that expire then or later (UTC text),
+            until: and not after this time.
+
+        Returns:
+            What the index holds. It may lag behind the table, so `get` before you write.
+        """
+        for page in self._pages(status, since, until, "SPECIFIC_ATTRIBUTES"):
+            yield from (item["awaitingStepId"]["S"] for item in page["Items"])
+
+    def count(self, status: str, *, since: str = "0", until: str = times.NEVER) -> int:
+        """How many `ids` there are, as the index has it."""
+        return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
+
+    def under(self, prefix: str) -> Iterator[AwaitingStep]:
+        """Every step whose lock token begins so, by reading the whole table, page by page."""
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table,
+            FilterExpression="begins_with(lockToken, :prefix)",
+            ExpressionAttributeValues={":prefix": {"S": prefix}},
+            ConsistentRead=True,
+        )
+        with answering("DynamoDB"):
+            for page in pages:
+                yield from map(AwaitingStep.from_item, page["Items"])
+
+    def erase(self, step: AwaitingStep) -> bool:
+        """Delete a record, if it still has the status and the try that `step` says; whether it had."""
+        try:
+            with answering("DynamoDB"):
+                self._dynamodb.delete_item(
+                    TableName=self._table,
+                    Key={"awaitingStepId": {"S": step.id}},
+                    ConditionExpression="#status = :was AND enteredAt = :entered AND retryCount = :retries",
+                    ExpressionAttributeNames={"#status": "status"},
+                    ExpressionAttributeValues={
+                        ":was": {"S": step.status},
+                        ":entered": {"S": step.entered_at},
+                        ":retries": {"N": str(step.retry_count)},
+                    },
+                )
+        except ClientError as error:
+            if error_code(error) == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
 
     def record(self, step: AwaitingStep) -> None:
         """
@@ -180,7 +238,7 @@ class AwaitingSteps:
                 "attempt = :attempt, enteredAt = :enteredAt, retryCount = :retryCount, "
                 "expiresAt = :expiresAt, #ttl = :ttl",
                 f"attribute_not_exists(awaitingStepId) OR (#status IN (:pending, :late) AND {_NEWER})",
-                values | {":pending": PENDING, ":late": LATE, ":open": _open_status(PENDING, step.id)},
+                values | {":pending": PENDING, ":late": LATE, ":open": self._open_status(PENDING, step.id)},
             ) or self._update(
                 step.id,
                 "SET taskToken = :taskToken, enteredAt = :enteredAt, retryCount = :retryCount, "
@@ -216,7 +274,7 @@ class AwaitingSteps:
                 ":answering": ANSWERING,
                 ":answer": answer.to_json(),
                 ":claim": call,
-                ":open": _open_status(ANSWERING, step.id),
+                ":open": self._open_status(ANSWERING, step.id),
                 ":pending": PENDING,
                 ":taskToken": step.task_token,
             },
@@ -230,7 +288,7 @@ class AwaitingSteps:
             "#status = :answering AND taskToken = :taskToken AND claim = :claim",
             {
                 ":pending": PENDING,
-                ":open": _open_status(PENDING, step.id),
+                ":open": self._open_status(PENDING, step.id),
                 ":answering": ANSWERING,
                 ":taskToken": step.task_token,
                 ":claim": step.claim or "",
@@ -256,15 +314,24 @@ class AwaitingSteps:
         values |= {":status": ANSWERED, ":answer": arrived.to_json()}
         return self._update(step.id, update, condition, values)
 
-    def _open_in(self, open_status: str) -> list[str]:
-        with answering("DynamoDB"):
-            pages = self._dynamodb.get_paginator("query").paginate(
-                TableName=self._table,
-                IndexName="OpenSteps",
-                KeyConditionExpression="openStatus = :open",
-                ExpressionAttributeValues={":open": {"S": open_status}},
-            )
-            return [item["awaitingStepId"]["S"] for page in pages for item in page["Items"]]
+    def _open_status(self, status: str, step_id: str) -> str:
+        return f"{status}#{shard_of(step_id, self._open_shards)}"
+
+    def _pages(
+        self, status: str, since: str, until: str, select: Literal["COUNT", "SPECIFIC_ATTRIBUTES"]
+    ) -> Iterator[QueryOutputTypeDef]:
+        wanted: Any = {"ProjectionExpression": "awaitingStepId"} if select == "SPECIFIC_ATTRIBUTES" else {}
+        for shard in range(self._open_shards):
+            values = {":open": f"{status}#{shard}", ":since": since, ":until": until}
+            with answering("DynamoDB"):
+                yield from self._dynamodb.get_paginator("query").paginate(
+                    TableName=self._table,
+                    IndexName="OpenSteps",
+                    KeyConditionExpression="openStatus = :open AND expiresAt BETWEEN :since AND :until",
+                    ExpressionAttributeValues={name: {"S": value} for name, value in values.items()},
+                    Select=select,
+                    **wanted,
+                )
 
     def _update(
         self, step_id: str, update: str, condition: str, values: Mapping[str, str | int]
@@ -307,7 +374,3 @@ def _values(step: AwaitingStep) -> dict[str, str | int]:
         ":expiresAt": step.expires_at,
         ":ttl": times.epoch_seconds(kept_until),
     }
-
-
-def _open_status(status: str, step_id: str) -> str:
-    return f"{status}#{shard_of(step_id)}"

@@ -94,7 +94,33 @@ class Callbacks:
             step = changed or self._steps.get(step_id)
         raise Unavailable("Other answers to this step keep coming in between. Try again.")
 
-    def _finish(self, step: AwaitingStep, answer: Answer, call: str) -> AwaitingStep | None:
+    def settle(self, step_id: str) -> bool:
+        """
+        Do for a step what nobody has come to do: finish its answer, or write down how its time ended.
+
+        A step that waits and still has time is left alone.
+
+        Returns:
+            Whether the record is closed now.
+
+        Raises:
+            Unavailable: AWS did not answer, or it cannot be known yet what became of the step. The same
+                call is safe to try again.
+        """
+        step = self._steps.get(step_id)
+        for _ in range(_TRIES):
+            if step is None or step.status in (ANSWERED, LATE):
+                return step is not None
+            if step.answer is not None:
+                changed = self._finish(step, step.answer, call=None)
+            elif step.expires_at >= times.now_text():
+                return False
+            else:
+                changed = self._steps.close(step, self._what_arrived(step))
+            step = self._steps.get(step_id) if changed is None else changed
+        raise Unavailable("Answers to this step keep coming in between. Try again.")
+
+    def _finish(self, step: AwaitingStep, answer: Answer, call: str | None) -> AwaitingStep | None:
         """Send the answer that this call has claimed, or one that somebody perhaps did not live to send."""
         fate = self._send(step, answer)
         if fate == "refused":

@@ -9,7 +9,7 @@ execution is asked, then its history.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,8 @@ from botocore.exceptions import ClientError
 
 from steponce import times
 from steponce.aws import answering, error_code
-from steponce.records import OUTCOME_UNKNOWN, Failure, Lock, Locks
+from steponce.locks import Locks
+from steponce.records import OUTCOME_UNKNOWN, Failure, Lock
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -57,9 +58,13 @@ States of a holder that took over from another. Its own work has not begun, but 
 the first owner was not redriven, and its successor could not: the outcome is unknown, not idle.
 """
 
-
 EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 
+CANCELLED = "Cancelled"
+"""
+The error with which an execution is stopped so that its request shall not run again. Its cause says who
+wanted that, and why.
+"""
 
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
@@ -78,6 +83,36 @@ class Execution:
     @property
     def is_open(self) -> bool:
         return self.status in ("RUNNING", "PENDING_REDRIVE")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody stopped it so that its request shall not run again."""
+        return self.status == "ABORTED" and self.failure.error == CANCELLED
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    What became of a lock's owner.
+
+    Args:
+        verdict: See `Verdict`.
+        redrive_count: How often the owner has been redriven.
+        state: The state that it died in; None where it lives, or nobody can know.
+        failure: As `state`: what ReleaseLock was about to write, else the execution's own error.
+        wrote: Whether this look has changed the record.
+    """
+
+    verdict: Verdict
+    redrive_count: int = 0
+    state: str | None = None
+    failure: Failure | None = None
+    wrote: bool = False
+
+    @property
+    def is_finalisation_failure(self) -> bool:
+        """Whether the work was done, and its owner could not write that down."""
+        return self.verdict == "unwritten" or (self.wrote and self.state in OUTCOMES)
 
 
 def describe_execution(sfn: SFNClient, execution_arn: str) -> Execution | None:
@@ -140,30 +175,43 @@ def settle_owner(
     *,
     work_timeout_seconds: float,
     when_outcome_unknown: WhenOutcomeUnknown,
-) -> tuple[Verdict, int]:
+    by: str,
+) -> Finding:
     """
     Find out what became of a lock's owner, and write down on its behalf what it could not.
 
+    What a cancelled owner left is settled at once, since nobody is to run its work again: an outcome that it
+    was about to write is written; else the request has FAILED as cancelled, finally if its work had not
+    begun, and for a person to look at if it had.
+
     Args:
-        lock: The record as it was read, INPROGRESS. Every write is fenced by its callId and execution.
+        lock: An INPROGRESS record, as it was read or as the open index has it. It is read again before
+            anything is written, and the write is fenced by its callId, execution and attempt.
         sfn: A Step Functions client that may describe executions and read their histories.
         locks: The table that `lock` is from.
         work_timeout_seconds: Stopping an execution does not stop its Lambda: so long its work may go on.
         when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown and leaves it to a person;
             `take-over` leaves it to whoever asks next.
-
-    Returns:
-        The verdict, and how often the owner has been redriven.
+        by: Who settles, for the record.
 
     Raises:
         Unavailable: Step Functions or DynamoDB did not answer; safe to try again.
     """
     owner = describe_execution(sfn, lock.locked_by)
-    verdict = _verdict(lock, owner, sfn, locks, timedelta(seconds=work_timeout_seconds))
-    if verdict == "unknown" and when_outcome_unknown == "hold":
-        _hold(lock, locks)
+    verdict, end = _look(lock, owner, sfn, timedelta(seconds=work_timeout_seconds))
+    wrote = False
+    if end is not None and verdict == "settled":
+        wrote = _write(lock, locks, lambda record: _write_outcome(record, locks, end, by))
+    elif end is not None and end.cancelled is not None:
+        idle, verdict = verdict == "idle", "settled"
+        wrote = _write(lock, locks, lambda record: _write_cancelled(record, locks, end, idle, by))
+    elif verdict == "unknown" and when_outcome_unknown == "hold":
         verdict = "settled"
-    return verdict, owner.redrive_count if owner else 0
+        wrote = _write(lock, locks, lambda record: _hold(record, locks, by))
+    redrives = owner.redrive_count if owner else 0
+    if end is None:
+        return Finding(verdict, redrives, wrote=wrote)
+    return Finding(verdict, redrives, end.state, end.failure, wrote)
 
 
 def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
@@ -172,55 +220,90 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     return owner is None or (not owner.is_open and owner.redrive_count == redrive_count)
 
 
-def _verdict(
-    lock: Lock, owner: Execution | None, sfn: SFNClient, locks: Locks, work_timeout: timedelta
-) -> Verdict:
+@dataclass(frozen=True)
+class _End:
+    """How an owner died: its last state, what that was given, the error; and that again, if `cancelled`."""
+
+    state: str
+    input: Mapping[str, Any]
+    failure: Failure
+    cancelled: Failure | None
+
+
+def _look(
+    lock: Lock, owner: Execution | None, sfn: SFNClient, work_timeout: timedelta
+) -> tuple[Verdict, _End | None]:
+    """The verdict, `settled` where the end holds the outcome; and the end, if it was this lock's owner's."""
     if owner is not None and owner.is_open and owner.input.get("callId") == lock.call_id:
-        return "alive"
+        return "alive", None
     history = None if owner is None else _History.read(sfn, lock.locked_by)
     if owner is None or history is None:
-        return "alive" if _age(lock.created) < YOUNG else "unknown"
+        return "alive" if _age(lock.created) < YOUNG else "unknown", None
     call_id = owner.input.get("callId", history.call_id)
     if owner.is_open:
-        return "alive" if call_id in (None, lock.call_id) else "unknown"
+        return "alive" if call_id in (None, lock.call_id) else "unknown", None
     if not history.is_whole(owner):
-        return "alive"
+        return "alive", None
     if call_id != lock.call_id:
         # Names come back after 90 days, or with a stack made anew: this one is a stranger.
-        return "unknown"
-    return _verdict_by_state(lock, owner, history, locks, work_timeout)
+        return "unknown", None
+    verdict = _verdict_by_state(history.last_state, owner, work_timeout)
+    return verdict, None if verdict == "alive" else _end(owner, history)
 
 
-def _verdict_by_state(
-    lock: Lock, owner: Execution, history: _History, locks: Locks, work_timeout: timedelta
-) -> Verdict:
-    state = history.last_state
+def _verdict_by_state(state: str, owner: Execution, work_timeout: timedelta) -> Verdict:
     if state in BEFORE_WORK:
         return "idle"
     if state in OUTCOMES:
-        _write_outcome(lock, locks, state, history.last_input)
         return "settled"
-    if state in TAKING_OVER:
+    if state in TAKING_OVER or owner.is_cancelled:
         return "unknown"
     if owner.failure.error in TOO_LARGE:
         return "unwritten"
     return "alive" if _age(owner.closed) < work_timeout + INIT_TIME else "unknown"
 
 
-def _write_outcome(lock: Lock, locks: Locks, state: str, meant: Mapping[str, Any]) -> None:
-    """Write what an execution meant to write when it died. If the record has changed, it needs no help."""
-    if state == "CompleteRequest":
-        locks.complete(lock, json.dumps(meant["work"]["result"], separators=(",", ":"), ensure_ascii=False))
-    else:
-        locks.fail(lock, Failure.from_catch(meant["failure"]), final=state == "RecordFinalError")
+def _end(owner: Execution, history: _History) -> _End:
+    state, given = history.last_state, history.last_input
+    failure = Failure.from_catch(given.get("failure", {})) if state == "ReleaseLock" else owner.failure
+    return _End(state, given, failure, owner.failure if owner.is_cancelled else None)
 
 
-def _hold(lock: Lock, locks: Locks) -> None:
+def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
+    """Write to a record, of which there may be but an old copy. If it has changed, it needs no help."""
+    record = locks.reread(lock)
+    return record is not None and write(record)
+
+
+def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
+    """Write what an execution meant to write when it died."""
+    why = f"{lock.locked_by} died in {end.state}; this is what it meant to write"
+    if end.state == "CompleteRequest":
+        result = json.dumps(end.input["work"]["result"], separators=(",", ":"), ensure_ascii=False)
+        return locks.complete(lock, result, by=by, why=why)
+    meant = Failure.from_catch(end.input["failure"])
+    write = locks.fail if end.state == "RecordFinalError" else locks.hold
+    return write(lock, meant, by=by, why=why)
+
+
+def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -> bool:
+    why = f"{lock.locked_by} was cancelled in {end.state}"
+    said = (end.cancelled and end.cancelled.cause) or "Nobody said why."
+    if idle:
+        return locks.fail(lock, Failure(CANCELLED, said), by=by, why=why)
+    cause = (
+        f"{said.rstrip('.')}. The execution {lock.locked_by} was in its work, which may have taken effect. "
+        "Look, then complete or release the lock."
+    )
+    return locks.hold(lock, Failure(CANCELLED, cause), by=by, why=why)
+
+
+def _hold(lock: Lock, locks: Locks, by: str) -> bool:
     cause = (
         f"The execution {lock.locked_by} died during its work, so nobody knows whether it took effect. "
         "Look, then complete or release the lock."
     )
-    locks.fail(lock, Failure(OUTCOME_UNKNOWN, cause), final=False)
+    return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its outcome is unknown")
 
 
 @dataclass

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from steponce.answer import Answer
 from steponce.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
 from tests.unit.one_wait import BEGINNING, Boundary, QuickTable, create_table, refusal
+from tests.unit.shared_clients import shared
 
 YES, NO = Answer("success", {"confirmed": True}), Answer("failure", error="Declined")
 RUNS = count()
@@ -24,7 +24,7 @@ class Records:
     """The real table, in moto."""
 
     def __init__(self) -> None:
-        self.dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        self.dynamodb = shared("dynamodb")
         create_table(self.dynamodb)
         self.steps = AwaitingSteps(self.dynamodb, "steps")
 
@@ -437,3 +437,35 @@ def test_the_quick_table_of_other_tests_does_as_moto_does(records: Records, writ
             else:
                 steps.close(now, NO if write == "answered" else None)
         assert records.item(step) == quick.items.get(step.id, {})
+
+
+# -- The open index, by time ---------------------------------------------------------------------
+
+
+def test_waiting_steps_are_found_and_counted_by_their_time(records: Records):
+    """In every shard, of one status, and with both ends of the span."""
+    steps = [AwaitingStep.from_event(event(f"run-{next(RUNS)}", timeoutSeconds=7 + n)) for n in range(30)]
+    for step in steps:
+        records.steps.record(step)
+    records.claimed(steps[12])
+    since, until = steps[10].expires_at, steps[20].expires_at
+    wanted = {step.id for step in steps[10:21]} - {steps[12].id}
+
+    assert wanted == set(records.steps.ids(PENDING, since=since, until=until))
+    assert 10 == records.steps.count(PENDING, since=since, until=until)
+    assert [steps[12].id] == list(records.steps.ids(ANSWERING, since=since, until=until))
+
+
+@pytest.mark.parametrize("shards", [1, 3, 25])
+def test_a_stack_s_shards_are_all_written_and_read(records: Records, shards: int):
+    """However many it has; a step that was recorded while there were fewer is found as well."""
+    table, fewer = (AwaitingSteps(records.dynamodb, "steps", open_shards=n) for n in (shards, 1))
+    run = [AwaitingStep.from_event(event(f"run-{next(RUNS)}", timeoutSeconds=99)) for _ in range(40)]
+    for number, step in enumerate(run):
+        (table if number else fewer).record(step)
+
+    written = {records.item(step)["openStatus"]["S"] for step in run}
+
+    assert written <= {f"PENDING#{shard}" for shard in range(shards)}
+    assert len(written) > shards / 2
+    assert {step.id for step in run} <= set(table.ids(PENDING))

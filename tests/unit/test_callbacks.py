@@ -17,7 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from hypothesis import settings
@@ -44,6 +43,7 @@ from tests.unit.one_wait import (
     schedules,
     together,
 )
+from tests.unit.shared_clients import shared
 
 YES = Answer("success", {"confirmed": True})
 NO = Answer("failure", error="Declined", cause="no")
@@ -180,6 +180,13 @@ class Scene:
         """Whether the recorded try is over and another one is due, or has begun and is not on record."""
         stored = self.stored()
         return stored is not None and self.wait.is_inside and stored.task_token != self.wait.token
+
+    def look_after(self, gate: Callable[[str], str | None] | None = None) -> str:
+        """The monitor comes by; whether the record is closed then."""
+        try:
+            return str(self.callbacks(gate).settle(self.step.id))
+        except (Unavailable, Died) as error:
+            return "unavailable" if isinstance(error, Unavailable) else "died"
 
     def settle(self, answer: Answer = YES) -> str:
         """All is well again: one more call gets a verdict, and nothing stays half done."""
@@ -647,6 +654,75 @@ def test_two_answers_at_once_may_switch_more_often():
     assert 500 < schedules(lambda schedule: race(schedule, (YES, NO), "nothing"), switches=4)
 
 
+def race_with_the_monitor(schedule: Schedule, answer: Answer, meanwhile: str) -> None:
+    """The same with one call and the monitor, for a step whose time is over."""
+    scene = Scene()
+    for handed in scene.wait.handed:
+        handed["timeoutSeconds"] = -1
+    scene.record()
+    told: list[str] = []
+
+    def others(gate: Callable[[str], None]) -> None:
+        for happening in MEANWHILE[meanwhile]:
+            happening(scene)
+            gate("")
+
+    together(
+        schedule,
+        lambda gate: told.append(scene.ask(answer, gate)),
+        lambda gate: told.append(scene.look_after(gate)),
+        others,
+    )
+    assert len(scene.wait.got) <= scene.wait.entries
+    assert len(scene.accepted) <= 1
+    assert all(one in scene.wait.got for one in scene.accepted)
+    scene.settle()
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("answer", [YES, BEAT])
+def test_the_monitor_and_an_answer_at_once_do_no_harm(answer: Answer, meanwhile: str):
+    """Whoever of them moves next: the workflow gets one answer, and what was told is true."""
+    assert 10 < schedules(lambda schedule: race_with_the_monitor(schedule, answer, meanwhile), switches=2)
+
+
+def test_the_monitor_finishes_what_others_have_begun():
+    """A claimed answer is sent; after that there is nothing to do, and no verdict changes."""
+    scene = waiting()
+    assert "died" == scene.resolve(YES, at(3, "die before"))
+
+    assert ["True", "True"] == [scene.look_after(), scene.look_after()]
+
+    assert ([YES], ANSWERED) == (scene.wait.got, scene.status())
+    assert ["duplicate", "conflict"] == [scene.resolve(YES), scene.resolve(NO)]
+
+
+def test_the_monitor_takes_out_an_answer_that_step_functions_refuses():
+    """Its sender is not there to be told; the step waits on."""
+    scene = waiting()
+    scene.wait.refuses = NO
+    assert "died" == scene.resolve(NO, at(3, "die before"))
+
+    assert "False" == scene.look_after()
+    assert "accepted" == scene.resolve(YES)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_monitor_may_fail_at_every_call(fault: str):
+    """The next round mends it."""
+    for position in range(1, 5):
+        scene = waiting()
+        assert "died" == scene.resolve(YES, at(3, "die before"))
+        scene.look_after(at(position, fault))
+        assert "True" == scene.look_after()
+        assert [YES] == scene.wait.got
+
+
+def test_the_monitor_knows_nothing_of_a_step_that_is_gone():
+    """DynamoDB has deleted it."""
+    assert "False" == Scene().look_after()
+
+
 # -- On a real table, by chance ------------------------------------------------------------------
 
 
@@ -676,6 +752,10 @@ class LongStory(RuleBasedStateMachine):
         self.scene.wait.shown = len(self.scene.wait.events) if lag else None
         self.scene.wait.throttled = throttled
 
+    @rule(position=st.integers(1, 5), fault=st.sampled_from(FAULTS))
+    def look_after(self, position: int, fault: str) -> None:
+        self.scene.look_after(at(position, fault))
+
     @rule()
     def abort(self) -> None:
         if self.scene.wait.is_inside:
@@ -689,7 +769,7 @@ class LongStory(RuleBasedStateMachine):
 def test_a_long_story_ends_well():
     """Hypothesis makes up the story."""
     with mock_aws():
-        LongStory.table = boto3.client("dynamodb", region_name="us-east-1")
+        LongStory.table = shared("dynamodb")
         create_table(LongStory.table)
         run_state_machine_as_test(
             LongStory, settings=settings(max_examples=15, stateful_step_count=15, deadline=None)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given
@@ -20,6 +19,7 @@ from steponce import links, times
 from steponce.errors import Forbidden, Unavailable
 from steponce.links import CACHED_SECONDS, LOOKED_AGAIN_SECONDS, Keys, sign, verify
 from tests.unit.one_wait import refusal
+from tests.unit.shared_clients import shared
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 STEP, OTHER_STEP = "as_1", "as_2"
@@ -273,7 +273,7 @@ def test_an_empty_key_signs_for_nobody():
 def secrets() -> Iterator[Any]:
     """Secrets Manager in moto."""
     with mock_aws():
-        yield boto3.client("secretsmanager", region_name="us-east-1")
+        yield shared("secretsmanager")
 
 
 def test_the_keys_come_from_secrets_manager(secrets: Any, clock: Clock):

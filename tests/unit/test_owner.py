@@ -2,122 +2,34 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from steponce import owner, times
 from steponce.errors import Unavailable
-from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, Failure, Lock, Locks
-
-NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-WORK_TIMEOUT = 60
-LONG_AGO, JUST_NOW = NOW - timedelta(hours=1), NOW - timedelta(seconds=WORK_TIMEOUT + 9)
-
-ITEM = {
-    "lockToken": {"S": "shop/order-1"},
-    "status": {"S": INPROGRESS},
-    "openStatus": {"S": "INPROGRESS#3"},
-    "lockedBy": {"S": "arn:execution:order-1"},
-    "callId": {"S": "dead"},
-    "requestId": {"S": "order-1"},
-    "attempt": {"N": "1"},
-    "created": {"S": times.to_text(LONG_AGO)},
-    "expectedCompletion": {"S": times.to_text(NOW)},
-    "payloadHash": {"S": "ab12"},
-    "expiresAt": {"S": "2026-05-01T12:00:00.000Z"},
-}
-ENVELOPE = {"lockToken": "shop/order-1", "callId": "dead", "payload": {}}
-BY_HAND = {"payload": {}}
-RESULT = {"work": {"result": {"chargeId": "ch_1"}}}
-FAILURE = {"failure": {"Error": "CardDeclined", "Cause": "no"}}
-TO_WORK = [("IsRequestPrepared", ENVELOPE), ("AcquireLock", ENVELOPE), ("DoWork", ENVELOPE)]
-
-STATES_AND_ENDS = ["ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut", "ExecutionSucceeded"]
-
-
-def history(*states: tuple[str, Any], end: str | None = "ExecutionFailed") -> list[dict[str, Any]]:
-    """The events of an execution that entered these states, each with its input."""
-    events: list[dict[str, Any]] = [{"type": "ExecutionStarted"}]
-    for name, state_input in states:
-        details = {"name": name, "input": json.dumps(state_input)}
-        events.append({"type": "TaskStateEntered", "stateEnteredEventDetails": details})
-    return events + [{"type": end}] * (end is not None)
-
-
-class StepFunctions:
-    """Step Functions with one execution, or none."""
-
-    def __init__(self, events: list[dict[str, Any]] | None = None, **described: Any) -> None:
-        self.events = events
-        self.described = {"status": "FAILED", "stopDate": LONG_AGO, "input": json.dumps(ENVELOPE)} | described
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
-        assert "arn:execution:order-1" == executionArn
-        if self.events is None:
-            raise refusal("ExecutionDoesNotExist")
-        return {key: value for key, value in self.described.items() if value is not None}
-
-    def get_paginator(self, name: str) -> "StepFunctions":
-        assert "get_execution_history" == name
-        return self
-
-    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
-        """One event a page."""
-        assert "arn:execution:order-1" == executionArn
-        yield from ({"events": [event]} for event in self.events or [])
-
-
-class Stack:
-    """A real table in moto with the dead owner's lock, and Step Functions that says what it is told."""
-
-    def __init__(self) -> None:
-        self.dynamodb = boto3.client("dynamodb", region_name="us-east-1")
-        self.dynamodb.create_table(
-            TableName="locks",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "lockToken", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "lockToken", "AttributeType": "S"}],
-        )
-        self.put()
-
-    def put(self, **attributes: Any) -> None:
-        """Write the record with some attributes changed."""
-        self.dynamodb.put_item(TableName="locks", Item=ITEM | attributes)
-
-    def item(self) -> dict[str, Any]:
-        """The record as it is."""
-        return self.dynamodb.get_item(TableName="locks", Key={"lockToken": ITEM["lockToken"]})["Item"]
-
-    def lock(self) -> Lock:
-        """The record as it is, read."""
-        return Lock.from_item(self.item())
-
-    def settle(
-        self,
-        events: list[dict[str, Any]] | None = None,
-        unknown: owner.WhenOutcomeUnknown = "take-over",
-        created: datetime = LONG_AGO,
-        **described: Any,
-    ) -> str:
-        """The verdict on the owner of the record as it was at first."""
-        verdict, _ = owner.settle_owner(
-            Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
-            StepFunctions(events, **described),  # type: ignore[arg-type]
-            Locks(self.dynamodb, "locks"),
-            work_timeout_seconds=WORK_TIMEOUT,
-            when_outcome_unknown=unknown,
-        )
-        return verdict
-
-
-def refusal(code: str) -> ClientError:
-    """What boto3 raises when AWS says no."""
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeExecution")
+from steponce.locks import Locks
+from steponce.records import COMPLETED, FAILED, OUTCOME_UNKNOWN, Failure, Lock
+from tests.unit.one_owner import (
+    BY_HAND,
+    ENVELOPE,
+    FAILURE,
+    ITEM,
+    JUST_NOW,
+    KEPT_UNTIL,
+    NOW,
+    RESULT,
+    STATES_AND_ENDS,
+    TO_WORK,
+    WORK_TIMEOUT,
+    Stack,
+    StepFunctions,
+    history,
+    refusal,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -182,7 +94,7 @@ def test_a_result_that_was_not_written_is_written(stack: Stack, end: str) -> Non
     events = history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT), end=end)
     assert "settled" == stack.settle(events, stopDate=JUST_NOW)
     assert (COMPLETED, '{"chargeId":"ch_1"}') == (stack.lock().status, stack.lock().result)
-    assert (None, 1_777_636_800) == (stack.lock().open_status, stack.lock().ttl)
+    assert (None, KEPT_UNTIL) == (stack.lock().open_status, stack.lock().ttl)
 
 
 @pytest.mark.parametrize("text", ["null", "false", "0", '""', '"é"', "[]", '{"b":[1.5,null],"a":1}'])
@@ -196,7 +108,7 @@ def test_a_final_error_that_was_not_written_is_written(stack: Stack) -> None:
     """CardDeclined stays CardDeclined, and expires as an answer does."""
     assert "settled" == stack.settle(history(*TO_WORK, ("RecordFinalError", ENVELOPE | FAILURE)))
     assert (FAILED, Failure("CardDeclined", "no")) == (stack.lock().status, stack.lock().failure)
-    assert (None, 1_777_636_800) == (stack.lock().open_status, stack.lock().ttl)
+    assert (None, KEPT_UNTIL) == (stack.lock().open_status, stack.lock().ttl)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +174,146 @@ def test_an_unknown_outcome_is_held_for_a_person(stack: Stack, events: Any) -> N
     assert "arn:execution:order-1" in (failure.cause or "")
 
 
+CANCELLED = {"status": "ABORTED", "error": owner.CANCELLED, "cause": "ann: wrong customer"}
+BY = pytest.mark.parametrize("unknown", ["hold", "take-over"])
+
+
+@BY
+@pytest.mark.parametrize("state", sorted(owner.BEFORE_WORK))
+def test_who_was_cancelled_before_its_work_has_failed_for_good(
+    stack: Stack, state: str, unknown: Any
+) -> None:
+    """Everyone who asks gets this answer; nobody takes the lock over."""
+    events = history((state, ENVELOPE | FAILURE), end="ExecutionAborted")
+    assert "settled" == stack.settle(events, unknown, stopDate=JUST_NOW, **CANCELLED)
+    assert (FAILED, Failure("Cancelled", "ann: wrong customer")) == (
+        stack.lock().status,
+        stack.lock().failure,
+    )
+    assert (None, KEPT_UNTIL) == (stack.lock().open_status, stack.lock().ttl)
+
+
+@BY
+@pytest.mark.parametrize("state", ["DoWork", "AskBank", *sorted(owner.TAKING_OVER)])
+def test_who_was_cancelled_in_its_work_is_held_at_once(stack: Stack, state: str, unknown: Any) -> None:
+    """Nobody runs it again, so there is no waiting for its Lambda; but it may have taken effect."""
+    events = history(*TO_WORK, (state, ENVELOPE), end="ExecutionAborted")
+    assert "settled" == stack.settle(events, unknown, stopDate=NOW, **CANCELLED)
+    failure = stack.lock().failure or Failure(None, None)
+    assert (FAILED, "FAILED#3", None) == (stack.lock().status, stack.lock().open_status, stack.lock().ttl)
+    assert "Cancelled" == failure.error
+    assert (failure.cause or "").startswith("ann: wrong customer. ")
+    assert "may have taken effect" in (failure.cause or "")
+
+
+@BY
+@pytest.mark.parametrize(
+    ("state", "left", "status", "error"),
+    [
+        ("CompleteRequest", RESULT, COMPLETED, None),
+        ("RecordFinalError", FAILURE, FAILED, "CardDeclined"),
+        ("RecordError", FAILURE, FAILED, "CardDeclined"),
+    ],
+)
+def test_who_was_cancelled_after_its_work_keeps_its_outcome(
+    stack: Stack, state: str, left: Any, status: str, error: str | None, unknown: Any
+) -> None:
+    """It was done before the cancel."""
+    events = history(*TO_WORK, (state, ENVELOPE | left), end="ExecutionAborted")
+    assert "settled" == stack.settle(events, unknown, stopDate=JUST_NOW, **CANCELLED)
+    lock = stack.lock()
+    assert (status, error) == (lock.status, lock.failure and lock.failure.error)
+
+
+def test_an_error_of_the_same_name_is_no_cancel(stack: Stack) -> None:
+    """Only who was stopped was cancelled; an execution may fail with any error."""
+    events = history(*TO_WORK)
+    assert "alive" == stack.settle(events, stopDate=JUST_NOW, error=owner.CANCELLED)
+    assert "idle" == stack.settle(history(("AcquireLock", ENVELOPE)), error=owner.CANCELLED)
+
+
+def test_a_stranger_that_was_cancelled_says_nothing(stack: Stack) -> None:
+    """Its cancel is not this lock's."""
+    strange = json.dumps(ENVELOPE | {"callId": "stranger"})
+    events = history(("AcquireLock", ENVELOPE), end="ExecutionAborted")
+    assert "unknown" == stack.settle(events, input=strange, **CANCELLED)
+    assert ITEM == stack.item()
+
+
+def test_a_cancel_without_a_cause_says_so(stack: Stack) -> None:
+    """A replayed error needs a cause that a person can read."""
+    stack.settle(history(("AcquireLock", ENVELOPE)), **CANCELLED | {"cause": None})
+    assert Failure("Cancelled", "Nobody said why.") == stack.lock().failure
+
+
+@pytest.mark.parametrize(
+    ("found", "events", "described"),
+    [
+        (owner.Finding("alive"), history(*TO_WORK, end=None), {"status": "RUNNING"}),
+        (owner.Finding("unknown"), None, {}),
+        (
+            owner.Finding("idle", 0, "AcquireLock", Failure("ExecutionAborted", None)),
+            history(("AcquireLock", ENVELOPE)),
+            {"status": "ABORTED"},
+        ),
+        (
+            owner.Finding("idle", 0, "ReleaseLock", Failure("CardDeclined", "no")),
+            history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)),
+            {"status": "TIMED_OUT"},
+        ),
+        (
+            owner.Finding("unknown", 0, "DoWork", Failure("States.Timeout", None)),
+            history(*TO_WORK),
+            {"status": "TIMED_OUT"},
+        ),
+        (
+            owner.Finding("settled", 0, "CompleteRequest", Failure("E", "c"), wrote=True),
+            history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT)),
+            {"error": "E", "cause": "c"},
+        ),
+    ],
+    ids=["alive", "gone", "idle", "releasing", "at-work", "writing"],
+)
+def test_a_finding_says_how_the_owner_ended(
+    stack: Stack, found: owner.Finding, events: Any, described: dict[str, Any]
+) -> None:
+    """In which state and with which error; in ReleaseLock, with the one that it was about to write."""
+    assert found == stack.find(events, **described)
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (True, owner.Finding("unwritten", state="ResultTooLarge")),
+        (True, owner.Finding("settled", state="CompleteRequest", wrote=True)),
+        (True, owner.Finding("settled", state="RecordError", wrote=True)),
+        (False, owner.Finding("settled", state="CompleteRequest")),
+        (False, owner.Finding("settled", state="DoWork", wrote=True)),
+        (False, owner.Finding("idle", state="ReleaseLock", wrote=True)),
+    ],
+)
+def test_work_that_was_done_and_not_written_down_is_a_finalisation_failure(
+    expected: bool, found: owner.Finding
+) -> None:
+    """Counted by the one who repairs it; and as long as nobody can."""
+    assert expected is found.is_finalisation_failure
+
+
+def test_who_settled_stands_in_the_record(stack: Stack) -> None:
+    """With what was done, and why."""
+    stack.settle(history(*TO_WORK, ("CompleteRequest", ENVELOPE | RESULT)))
+    (told,) = stack.lock().interventions
+    assert ("check_owner", "completed") == (told.by, told.what)
+    assert "died in CompleteRequest" in told.why
+
+
+def test_a_redriven_owner_that_took_its_lock_anew_is_not_touched(stack: Stack) -> None:
+    """The same callId and execution, but a higher attempt: it was found dead before it was redriven."""
+    stack.put(attempt={"N": "2"})
+    assert "settled" == stack.settle(history(("AcquireLock", ENVELOPE)), **CANCELLED)
+    assert ITEM | {"attempt": {"N": "2"}} == stack.item()
+
+
 def test_a_stranger_under_the_same_name_says_nothing(stack: Stack) -> None:
     """Names come back after 90 days, or with a stack made anew."""
     strange = json.dumps(ENVELOPE | {"callId": "stranger"})
@@ -311,14 +363,15 @@ def test_the_end_before_a_redrive_is_not_the_end(stack: Stack) -> None:
 
 def test_redrives_are_reported() -> None:
     """Whoever takes over compares them once more."""
-    _, redrives = owner.settle_owner(
+    found = owner.settle_owner(
         Lock.from_item(ITEM),
         StepFunctions(history(), status="RUNNING", redriveCount=2),  # type: ignore[arg-type]
         Locks(None, "locks"),  # type: ignore[arg-type]
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="hold",
+        by="check_owner",
     )
-    assert 2 == redrives
+    assert 2 == found.redrive_count
 
 
 @pytest.mark.parametrize(
@@ -402,6 +455,7 @@ def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
             Locks(stack.dynamodb, "locks"),
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown="hold",
+            by="check_owner",
         )
     assert ITEM == stack.item()
 

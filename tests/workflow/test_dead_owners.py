@@ -11,30 +11,12 @@ import json
 
 import pytest
 
-from steponce import LockLost, Receipt, Unsettled
-from steponce.owner import INIT_TIME, TOO_LARGE, settle_owner
-from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
+from steponce import LockLost, Unsettled
+from steponce.owner import TOO_LARGE
+from tests.workflow.dying import UNKNOWN_AFTER_SECONDS, ask, stop_in, verdict_of
 from tests.workflow.faults import Answer, Hold, lose_the_answer
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene, slow
 
-
-def stop_in(scene: Scene, state: str, name: str, payload: dict, key: str, *, after: bool) -> None:
-    """Start a request and stop it while it makes the call of one state: before it took effect, or after."""
-    hold = scene.faults.plan(state, Hold(after=after, arrives=False), key=key)
-    scene.client.start(name, payload, lock_token=key)
-    hold.wait()
-    scene.stop(name)
-    hold.go_on.set()
-
-
-def ask(scene: Scene, who: str, name: str, payload: dict, key: str) -> Receipt:
-    """Ask again: the same id, or another id with the same key."""
-    request_id = name if who == "same id" else f"{name}-other"
-    scene.client.start(request_id, payload, lock_token=key, check_owner=True)
-    return scene.client.wait(request_id, timeout_seconds=30, lock_token=key)
-
-
-UNKNOWN_AFTER_SECONDS = WORK_TIMEOUT_SECONDS + INIT_TIME.total_seconds()
 WHO = pytest.mark.parametrize("who", ["same id", "same key"])
 WHEN = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
@@ -330,18 +312,6 @@ def test_a_result_too_large_is_finished_but_unwritten(scene: Scene):
     assert "ResultTooLarge" == other["error"]
     assert "INPROGRESS" == scene.lock(name).status
     assert 1 == len(scene.charges(name))
-
-
-def verdict_of(scene: Scene, key: str) -> str:
-    """What is known of a lock's owner; an unknown outcome is left as it is."""
-    verdict, _ = settle_owner(
-        scene.lock(key),
-        scene.stack.boto3("stepfunctions"),
-        scene.locks,
-        work_timeout_seconds=WORK_TIMEOUT_SECONDS,
-        when_outcome_unknown="take-over",
-    )
-    return verdict
 
 
 def history(scene: Scene, name: str) -> list:

@@ -1,0 +1,61 @@
+"""Settle what a dead execution left open."""
+
+import json
+import os
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce.locks import Locks
+from steponce.machine import Machine
+from steponce.repair import Repairer
+from steponce.request import RequestRules, name_by_hand
+
+logger = Logger()
+tracer = Tracer()
+metrics = Metrics()
+sfn = boto3.client("stepfunctions")
+locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
+machine = Machine(os.environ["RunOnceStateMachineArn"], sfn, locks, RequestRules.from_settings(os.environ))
+repairer = Repairer(
+    locks,
+    sfn,
+    work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
+    when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+    by="close_execution",
+)
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict, _context: LambdaContext) -> dict:
+    """
+    Take EventBridge's word that an execution is closed, and look what became of its lock.
+
+    The event may be late, a repeated one, or wrong by now: whether the execution is dead is asked anew.
+    What it died too recently for is left to the schedule.
+    """
+    execution = event["detail"]["executionArn"]
+    lock_token = lock_token_of(event["detail"])
+    found = None if lock_token is None else repairer.repair_after(execution, lock_token)
+    metrics.add_metric("Repairs", MetricUnit.Count, found is not None and found.wrote)
+    metrics.add_metric(
+        "FinalisationFailures", MetricUnit.Count, found is not None and found.is_finalisation_failure
+    )
+    verdict = "nothing open" if found is None else found.verdict
+    logger.info("closed", verdict=verdict, execution=execution, lock_token=lock_token)
+    return {"verdict": verdict}
+
+
+def lock_token_of(detail: dict) -> str | None:
+    """The key that the execution's input gives it; the event leaves out an input that is too large."""
+    if detail.get("input") is not None:
+        given = json.loads(detail["input"])
+    else:
+        execution = machine.describe_arn(detail["executionArn"])
+        given = execution.input if execution else {}
+    name = name_by_hand(detail["name"])
+    return machine.lock_token_of(name, given if isinstance(given, dict) else {})

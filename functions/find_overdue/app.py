@@ -1,0 +1,56 @@
+"""Look after the open locks and the awaiting steps, and settle what nobody else has."""
+
+import os
+from dataclasses import asdict
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from steponce.awaiting import AwaitingSteps
+from steponce.callbacks import Callbacks
+from steponce.locks import Locks
+from steponce.monitor import Monitor
+from steponce.repair import Repairer
+
+logger = Logger()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
+metrics = Metrics()
+sfn, dynamodb = boto3.client("stepfunctions"), boto3.client("dynamodb")
+open_shards, work_timeout = int(os.environ["OpenShards"]), float(os.environ["WorkTimeoutSeconds"])
+locks = Locks(dynamodb, os.environ["LocksTable"])
+steps = AwaitingSteps(dynamodb, os.environ["AwaitingStepsTable"], open_shards=open_shards)
+repairer = Repairer(
+    locks,
+    sfn,
+    work_timeout_seconds=work_timeout,
+    when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+    by="find_overdue",
+)
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(_event: dict, context: LambdaContext) -> dict:
+    """Make one round, and count what is left."""
+    monitor = Monitor(
+        locks,
+        repairer,
+        steps,
+        Callbacks(steps, sfn),
+        open_shards=open_shards,
+        work_timeout_seconds=work_timeout,
+        describes_per_second=float(os.environ["DescribesPerSecond"]),
+        seconds_left=lambda: context.get_remaining_time_in_millis() / 1000,
+        tell=logger.warning,
+    )
+    tally = monitor.round()
+    metrics.add_metric("MissingTasks", MetricUnit.Count, tally.missing_tasks)
+    metrics.add_metric("OpenFailures", MetricUnit.Count, tally.open_failures)
+    metrics.add_metric("Repairs", MetricUnit.Count, tally.repairs)
+    metrics.add_metric("FinalisationFailures", MetricUnit.Count, tally.finalisation_failures)
+    metrics.add_metric("StepsNearTimeout", MetricUnit.Count, tally.steps_near_timeout)
+    logger.info("round", **asdict(tally))
+    return asdict(tally)

@@ -1,0 +1,218 @@
+"""
+One round of the monitor: it finds what no event told of, and settles it.
+
+A round looks at every open lock that is older than its work may last, the overdue ones first. If there are
+too many for its time and for the pace at which executions may be described, it takes a share of them; the
+next round takes the next share. Which lock is in which share follows from its key, so there is no place to
+be remembered: a round that dies is made up for when its share comes again, and two at once do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+from math import ceil
+from typing import Protocol
+
+from botocore.exceptions import ClientError
+
+from steponce import times
+from steponce.awaiting import ANSWERING, PENDING, AwaitingSteps
+from steponce.aws import error_code
+from steponce.callbacks import Callbacks
+from steponce.canonical import sha256
+from steponce.locks import Locks
+from steponce.owner import Finding
+from steponce.pace import Pace
+from steponce.records import FAILED, INPROGRESS, Lock
+from steponce.repair import Repairer
+
+ROUND_SECONDS = 300
+"""The schedule's; shares change that often."""
+
+SPARE_SECONDS = 15
+"""So much of its time a round leaves, to count and to report."""
+
+NEAR = timedelta(minutes=15)
+"""A waiting step is near its time-out within this time."""
+
+TOLD_LOCKS = 100
+"""So many overdue locks a round tells of by name."""
+
+_SHARE_OF_STEPS = 0.25
+
+
+class Tell(Protocol):
+    """Who wants to hear of something, in words and facts: a logger's method."""
+
+    def __call__(self, message: str, /, **facts: object) -> object: ...
+
+
+@dataclass
+class Tally:
+    """
+    What a round has counted.
+
+    Args:
+        missing_tasks: Overdue locks that are still in progress.
+        open_failures: Failures that wait for a person.
+        repairs: Locks that this round has settled or released.
+        finalisation_failures: Of work that was done, and whose owner could not write that down.
+        steps_closed: Awaiting steps that this round has closed.
+        steps_near_timeout: Steps that wait, with little time left.
+        skipped: Locks and steps that could not be looked at now.
+    """
+
+    missing_tasks: int = 0
+    open_failures: int = 0
+    repairs: int = 0
+    finalisation_failures: int = 0
+    steps_closed: int = 0
+    steps_near_timeout: int = 0
+    skipped: int = 0
+
+
+class Monitor:
+    """
+    Looks after the open locks and the awaiting steps of one state machine.
+
+    Args:
+        locks: The lock table.
+        repairer: Settles its locks.
+        steps: The table of awaiting steps.
+        callbacks: Settles those.
+        open_shards: How many shards the open index of the locks has.
+        work_timeout_seconds: Younger locks are left alone.
+        describes_per_second: How fast executions may be asked for; all callers share a quota of 15.
+        seconds_left: How much time is left until the round is stopped.
+        tell: Hears of each overdue lock and of each repair.
+    """
+
+    def __init__(
+        self,
+        locks: Locks,
+        repairer: Repairer,
+        steps: AwaitingSteps,
+        callbacks: Callbacks,
+        *,
+        open_shards: int,
+        work_timeout_seconds: float,
+        describes_per_second: float,
+        seconds_left: Callable[[], float],
+        tell: Tell,
+    ) -> None:
+        self._locks = locks
+        self._repairer = repairer
+        self._steps = steps
+        self._callbacks = callbacks
+        self._open_shards = open_shards
+        self._work_timeout = timedelta(seconds=work_timeout_seconds)
+        self._per_second = describes_per_second
+        self._pace = Pace(describes_per_second, burst=1)
+        self._seconds_left = seconds_left
+        self._tell = tell
+
+    def round(self) -> Tally:
+        """
+        Settle what can be settled, and count what is left.
+
+        One lock or step that cannot be looked at does not keep the round from the others.
+
+        Raises:
+            Unavailable: the tables did not answer. The next round does what this one could not.
+        """
+        tally, now = Tally(), times.now()
+        self._settle_steps(tally, now)
+        self._settle_locks(tally, now)
+        tally.open_failures = sum(self._locks.count_open(FAILED, shard) for shard in range(self._open_shards))
+        tally.steps_near_timeout = self._steps.count(
+            PENDING, since=times.to_text(now), until=times.to_text(now + NEAR)
+        )
+        return tally
+
+    # -- Locks -----------------------------------------------------------------------------------
+
+    def _settle_locks(self, tally: Tally, now: datetime) -> None:
+        number, time = int(now.timestamp()) // ROUND_SECONDS, times.to_text(now)
+        old = times.to_text(now - self._work_timeout)
+        shards = [(number + shard) % self._open_shards for shard in range(self._open_shards)]
+        counted = sum(self._locks.count_open(INPROGRESS, shard, created_before=old) for shard in shards)
+        shares = ceil(counted / max(1.0, self._per_second * self._time())) or 1
+
+        def in_turn(lock: Lock) -> bool:
+            return lock.created < old and share_of(lock.lock_token, shares) == number % shares
+
+        for lock in self._in_progress(shards, until=time):
+            if not (in_turn(lock) and self._time() > 0 and self._settle(lock, tally)):
+                tally.missing_tasks += 1
+                self._tell_overdue(lock, tally.missing_tasks)
+        for lock in self._in_progress(shards, since=time):
+            if self._time() <= 0:
+                break
+            if in_turn(lock):
+                self._settle(lock, tally)
+
+    def _in_progress(self, shards: list[int], since: str = "0", until: str = times.NEVER) -> Iterator[Lock]:
+        for shard in shards:
+            yield from self._locks.open(INPROGRESS, shard, expected_from=since, expected_until=until)
+
+    def _settle(self, lock: Lock, tally: Tally) -> bool:
+        """Whether the lock is settled now: by this round, or because it has changed since it was read."""
+        try:
+            self._pace.turn(self._time())
+            found = self._repairer.repair(lock)
+        except Exception as error:
+            self._skip(error, tally, lock_token=lock.lock_token, owner=lock.locked_by)
+            return False
+        tally.repairs += found.wrote
+        tally.finalisation_failures += found.is_finalisation_failure
+        if found.wrote or found.verdict == "unwritten":
+            self._tell_found(lock, found)
+        return found.verdict in ("settled", "idle")
+
+    # -- Awaiting steps --------------------------------------------------------------------------
+
+    def _settle_steps(self, tally: Tally, now: datetime) -> None:
+        kept = self._time() * (1 - _SHARE_OF_STEPS)
+        past = self._steps.ids(PENDING, until=times.to_text(now))
+        for step_id in chain(past, self._steps.ids(ANSWERING)):
+            if self._time() <= kept:
+                break
+            try:
+                self._pace.turn(self._time())
+                tally.steps_closed += self._callbacks.settle(step_id)
+            except Exception as error:
+                self._skip(error, tally, awaiting_step_id=step_id)
+
+    # -- What is told ----------------------------------------------------------------------------
+
+    def _tell_overdue(self, lock: Lock, number: int) -> None:
+        if number <= TOLD_LOCKS:
+            self._tell(
+                "overdue", lock_token=lock.lock_token, owner=lock.locked_by, expected=lock.expected_completion
+            )
+
+    def _tell_found(self, lock: Lock, found: Finding) -> None:
+        self._tell(
+            "repaired" if found.wrote else "finished, and never written down: complete it by hand",
+            lock_token=lock.lock_token,
+            owner=lock.locked_by,
+            verdict=found.verdict,
+            state=found.state,
+        )
+
+    def _skip(self, error: Exception, tally: Tally, **facts: object) -> None:
+        # Not the error's text, which may quote what a request carries.
+        name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
+        tally.skipped += 1
+        self._tell("could not be looked at", error=name, **facts)
+
+    def _time(self) -> float:
+        return self._seconds_left() - SPARE_SECONDS
+
+
+def share_of(lock_token: str, shares: int) -> int:
+    """In which of so many equal shares a lock is."""
+    return int(sha256(lock_token)[8:16], 16) % shares

@@ -1,0 +1,101 @@
+"""
+Many open locks, and one round of the monitor over them: how long it takes, and how much memory.
+
+Step Functions is a stand-in that says of every owner that it runs, at once, so that neither its pace nor its
+own time is measured; tables and clients are real.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from datetime import timedelta
+from typing import Any
+
+from steponce import times
+from steponce.awaiting import AwaitingSteps
+from steponce.callbacks import Callbacks
+from steponce.local import LocalStack
+from steponce.locks import Locks
+from steponce.monitor import Monitor, Tally
+from steponce.repair import Repairer
+from steponce.request import OPEN_SHARDS, shard_of
+
+WORK_TIMEOUT_SECONDS = 60
+
+ALLOWED_SECONDS = 60.0
+ALLOWED_MEGABYTES = 3.0
+"""For a page of locks and what boto3 makes of it; not for all of them."""
+
+
+class EveryoneRuns:
+    """Step Functions, as far as the monitor asks it; it knows a lock's callId by its owner's name."""
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
+        return {"status": "RUNNING", "input": json.dumps({"callId": f"call of {executionArn}"})}
+
+
+def open_locks(stack: LocalStack, number: int) -> None:
+    """Write so many locks; every second one is overdue."""
+    now = times.now()
+    created = times.to_text(now - timedelta(hours=1))
+    due = [times.to_text(now + timedelta(minutes=minutes)) for minutes in (-30, 30)]
+    dynamodb, table = stack.boto3("dynamodb"), stack.outputs["LocksTable"]
+    for first in range(0, number, 25):
+        numbers = range(first, min(first + 25, number))
+        puts = [{"PutRequest": {"Item": _lock(each, created, due[each % 2])}} for each in numbers]
+        while puts:
+            puts = dynamodb.batch_write_item(RequestItems={table: puts})["UnprocessedItems"].get(table, [])
+
+
+def one_round(stack: LocalStack) -> tuple[Tally, float, float]:
+    """What a round counts, how many seconds it takes, and by how many megabytes memory grows at the most."""
+    dynamodb = stack.boto3("dynamodb")
+    locks = Locks(dynamodb, stack.outputs["LocksTable"])
+    steps = AwaitingSteps(dynamodb, stack.outputs["AwaitingStepsTable"])
+    sfn: Any = EveryoneRuns()
+    repairer = Repairer(
+        locks,
+        sfn,
+        work_timeout_seconds=WORK_TIMEOUT_SECONDS,
+        when_outcome_unknown="hold",
+        by="find_overdue",
+    )
+    monitor = Monitor(
+        locks,
+        repairer,
+        steps,
+        Callbacks(steps, sfn),
+        open_shards=OPEN_SHARDS,
+        work_timeout_seconds=WORK_TIMEOUT_SECONDS,
+        describes_per_second=1e9,
+        seconds_left=lambda: 3600,
+        tell=lambda _message, **_facts: None,
+    )
+    begin = time.perf_counter()
+    tally = monitor.round()
+    seconds = time.perf_counter() - begin
+    tracemalloc.start()  # which would slow the first round
+    monitor.round()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return tally, seconds, peak / 1e6
+
+
+def _lock(number: int, created: str, due: str) -> dict[str, Any]:
+    token = f"crowd/order-{number}"
+    arn = f"arn:aws:states:us-east-1:123456789012:execution:steponce-run-once:order-{number}"
+    attributes = {
+        "lockToken": token,
+        "status": "INPROGRESS",
+        "openStatus": f"INPROGRESS#{shard_of(token, OPEN_SHARDS)}",
+        "lockedBy": arn,
+        "callId": f"call of {arn}",
+        "requestId": f"order-{number}",
+        "created": created,
+        "expectedCompletion": due,
+        "payloadHash": "26b34a71e2af9c3ebd638aadac97b8a683bece11a9ecd2d012990f9b0392d995",
+        "expiresAt": times.NEVER,
+    }
+    return {name: {"S": value} for name, value in attributes.items()} | {"attempt": {"N": "1"}}

@@ -1,0 +1,130 @@
+"""One lock, and the execution that held it, as Step Functions tells of it when it is dead."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from steponce import owner, times
+from steponce.locks import Locks
+from steponce.records import INPROGRESS, Lock
+from tests.rules.documents import template
+from tests.unit.shared_clients import shared
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+WORK_TIMEOUT = 60
+LONG_AGO, JUST_NOW = NOW - timedelta(hours=1), NOW - timedelta(seconds=WORK_TIMEOUT + 9)
+
+KEPT_UNTIL = times.epoch_seconds("2026-05-01T13:00:00.000Z")
+"""As long from NOW as ITEM was to be kept from its start."""
+
+ITEM = {
+    "lockToken": {"S": "shop/order-1"},
+    "status": {"S": INPROGRESS},
+    "openStatus": {"S": "INPROGRESS#3"},
+    "lockedBy": {"S": "arn:execution:order-1"},
+    "callId": {"S": "dead"},
+    "requestId": {"S": "order-1"},
+    "attempt": {"N": "1"},
+    "created": {"S": times.to_text(LONG_AGO)},
+    "expectedCompletion": {"S": times.to_text(NOW)},
+    "payloadHash": {"S": "ab12"},
+    "expiresAt": {"S": "2026-05-01T12:00:00.000Z"},
+}
+ENVELOPE = {"lockToken": "shop/order-1", "callId": "dead", "payload": {}}
+BY_HAND = {"payload": {}}
+RESULT = {"work": {"result": {"chargeId": "ch_1"}}}
+FAILURE = {"failure": {"Error": "CardDeclined", "Cause": "no"}}
+TO_WORK = [("IsRequestPrepared", ENVELOPE), ("AcquireLock", ENVELOPE), ("DoWork", ENVELOPE)]
+
+STATES_AND_ENDS = ["ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut", "ExecutionSucceeded"]
+
+
+def history(*states: tuple[str, Any], end: str | None = "ExecutionFailed") -> list[dict[str, Any]]:
+    """The events of an execution that entered these states, each with its input."""
+    events: list[dict[str, Any]] = [{"type": "ExecutionStarted"}]
+    for name, state_input in states:
+        details = {"name": name, "input": json.dumps(state_input)}
+        events.append({"type": "TaskStateEntered", "stateEnteredEventDetails": details})
+    return events + [{"type": end}] * (end is not None)
+
+
+class StepFunctions:
+    """Step Functions with one execution, or none."""
+
+    def __init__(self, events: list[dict[str, Any]] | None = None, **described: Any) -> None:
+        self.events = events
+        self.described = {"status": "FAILED", "stopDate": LONG_AGO, "input": json.dumps(ENVELOPE)} | described
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
+        assert "arn:execution:order-1" == executionArn
+        if self.events is None:
+            raise refusal("ExecutionDoesNotExist")
+        return {key: value for key, value in self.described.items() if value is not None}
+
+    def get_paginator(self, name: str) -> "StepFunctions":
+        assert "get_execution_history" == name
+        return self
+
+    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
+        """One event a page."""
+        assert "arn:execution:order-1" == executionArn
+        yield from ({"events": [event]} for event in self.events or [])
+
+
+class Stack:
+    """A real table in moto with the dead owner's lock, and Step Functions that says what it is told."""
+
+    def __init__(self) -> None:
+        self.dynamodb = shared("dynamodb")
+        properties = template()["Resources"]["LocksTable"]["Properties"]
+        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+        self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        self.locks = Locks(self.dynamodb, "locks")
+        self.put()
+
+    def put(self, **attributes: Any) -> None:
+        """Write the record with some attributes changed."""
+        self.dynamodb.put_item(TableName="locks", Item=ITEM | attributes)
+
+    def item(self) -> dict[str, Any]:
+        """The record as it is."""
+        return self.dynamodb.get_item(TableName="locks", Key={"lockToken": ITEM["lockToken"]})["Item"]
+
+    def lock(self) -> Lock:
+        """The record as it is, read."""
+        return Lock.from_item(self.item())
+
+    def settle(
+        self,
+        events: list[dict[str, Any]] | None = None,
+        unknown: owner.WhenOutcomeUnknown = "take-over",
+        created: datetime = LONG_AGO,
+        **described: Any,
+    ) -> str:
+        """The verdict on the owner of the record as it was at first."""
+        return self.find(events, unknown, created, **described).verdict
+
+    def find(
+        self,
+        events: list[dict[str, Any]] | None = None,
+        unknown: owner.WhenOutcomeUnknown = "take-over",
+        created: datetime = LONG_AGO,
+        **described: Any,
+    ) -> owner.Finding:
+        """All that was found of it."""
+        return owner.settle_owner(
+            Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
+            StepFunctions(events, **described),  # type: ignore[arg-type]
+            self.locks,
+            work_timeout_seconds=WORK_TIMEOUT,
+            when_outcome_unknown=unknown,
+            by="check_owner",
+        )
+
+
+def refusal(code: str) -> ClientError:
+    """What boto3 raises when AWS says no."""
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeExecution")

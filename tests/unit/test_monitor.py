@@ -1,0 +1,423 @@
+"""One round of the monitor: what it looks at, in what time, and what it counts."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import monitor, times
+from steponce.answer import Answer
+from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks import Callbacks
+from steponce.errors import Unavailable
+from steponce.locks import Locks
+from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD_LOCKS, Monitor, Tally, share_of
+from steponce.owner import CANCELLED
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED
+from steponce.repair import Repairer
+from steponce.request import shard_of
+from tests.rules.documents import template
+from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history, refusal
+from tests.unit.one_wait import Wait, create_table
+from tests.unit.pace_clock import PaceClock
+from tests.unit.shared_clients import shared
+
+SHARDS = 4
+
+
+class StepFunctions:
+    """Step Functions with an execution for each lock, that died or runs; it notes who was asked for."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+        self.asked: list[str] = []
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
+        self.asked.append(executionArn)
+        described, _ = self.executions[executionArn]
+        if "raises" in described:
+            raise described["raises"]
+        return described
+
+    def get_paginator(self, _name: str) -> StepFunctions:
+        return self
+
+    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
+        yield {"events": self.executions[executionArn][1]}
+
+
+class World:
+    """Tables in moto, Step Functions, a clock that calls move, and what the monitor tells."""
+
+    def __init__(self, dynamodb: Any) -> None:
+        self.dynamodb = dynamodb
+        self.locks = Locks(dynamodb, "locks")
+        self.steps = AwaitingSteps(dynamodb, "steps", open_shards=SHARDS)
+        self.sfn = StepFunctions()
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.seconds = 240.0
+        self.a_look_takes = 0.0
+
+    def put(
+        self,
+        token: str,
+        state: str | None = "AcquireLock",
+        *,
+        status: str = INPROGRESS,
+        created: Any = LONG_AGO,
+        due: Any = LONG_AGO,
+        execution_status: str = "FAILED",
+        **described: Any,
+    ) -> str:
+        """An open lock, whose owner died in a state, or runs."""
+        arn, call_id = f"arn:{token}", f"call-{token}"
+        attributes = {
+            "lockToken": token,
+            "status": status,
+            "openStatus": f"{status}#{shard_of(token, SHARDS)}",
+            "lockedBy": arn,
+            "callId": call_id,
+            "requestId": token,
+            "created": times.to_text(created),
+            "expectedCompletion": times.to_text(due),
+            "payloadHash": "ab",
+            "expiresAt": "2026-05-01T12:00:00.000Z",
+        }
+        item = {name: {"S": value} for name, value in attributes.items()} | {"attempt": {"N": "1"}}
+        self.dynamodb.put_item(TableName="locks", Item=item)
+        envelope = {"lockToken": token, "callId": call_id}
+        execution = {"status": execution_status if state else "RUNNING", "input": json.dumps(envelope)}
+        events = history(("AcquireLock", envelope), (state or "DoWork", envelope | RESULT | FAILURE))
+        self.sfn.executions[arn] = (execution | {"stopDate": LONG_AGO} | described, events)
+        return token
+
+    def status(self, token: str) -> str:
+        lock = self.locks.get(token)
+        return lock.status if lock else "none"
+
+    def seconds_left(self) -> float:
+        """What is left of the round's time."""
+        return self.seconds - len(self.sfn.asked) * self.a_look_takes
+
+    def put_step(self, wait: Wait, **changed: Any) -> AwaitingStep:
+        """A recorded step of this wait."""
+        step = AwaitingStep.from_event(wait.handed[-1] | changed)
+        self.steps.record(step)
+        return step
+
+    def round(self, wait: Wait | None = None, per_second: float = 10_000) -> Tally:
+        """One round; each look takes its time."""
+
+        def tell(message: str, **facts: Any) -> None:
+            logging.getLogger("monitor").warning(message, extra=facts)  # which refuses some names
+            self.told.append((message, facts))
+
+        repairer = Repairer(
+            self.locks,
+            self.sfn,  # type: ignore[arg-type]
+            work_timeout_seconds=WORK_TIMEOUT,
+            when_outcome_unknown="take-over",
+            by="find_overdue",
+        )
+        return Monitor(
+            self.locks,
+            repairer,
+            self.steps,
+            Callbacks(self.steps, wait),  # type: ignore[arg-type]
+            open_shards=SHARDS,
+            work_timeout_seconds=WORK_TIMEOUT,
+            describes_per_second=per_second,
+            seconds_left=self.seconds_left,
+            tell=tell,
+        ).round()
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is twelve, until a test says otherwise."""
+    monkeypatch.setattr(times, "now", lambda: NOW)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Empty tables."""
+    with mock_aws():
+        dynamodb = shared("dynamodb")
+        properties = template()["Resources"]["LocksTable"]["Properties"]
+        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+        dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(dynamodb)
+        yield World(dynamodb)
+
+
+def test_a_round_of_nothing_counts_nothing(world: World) -> None:
+    """And does not fail on it."""
+    assert Tally() == world.round()
+
+
+def test_a_round_settles_the_dead_in_every_shard(world: World) -> None:
+    """What each left: a result, an error, or nothing."""
+    tokens = [f"k-{number}" for number in range(30)]
+    states = ["CompleteRequest", "RecordFinalError", "AcquireLock"]
+    for number, token in enumerate(tokens):
+        world.put(token, states[number % 3])
+    tally = world.round()
+    assert {str(shard) for shard in range(SHARDS)} == {shard_of(token, SHARDS) for token in tokens}
+    assert [COMPLETED, FAILED, RELEASED] * 10 == [world.status(token) for token in tokens]
+    assert Tally(repairs=30, finalisation_failures=20) == tally
+
+
+def test_a_second_round_finds_nothing(world: World) -> None:
+    """What is settled is settled."""
+    world.put("k")
+    world.round()
+    assert Tally() == world.round()
+
+
+def test_a_young_lock_is_left_alone(world: World) -> None:
+    """Its work may not even have ended yet; nobody is asked for it."""
+    world.put("k", created=NOW - timedelta(seconds=WORK_TIMEOUT - 1), due=NOW + timedelta(minutes=5))
+    assert Tally() == world.round()
+    assert [] == world.sfn.asked
+
+
+def test_an_overdue_lock_whose_owner_lives_is_missing(world: World) -> None:
+    """Told of by name, with its owner."""
+    world.put("k", None)
+    assert Tally(missing_tasks=1) == world.round()
+    facts = {"lock_token": "k", "owner": "arn:k", "expected": times.to_text(LONG_AGO)}
+    assert [("overdue", facts)] == world.told
+
+
+def test_a_young_lock_can_be_overdue(world: World) -> None:
+    """Where less time is expected than the work may take."""
+    world.put("k", None, created=NOW - timedelta(seconds=10), due=NOW - timedelta(seconds=5))
+    assert Tally(missing_tasks=1) == world.round()
+
+
+def test_a_dead_owner_is_found_before_its_lock_is_overdue(world: World) -> None:
+    """As soon as its work cannot run any more."""
+    world.put("k", due=NOW + timedelta(days=1))
+    assert Tally(repairs=1) == world.round()
+    assert RELEASED == world.status("k")
+
+
+def test_what_cannot_be_settled_stays_missing(world: World) -> None:
+    """An unknown outcome that may be taken over, and a result that no record can hold."""
+    world.put("unknown", "DoWork")
+    world.put("unwritten", "ResultTooLarge", error="ResultTooLarge")
+    assert Tally(missing_tasks=2, finalisation_failures=1) == world.round()
+    assert [INPROGRESS] * 2 == [world.status("unknown"), world.status("unwritten")]
+    assert "finished, and never written down: complete it by hand" in [message for message, _ in world.told]
+
+
+def test_failures_that_wait_for_a_person_are_counted(world: World) -> None:
+    """With those that this round has written down."""
+    for number in range(5):
+        world.put(f"f-{number}", status=FAILED)
+    world.put("k", "RecordError")
+    tally = world.round()
+    assert (6, 1, 0) == (tally.open_failures, tally.repairs, tally.missing_tasks)
+
+
+def test_a_cancelled_request_is_settled(world: World) -> None:
+    """In its work: it waits for a person now."""
+    world.put("k", "DoWork", execution_status="ABORTED", error=CANCELLED)
+    tally = world.round()
+    assert (1, 1, 0) == (tally.open_failures, tally.repairs, tally.missing_tasks)
+
+
+def test_only_so_many_overdue_locks_are_told_of(world: World) -> None:
+    """All are counted."""
+    for number in range(TOLD_LOCKS + 3):
+        world.put(f"k-{number}", None)
+    assert TOLD_LOCKS + 3 == world.round().missing_tasks
+    assert TOLD_LOCKS == len(world.told)
+
+
+@pytest.mark.parametrize(
+    "error", [refusal("AccessDeniedException"), Unavailable("throttled"), KeyError("work")], ids=type
+)
+def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_others(
+    world: World, error: Exception
+) -> None:
+    """It is told of by the error's name alone, since the text may quote a payload, and stays missing."""
+    for number in range(6):
+        world.put(f"k-{number}")
+    described, events = world.sfn.executions["arn:k-3"]
+    world.sfn.executions["arn:k-3"] = (described | {"raises": error}, events)
+    assert Tally(missing_tasks=1, repairs=5, skipped=1) == world.round()
+    ((_, facts),) = [told for told in world.told if told[0] == "could not be looked at"]
+    assert ("arn:k-3", False) == (facts["owner"], "work" in facts["error"])
+
+
+# -- Time ----------------------------------------------------------------------------------------
+
+
+def test_a_round_ends_in_time(world: World) -> None:
+    """It stops looking, and still counts what is overdue."""
+    for number in range(20):
+        world.put(f"k-{number}", None)
+    world.seconds, world.a_look_takes = SPARE_SECONDS + 5.0, 1.0
+    assert 20 == world.round().missing_tasks
+    assert len(world.sfn.asked) <= 6
+
+
+def test_rounds_share_what_is_too_much_for_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lock is looked at within as many rounds as there are shares; no place is remembered."""
+    tokens = {world.put(f"k-{number}", None, due=NOW + timedelta(hours=number % 2)) for number in range(60)}
+    world.seconds = SPARE_SECONDS + 10.0
+    PaceClock(monkeypatch)
+    looks = []
+    for number in range(4):
+        monkeypatch.setattr(times, "now", lambda n=number: NOW + timedelta(seconds=n * ROUND_SECONDS))
+        world.sfn.asked.clear()
+        world.round(per_second=1.5)
+        looks.append({arn.removeprefix("arn:") for arn in world.sfn.asked})
+    assert tokens == set().union(*looks)
+    assert all(len(each) < 30 for each in looks)
+    assert len(tokens) == sum(map(len, looks))
+
+
+def test_overdue_locks_come_first(world: World) -> None:
+    """The longest overdue of each shard before the others, and before what is not due yet."""
+    for number in range(12):
+        world.put(f"late-{number}", None, due=LONG_AGO - timedelta(minutes=number))
+        world.put(f"early-{number}", None, due=NOW + timedelta(minutes=number + 1))
+    world.round()
+    assert ["arn:late"] * 12 + ["arn:early"] * 12 == [arn.rpartition("-")[0] for arn in world.sfn.asked]
+
+
+def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that none is always the last."""
+    for number in range(20):
+        world.put(f"k-{number}", None)
+    first = set()
+    for number in range(SHARDS):
+        monkeypatch.setattr(times, "now", lambda n=number: NOW + timedelta(seconds=n * ROUND_SECONDS))
+        world.sfn.asked.clear()
+        world.round()
+        first.add(shard_of(world.sfn.asked[0].removeprefix("arn:"), SHARDS))
+    assert {str(shard) for shard in range(SHARDS)} == first
+
+
+def test_executions_are_asked_for_at_a_pace(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients share the quota."""
+    clock = PaceClock(monkeypatch)
+    for number in range(11):
+        world.put(f"k-{number}", None)
+    world.round(per_second=5)
+    assert pytest.approx(2, abs=0.21) == clock.slept
+
+
+def test_shares_are_even() -> None:
+    """Also together with the shards, which come from the same key."""
+    keys = [f"shop/order-{number}" for number in range(8_000)]
+    for shard in range(SHARDS):
+        mine = [key for key in keys if shard_of(key, SHARDS) == str(shard)]
+        counts = [sum(share_of(key, 4) == share for key in mine) for share in range(4)]
+        assert max(counts) < 1.2 * len(mine) / 4
+
+
+# -- Awaiting steps ------------------------------------------------------------------------------
+
+YES = Answer("success", {"confirmed": True})
+
+
+@pytest.fixture
+def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
+    """A step that waits; it expires at two, in all its tries."""
+    monkeypatch.setattr(monitor.times, "now", lambda: NOW)
+    return Wait(retries=0)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, **later: float) -> None:
+    """The clock goes on."""
+    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(**later))
+
+
+def test_a_step_whose_time_is_over_is_late(world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history says that nothing arrived."""
+    step = world.put_step(wait)
+    wait.submit()
+    wait.time_out()
+    wait.finish()
+    at(monkeypatch, hours=3)
+    assert Tally(steps_closed=1) == world.round(wait)
+    stored = world.steps.get(step.id)
+    assert stored is not None
+    assert (LATE, None) == (stored.status, stored.answer)
+
+
+def test_a_step_that_was_answered_with_its_token_says_so(
+    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The history says what arrived."""
+    step = world.put_step(wait)
+    wait.submit()
+    wait.take(wait.tokens[-1], YES)
+    at(monkeypatch, hours=3)
+    world.round(wait)
+    stored = world.steps.get(step.id)
+    assert stored is not None
+    assert (ANSWERED, YES) == (stored.status, stored.answer)
+
+
+def test_an_answer_that_was_never_sent_is_sent(world: World, wait: Wait) -> None:
+    """Its sender died after it had claimed the record."""
+    step = world.put_step(wait)
+    wait.submit()
+    world.steps.claim(step, YES, "a call that died")
+    assert Tally(steps_closed=1) == world.round(wait)
+    stored = world.steps.get(step.id)
+    assert stored is not None
+    assert ([YES], ANSWERED) == (wait.got, stored.status)
+
+
+def test_a_step_that_has_time_is_left_alone(
+    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And counted when that is short."""
+    step = world.put_step(wait)
+    wait.submit()
+    assert Tally() == world.round(wait)
+    at(monkeypatch, minutes=110)
+    assert Tally(steps_near_timeout=1) == world.round(wait)
+    stored = world.steps.get(step.id)
+    assert stored is not None
+    assert PENDING == stored.status
+
+
+def test_a_step_whose_end_cannot_be_seen_yet_is_left_to_the_next_round(
+    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never guessed."""
+    step = world.put_step(wait)
+    wait.submit()
+    wait.lag()
+    at(monkeypatch, hours=3)
+    assert Tally(skipped=1) == world.round(wait)
+    stored = world.steps.get(step.id)
+    assert stored is not None
+    assert PENDING == stored.status
+
+
+def test_steps_leave_time_for_the_locks(world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many have expired, a quarter of the round is theirs."""
+    for number in range(40):
+        world.put_step(wait, callId=f"run-{number}")
+    world.put("k")
+    wait.lag()
+    at(monkeypatch, hours=3)
+    spent: list[float] = []
+    monkeypatch.setattr("steponce.pace.time.sleep", spent.append)
+    monkeypatch.setattr("steponce.pace.time.monotonic", lambda: sum(spent))
+    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20.0 - sum(spent))
+    tally = world.round(wait, per_second=1)
+    assert (1, True) == (tally.repairs, 0 < tally.skipped <= 7)
