@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steponce import times
+from steponce.operating import command
 from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
 from steponce.request import name_of, split_attempt
@@ -69,7 +70,9 @@ class Case:
             return "waits for a person", (
                 f"Failed with {error} at {record.actual_completion}, which is no final answer: it waits for "
                 "a person. Find out whether the work took effect; until the record is settled, nothing else "
-                "runs under this lock token."
+                "runs under this lock token. If it did, write down the result: "
+                f"{command('locks complete', record.lock_token, 'FILE')}. If not, run it again: "
+                f"{command('locks retry', record.lock_token)}"
             )
         if record.status == INPROGRESS:
             return self._in_progress(record, lock, owner)
@@ -89,18 +92,21 @@ class Case:
             if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | OUTCOMES:
                 return "unwritten", (
                     f"The work is done, but its result could not be written down ({owner.error}). "
-                    "It is not to be run again: a person must complete the record by hand."
+                    "It is not to be run again. Look the result up, and write it down: "
+                    f"{command('locks complete', record.lock_token, 'FILE')}"
                 )
             return "unsettled", self._settle(f"is {owner.status}, last in {owner.last_state or 'no state'}")
         if record.overdue:
             return "overdue", (
                 f"Overdue since {record.expected_completion}, but its owner lives: it is in "
                 f"{owner.last_state or 'no state yet'}. {_answer(owner) or 'Look there at what keeps it.'} "
-                "Do not start it under another id."
+                f"Do not start it under another id; to end it: {command('cancel', record.request_id)}"
             )
+        if answer := _answer(owner):
+            return "running", f"Running normally, in {owner.last_state}. {answer}"
         return "running", (
             f"Running normally, in {owner.last_state or 'no state yet'}, and expected by "
-            f"{record.expected_completion}. {_answer(owner) or 'Wait for it: ' + self._command('wait')}"
+            f"{record.expected_completion}. Wait for it: {self._command('wait')}"
         )
 
     def _without_record(self, record: Record | None, newest: Attempt) -> tuple[Situation, str]:
@@ -108,6 +114,11 @@ class Case:
             return "starting", (
                 f"Attempt {newest.number} runs and does not hold the lock yet. "
                 f"Wait for it: {self._command('wait')}"
+            )
+        if record is not None and record.status == RELEASED and record.settled_by is not None:
+            by, why = record.settled_by.by, record.settled_by.why
+            return "released", (
+                f"Released by {by} ({why}), and the lock is free. Start it again: {self._command('start')}"
             )
         if record is not None and record.status == RELEASED:
             return "released", (

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from steponce import times
 from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
 
 GONE = "GONE"
 """Status of an execution that Step Functions does not describe (forgotten, or too new), or of a step."""
@@ -123,7 +123,8 @@ class Attempt:
     One execution of the request.
 
     `error` is its name only. `cause` and `payload` are None unless they were asked for: Step Functions
-    quotes a state's input in some causes.
+    quotes a state's input in some causes. The cause of a cancelled one is always there: it says who
+    cancelled it, and why. `resent` is how often the request had come back before, if it came as a message.
     """
 
     number: int
@@ -135,6 +136,7 @@ class Attempt:
     error: str | None = None
     cause: str | None = None
     payload: Any = None
+    resent: int = 0
     visits: list[Visit] = field(default_factory=list)
     awaiting_steps: list[Waiting] = field(default_factory=list)
 
@@ -155,7 +157,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Record:
-    """The lock record as people want it: `overdue` and `expired` are decided, the result is parsed."""
+    """
+    The lock record as people want it: `overdue` and `expired` are decided, the result is parsed.
+
+    `interventions` is what others than the owner did to it, oldest first.
+    """
 
     lock_token: str
     status: str
@@ -172,6 +178,7 @@ class Record:
     result: Any
     error: str | None
     cause: str | None
+    interventions: tuple[Intervention, ...] = ()
 
     @property
     def answers(self) -> bool:
@@ -198,7 +205,14 @@ class Record:
             result=None if lock.result is None else json.loads(lock.result),
             error=failure.error,
             cause=failure.cause,
+            interventions=lock.interventions,
         )
+
+    @property
+    def settled_by(self) -> Intervention | None:
+        """What made the record what it is, if somebody other than its owner did."""
+        last = self.interventions[-1] if self.interventions else None
+        return last if last is not None and last.at == self.actual_completion else None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,14 @@ def tell(
     return _Teller(client, request_id, lock_token, steps, with_payload).tell()
 
 
+def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
+    """The execution that has, or had, a lock, as a story tells it; GONE where another one has its name."""
+    number = split_attempt(lock.request_id)[1]
+    teller = _Teller(client, lock.request_id or lock.lock_token, lock.lock_token, steps, with_payload=False)
+    owner, call_id = teller.read(number, lock.locked_by), teller.call_ids.get(lock.locked_by)
+    return owner if call_id in (None, lock.call_id) else Attempt(number, lock.locked_by, GONE)
+
+
 class _Teller:
     """Reads what there is."""
 
@@ -92,11 +100,21 @@ class _Teller:
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
                 "Start it, or check its id. If it was started with a key, give that, too."
             )
-        record = None if lock is None else Record.from_lock(lock)
-        calls = {arn: found["callId"] for arn, found in self._inputs.items() if "callId" in found}
-        case = Case(self._request_id, self._given_token, lock, record, attempts, holder, calls)
+        record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
+        case = Case(self._request_id, self._given_token, lock, record, attempts, holder, self.call_ids)
         situation, summary = case.judge()
         return Story(self._request_id, token, situation, summary, record, attempts, holder), lock
+
+    @property
+    def call_ids(self) -> dict[str, str]:
+        """The callIds in the inputs of the executions that were read, by ARN, where there are any."""
+        return {arn: found["callId"] for arn, found in self._inputs.items() if "callId" in found}
+
+    def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
+        """Whose owner waits for an answer that may still come is not late."""
+        record = Record.from_lock(lock)
+        waits = [one.waits_for for one in executions if one.execution_arn == lock.locked_by]
+        return replace(record, overdue=record.overdue and not any(one and not one.expired for one in waits))
 
     def _token(self, first: Attempt) -> str | None:
         if self._given_token is not None:
@@ -119,12 +137,13 @@ class _Teller:
     def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
         if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):
             return None
-        return self._read(split_attempt(lock.request_id)[1], lock.locked_by)
+        return self.read(split_attempt(lock.request_id)[1], lock.locked_by)
 
     def _attempt(self, number: int) -> Attempt:
-        return self._read(number, self._client.machine.execution_arn(self._name, number))
+        return self.read(number, self._client.machine.execution_arn(self._name, number))
 
-    def _read(self, number: int, arn: str) -> Attempt:
+    def read(self, number: int, arn: str) -> Attempt:
+        """One execution, as far as Step Functions still knows it."""
         execution = describe_execution(self._client.machine.sfn, arn)
         if execution is None:
             return Attempt(number, arn, GONE)
@@ -138,6 +157,8 @@ class _Teller:
             stopped=execution.closed,
             redrive_count=execution.redrive_count,
             error=execution.failure.error,
+            cause=execution.failure.cause if execution.is_cancelled else None,
+            resent=_resent(execution),
             visits=visits.all,
             awaiting_steps=[] if self._steps is None else self._waiting(visits.recorded, self._steps),
         )
@@ -215,6 +236,12 @@ def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:
         )
     except (ValueError, KeyError, TypeError):  # it waits for something else, like a queue's consumer
         return None
+
+
+def _resent(execution: Execution) -> int:
+    redelivery = execution.input.get("redelivery")
+    tries = redelivery.get("tries") if isinstance(redelivery, Mapping) else None
+    return tries if isinstance(tries, int) else 0
 
 
 def _payload(execution: Execution) -> Any:

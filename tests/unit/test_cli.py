@@ -33,9 +33,11 @@ from steponce import (
 )
 from steponce.canonical import canonical_json
 from steponce.cli import commands, target, up
+from steponce.cli.asking import Declined
 from steponce.cli.payload import read_payload
-from steponce.errors import InvalidPayload, TooManyAttempts
+from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused, TooManyAttempts
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+from steponce.records import Intervention
 from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
@@ -63,6 +65,10 @@ STORY = Story(
         result=None,
         error="Boom",
         cause='{"errorMessage":"It burst.","stackTrace":["line 1"]}',
+        interventions=(
+            Intervention("2026-01-31T11:59:59.000Z", "alice", "released", "the [bold]bank\x1b is back"),
+            Intervention("2026-01-31T12:00:09.000Z", "find_overdue", "held", "its outcome is unknown"),
+        ),
     ),
     attempts=[
         Attempt(1, "arn:execution:order-1", "GONE"),
@@ -73,6 +79,7 @@ STORY = Story(
             started="2026-01-31T12:00:00.000Z",
             stopped="2026-01-31T12:00:03.000Z",
             redrive_count=1,
+            resent=3,
             error="Boom",
             payload=PAYLOAD,
             visits=[
@@ -213,6 +220,10 @@ def test_only_a_failed_request_leaves_with_1(client: FakeClient, event: str, rec
         (LockTokenMismatch("no"), 3),
         (RequestNotFound("no"), 1),
         (WaitTimeout("no"), 1),
+        (LockNotFound("no"), 1),
+        (Declined("no"), 1),
+        (Refused("no"), 3),
+        (RecordChanged("no"), 3),
         (Unsettled("no"), 1),
         (SteponceError("no"), 1),
         (Unavailable("no"), 4),
@@ -639,6 +650,7 @@ def test_show_tells_people_when_what_happened(capsys: pytest.CaptureFixture[str]
         "attempt 1 GONE arn:execution:order-1",
         "attempt 2 FAILED arn:execution:order-1--2",
         "redriven",
+        "3 times before",
         "DoWork            2.500   2 tries",
         "TaskFailed: RetryLater",
         "the lock's holder RUNNING arn:execution:other",
@@ -654,6 +666,22 @@ def test_show_tells_people_when_what_happened(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("told", "terminal")
+def test_show_tells_what_others_did_where_it_happened(capsys: pytest.CaptureFixture[str]):
+    """On one time line with the executions: who, what and why."""
+    commands.run(["show", "order-1"])
+
+    out = capsys.readouterr().out
+    line = (
+        "attempt 1 GONE",
+        r"2026-01-31T11:59:59.000Z  released by alice: the [bold]bank\x1b is back",
+        "attempt 2 FAILED",
+        "2026-01-31T12:00:09.000Z  held by find_overdue: its outcome is unknown",
+        "Failed with [red]Boom[/red].",
+    )
+    assert sorted(places := [out.index(text) for text in line]) == places
+
+
+@pytest.mark.usefixtures("told", "terminal")
 def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """There is still a story."""
     monkeypatch.setattr(telling, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
@@ -665,7 +693,7 @@ def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monke
 # -- help ------------------------------------------------------------------------------------------
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
     """A script's author finds the codes there."""
-    commands_ = ("awaiting", "callback", "show", "start", "status", "up", "wait")
+    commands_ = ("awaiting", "callback", "cancel", "erase", "locks", "show", "start", "status", "up", "wait")
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
     assert all(f"\n  {command} " in out for command in commands_)
@@ -685,6 +713,13 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
         ("callback succeed", "ID [FILE] accepted conflict --local --stack --profile --region"),
         ("callback fail", "ID [FILE] --error --cause accepted conflict --local --stack --profile --region"),
         ("callback heartbeat", "ID accepted conflict --local --stack --profile --region"),
+        ("locks list", "--running --overdue --failed --limit --local --stack --profile --region"),
+        ("locks inspect", "KEY --local --stack --profile --region"),
+        ("locks release", "KEY --yes --by --why --local --stack --profile --region"),
+        ("locks complete", "KEY FILE --yes --by --why --local --stack --profile --region"),
+        ("locks retry", "KEY --yes --by --why --local --stack --profile --region"),
+        ("cancel", "REQUEST_ID --yes --by --why --local --stack --profile --region"),
+        ("erase", "PREFIX --yes --by --why --local --stack --profile --region"),
     ],
 )
 def test_the_help_of_a_command_names_its_options(

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from steponce import Client, RequestNotFound, times
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
-from steponce.records import Failure, Lock
+from steponce.records import Failure, Intervention, Lock
 from steponce.request import RequestRules
 from steponce.story import Trouble, Waiting
 from steponce.telling import tell
@@ -261,6 +261,7 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
 
     assert "unwritten" == story.situation
     assert "not to be run again" in story.summary
+    assert story.summary.endswith("steponce locks complete m/order-1 FILE")
 
 
 def test_a_final_failure_is_the_answer(world: World):
@@ -287,6 +288,9 @@ def test_any_other_failure_waits_for_a_person(world: World):
 
     assert "waits for a person" == story.situation
     assert "Find out whether the work took effect" in story.summary
+    assert "steponce locks complete m/order-1 FILE. If not, run it again: steponce locks retry m/order-1" in (
+        story.summary
+    )
 
 
 def test_a_failure_without_a_name_is_told_too(world: World):
@@ -306,6 +310,40 @@ def test_a_released_lock_means_that_nothing_happened(world: World):
 
     assert "released" == story.situation
     assert "Nothing happened (RetryLater)" in story.summary
+
+
+def test_a_lock_that_a_person_released_says_who_and_why(world: World):
+    """Something may have happened; that person knows."""
+    done = Intervention(at(2), "alice", "released", "refunded by hand")
+    world.execution("order-1", "FAILED", error="Boom")
+    world.record(
+        "RELEASED", failure=Failure("Boom", None), ttl=1, actual_completion=at(2), interventions=(done,)
+    )
+
+    story = tell(world.client, "order-1")
+
+    assert "released" == story.situation
+    assert "Released by alice (refunded by hand), and the lock is free." in story.summary
+    assert story.record
+    assert (done,) == story.record.interventions
+
+
+def test_a_cancelled_attempt_says_who_wanted_that(world: World):
+    """Also where causes are left out, which may quote a payload: this one is an operator's own."""
+    world.execution("order-1", "ABORTED", "DoWork", error="Cancelled")
+    world.states.executions[arn("order-1")]["cause"] = "alice: by mistake"
+    world.record("FAILED", failure=Failure("Cancelled", None), open_status="FAILED#1")
+
+    assert "alice: by mistake" == tell(world.client, "order-1").attempts[0].cause
+
+
+@pytest.mark.parametrize(("redelivery", "resent"), [({"tries": 2}, 2), ({}, 0), (None, 0), ("x", 0)])
+def test_an_attempt_says_how_often_its_message_came_back(world: World, redelivery: Any, resent: int):
+    """A message whose request had to wait is sent again."""
+    world.execution("order-1", "RUNNING", "DoWork", input=json.dumps({"redelivery": redelivery}))
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    assert resent == tell(world.client, "order-1").attempts[0].resent
 
 
 def test_every_attempt_is_told_oldest_first(world: World):
@@ -536,17 +574,25 @@ def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
     step = Waiting("as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False)
     assert ("running", [step]) == (story.situation, story.attempts[0].awaiting_steps)
     assert story.summary == (
-        f"Running normally, in AwaitConfirmation, and expected by {FAR}. "
+        "Running normally, in AwaitConfirmation. "
         f"It waits for an answer to 'confirmation' until {FAR}: steponce callback succeed as_1"
     )
 
 
-def test_an_overdue_request_that_waits_for_an_answer_says_so(world: World):
-    """That is what keeps it."""
-    summary = waiting(world, a_step(), record={"expected_completion": PAST}).summary
+def test_a_request_that_waits_for_an_answer_is_not_late(world: World):
+    """Its step's own time-out says when it would be."""
+    story = waiting(world, a_step(), record={"expected_completion": PAST})
 
-    assert "its owner lives: it is in AwaitConfirmation. It waits for an answer to 'confirmation'" in summary
-    assert "Look there" not in summary
+    assert ("running", False) == (story.situation, story.record and story.record.overdue)
+    assert "in AwaitConfirmation. It waits for an answer to 'confirmation' until 2999" in story.summary
+
+
+def test_a_request_whose_step_has_had_its_time_is_late(world: World):
+    """Nobody's answer is to come any more, and yet the lock is open."""
+    story = waiting(world, a_step(expires_at=PAST), record={"expected_completion": PAST})
+
+    assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
+    assert "to end it: steponce cancel order-1" in story.summary
 
 
 @pytest.mark.parametrize("status", ["ANSWERED", "LATE"])

@@ -216,7 +216,7 @@ def read_all(master: int) -> Iterator[bytes]:
 
 def parents() -> dict[int, int]:
     """Every process that lives, and its parent."""
-    listing = subprocess.check_output(["ps", "-A", "-o", "pid=,ppid=,stat="], text=True)  # noqa: S607
+    listing = subprocess.check_output(["ps", "-A", "-o", "pid=,ppid=,stat="], text=True)
     lines = (line.split() for line in listing.splitlines())
     return {int(pid): int(parent) for pid, parent, state in lines if not state.startswith("Z")}
 

@@ -11,8 +11,11 @@ from dataclasses import replace
 import click
 
 from steponce import telling
-from steponce.cli.answers import DONE, EXIT_CODES, ask_which, say, say_error, say_receipt, waiting_for
+from steponce.cli.answers import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.callback import callback
+from steponce.cli.ending import cancel, erase
+from steponce.cli.errors import EXIT_CODES, say_error
+from steponce.cli.locks import locks
 from steponce.cli.payload import read_payload
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
@@ -85,6 +88,9 @@ def steponce(context: click.Context) -> None:
 
 steponce.add_command(awaiting)
 steponce.add_command(callback)
+steponce.add_command(cancel)
+steponce.add_command(erase)
+steponce.add_command(locks)
 
 
 @steponce.command()
@@ -148,7 +154,8 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
 @where_to
 def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:
     """
-    Tell a request's whole story: attempts, states, waiting steps, lock record, and what to do now.
+    Tell a request's whole story: attempts, states, waiting steps, the lock record and who has changed it,
+    and what to do now.
 
     Leaves with 0 when there is a story, also that of a failure.
     """

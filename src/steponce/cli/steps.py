@@ -12,9 +12,11 @@ from steponce.awaiting import AwaitingSteps
 from steponce.cli.answers import waiting_for
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
+from steponce.request import OPEN_SHARDS
 from steponce.story import Waiting
 
 AWAITING_STEPS_TABLE = "AwaitingStepsTable"
+OPEN_SHARDS_OUTPUT = "OpenShards"
 LONGEST_ID = 2048
 """Bytes of a DynamoDB key, which an awaiting-step id is."""
 
@@ -26,7 +28,8 @@ _STEP_ID = re.compile("as_[0-9a-f]{40}")
 
 def awaiting_steps(stack: Stack) -> AwaitingSteps:
     """The stack's table of awaiting steps."""
-    return AwaitingSteps(stack.boto3("dynamodb"), output_of(stack, AWAITING_STEPS_TABLE))
+    shards = int(stack.outputs.get(OPEN_SHARDS_OUTPUT, OPEN_SHARDS))
+    return AwaitingSteps(stack.boto3("dynamodb"), output_of(stack, AWAITING_STEPS_TABLE), open_shards=shards)
 
 
 def which_step(stack: Stack, given: str) -> str:

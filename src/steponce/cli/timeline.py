@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import COLOURS, cause_text, fields, plain, pretty
+from steponce.records import Intervention
 from steponce.story import Attempt, Record, Story, Waiting
 
 _SITUATIONS = {
@@ -23,12 +24,42 @@ _SITUATIONS = {
 def timeline(story: Story) -> RenderableType:
     """The record, every execution with its states, and the summary."""
     colour = _SITUATIONS.get(story.situation, "red")
-    parts: list[RenderableType] = [_record(story)]
-    parts += [_attempt(attempt, f"attempt {attempt.number}") for attempt in story.attempts]
-    if story.holder is not None:
-        parts.append(_attempt(story.holder, "the lock's holder"))
+    parts: list[RenderableType] = [_record(story), *_in_order(story)]
     parts.append(Panel(plain(story.summary), title=story.situation, title_align="left", border_style=colour))
     return Group(*parts)
+
+
+def _in_order(story: Story) -> list[RenderableType]:
+    """Executions, by when they started, and between them what others did to the record."""
+    holders = [] if story.holder is None else [(story.holder, "the lock's holder")]
+    executions = [(one, f"attempt {one.number}") for one in story.attempts] + holders
+    placed = [(one.started or "", _attempt(one, title)) for one, title in executions]
+    done = story.record.interventions if story.record else ()
+    placed += [(one.at, Group(Text(), intervention(one))) for one in done]
+    return [part for _, part in sorted(placed, key=lambda one: one[0])]
+
+
+def intervention(one: Intervention) -> Text:
+    """What somebody other than the owner did to a record, in a line."""
+    return Text.assemble(
+        one.at, "  ", (f"{one.what} by ", "bold"), (plain(one.by).plain, "bold"), ": ", plain(one.why)
+    )
+
+
+def record_fields(record: Record) -> dict[str, str | None]:
+    """A record for people, without its key and its request."""
+    return {
+        "record": f"{record.status}, {_remark(record)}",
+        "owner": record.locked_by,
+        "times taken": str(record.attempt),
+        "taken": record.created,
+        "expected by": record.expected_completion if record.status == "INPROGRESS" else None,
+        "finished": record.actual_completion,
+        "answers until": record.expires_at if record.answers else None,
+        "result": None if record.status != "COMPLETED" else pretty(record.result),
+        "error": record.error,
+        "cause": cause_text(record.cause),
+    }
 
 
 def _record(story: Story) -> RenderableType:
@@ -36,22 +67,9 @@ def _record(story: Story) -> RenderableType:
     rows: dict[str, str | None] = {"request": story.request_id, "lock token": story.lock_token}
     if record is None:
         return fields(rows | {"record": "none"})
-    return fields(
-        rows
-        | {
-            "record": f"{record.status}, {_remark(record)}",
-            "request of it": None if record.request_id == story.request_id else record.request_id,
-            "owner": record.locked_by,
-            "times taken": str(record.attempt),
-            "taken": record.created,
-            "expected by": record.expected_completion if record.status == "INPROGRESS" else None,
-            "finished": record.actual_completion,
-            "answers until": record.expires_at if record.answers else None,
-            "result": None if record.status != "COMPLETED" else pretty(record.result),
-            "error": record.error,
-            "cause": cause_text(record.cause),
-        }
-    )
+    if record.request_id != story.request_id:
+        rows |= {"request of it": record.request_id}
+    return fields(rows | record_fields(record))
 
 
 def _remark(record: Record) -> str:
@@ -68,6 +86,7 @@ def _attempt(attempt: Attempt, title: str) -> RenderableType:
     details = fields(
         {
             "redriven": f"{attempt.redrive_count} times" if attempt.redrive_count else None,
+            "sent again": f"{attempt.resent} times before" if attempt.resent else None,
             "error": attempt.error,
             "cause": cause_text(attempt.cause),
             "payload": None if attempt.payload is None else pretty(attempt.payload),

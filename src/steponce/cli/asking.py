@@ -1,0 +1,80 @@
+"""Commands that change a record: who does it and why, and the question whether it is really meant."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Console, RenderableType
+
+from steponce.errors import SteponceError
+
+
+class Declined(SteponceError):
+    """Whoever was asked did not say yes."""
+
+
+@dataclass(frozen=True)
+class Hand:
+    """What the options of such a command say: who, why, and whether to ask."""
+
+    by: str
+    why: str | None
+    yes: bool
+
+    def sign(self, shown: RenderableType, question: str) -> str:
+        """
+        Show what it is about and ask, unless --yes has answered.
+
+        Returns:
+            Why, in words.
+
+        Raises:
+            Declined: nothing is to be done.
+        """
+        try:
+            if not self.yes:
+                Console(stderr=True).print(shown)
+            why = self.why or str(click.prompt("Why (kept with the record)", err=True)).strip()
+            if self.yes or click.confirm(question, err=True):
+                return why
+        except click.Abort:
+            sys.stderr.write("\n")
+        raise Declined("Nothing was changed.")
+
+
+def by_hand(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that say who changes something and why, handed over as one `hand`."""
+
+    @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal it is needed.")
+    @click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: the user]")
+    @click.option("--why", metavar="TEXT", help="Why, for the record. On a terminal it is asked for.")
+    @functools.wraps(command)
+    def with_hand(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
+        if not yes and not on_a_terminal():
+            raise click.UsageError("There is no terminal to ask at. Say --yes if it is meant.")
+        if why is None and not on_a_terminal():
+            raise click.UsageError("Say why with --why TEXT; it is kept with the record.")
+        for option, text in (("--by", by), ("--why", why)):
+            if text is not None and not text.strip():
+                raise click.UsageError(f"{option} is blank.")
+        return command(hand=Hand((by or _user()).strip(), why and why.strip(), yes), **others)
+
+    return with_hand
+
+
+def on_a_terminal() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        raise click.UsageError("This user has no name. Say who does it with --by NAME.") from None

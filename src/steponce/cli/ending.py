@@ -1,0 +1,107 @@
+"""`steponce cancel` and `steponce erase`: end a request, and forget a customer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from steponce.cancelling import cancel as cancel_running
+from steponce.cancelling import find_running
+from steponce.cli.answers import DONE, fields, plain, say
+from steponce.cli.asking import Hand, by_hand
+from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
+from steponce.cli.target import Target, where_to
+from steponce.cli.timeline import record_fields
+from steponce.erasing import STAYS, Kept, find_kept
+from steponce.erasing import erase as erase_kept
+from steponce.errors import RecordChanged
+from steponce.operating import next_commands
+from steponce.records import Lock
+from steponce.story import Record
+
+SHOWN = 100
+"""So many lock tokens are shown to people before they are asked whether to erase."""
+
+
+@click.command()
+@click.argument("request_id")
+@by_hand
+@where_to
+def cancel(request_id: str, hand: Hand, target: Target) -> int:
+    """
+    Stop a request, and settle its lock.
+
+    Before its work it has failed for good, with the error Cancelled. In its work nobody can know whether
+    that took effect: the record waits for a person. After it, what the work answered is its answer.
+    """
+    machine = target.connect().machine
+    running = find_running(machine, request_id)
+    why = hand.sign(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
+    lock = cancel_running(machine, running, by=hand.by, why=why)
+    record = None if lock is None else asdict(Record.from_lock(lock))
+    commands = [] if lock is None else next_commands(lock, runs=False)
+    told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "request_id": request_id}
+    told |= {"execution_arn": running.execution_arn, "record": record, "next": commands}
+    rows = fields({"next": "\n".join(commands) or None})
+    say(told, Group(Text("Stopped.", "bold green"), _shown(running.execution_arn, lock), rows))
+    return DONE
+
+
+@click.command()
+@click.argument("prefix")
+@by_hand
+@where_to
+def erase(prefix: str, hand: Hand, target: Target) -> int:
+    """
+    Erase what is kept about one customer: all records whose lock token begins with PREFIX.
+
+    A request of theirs that is delivered once more runs again. Refused while something of theirs runs or
+    waits. What stays: histories of executions, logs, messages, backups.
+    """
+    if not prefix.strip():
+        raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
+    stack = target.reach()
+    machine = stack.client().machine
+    steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
+    kept = find_kept(machine, steps, prefix)
+    told: dict[str, Any] = {"done": "erased", "by": hand.by, "prefix": prefix}
+    told |= {"locks": [lock.lock_token for lock in kept.locks], "awaiting_steps": len(kept.steps)}
+    if not kept:
+        say(told, Text("Nothing is kept under this prefix."))
+        return DONE
+    why = hand.sign(_list(kept), f"Erase {_count(kept)}, for good?")
+    if changed := erase_kept(machine, steps, kept):
+        raise RecordChanged(
+            f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
+            "Look again with the same command."
+        )
+    say(told | {"why": why, "stays": STAYS}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
+    return DONE
+
+
+def _shown(execution_arn: str, lock: Lock | None) -> RenderableType:
+    rows: dict[str, str | None] = {"execution": execution_arn}
+    if lock is None:
+        return fields(rows | {"record": "none"})
+    return fields(rows | {"lock token": lock.lock_token} | record_fields(Record.from_lock(lock)))
+
+
+def _list(kept: Kept) -> RenderableType:
+    names = [plain(f"  {lock.status:<10}  {lock.lock_token}") for lock in islice(kept.locks, SHOWN)]
+    rest = len(kept.locks) - len(names)
+    more = [Text(f"  and {rest} more")] if rest else []
+    warning = Text("A request of these that is delivered once more runs again.", "red")
+    return Group(Text(_count(kept), "bold"), *names, *more, warning, _stays())
+
+
+def _stays() -> RenderableType:
+    return Text("Not erased: " + "; ".join(STAYS) + ".")
+
+
+def _count(kept: Kept) -> str:
+    return f"{len(kept.locks)} lock records and {len(kept.steps)} awaiting steps"

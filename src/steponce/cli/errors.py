@@ -1,0 +1,94 @@
+"""What went wrong: a line for people, an object for a pipe, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
+from steponce.aws import error_code
+from steponce.cli import answers
+from steponce.cli.answers import (
+    BUG,
+    CONFLICT,
+    FAILED,
+    INTERRUPTED,
+    UNREACHABLE,
+    USAGE,
+    plain,
+    say,
+)
+from steponce.cli.target import Unreachable
+from steponce.errors import Conflict, InvalidRequest, Refused, SteponceError, Unavailable, Unsettled
+
+EXIT_CODES = """\b
+Exit codes:
+    0  done: started, found or running; completed, if you waited;
+       a waiting step has this answer, now or from before
+    1  the request failed, is not known, is unsettled, or still runs
+       when the time to wait is over (wait again, that does no harm);
+       a waiting step is not known, or the answer came too late;
+       a record is not known, or you said no when asked
+    2  wrong usage, an invalid request or an invalid answer: nothing
+       was started, sent or changed
+    3  conflict: the id or key was used with another payload or key;
+       a waiting step has another answer; the record does not allow
+       the command, or has changed since you looked
+    4  unreachable: no credentials, no such stack, throttled, no answer;
+       the same command is safe to try again
+   70  a bug in steponce
+  130  interrupted; a request that was started goes on
+"""
+
+_IN_THE_SHELL: Mapping[type[SteponceError], str] = {
+    Unsettled: "In a shell: steponce start REQUEST_ID FILE --check-owner",
+}
+_HINTS: Mapping[type[BotoCoreError], str] = {
+    NoCredentialsError: "Log in to AWS or name a --profile; --local needs neither.",
+    NoRegionError: "Give --region or set AWS_REGION.",
+}
+
+
+def say_error(error: Exception) -> int:
+    """Say what went wrong, one line for people and an object for a pipe; the answer is the exit code."""
+    kind, message, code = _explain(error)
+    line = " ".join(message.split())
+    sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
+    if not answers.for_people():
+        say({"error": {"type": kind, "message": message}}, "")
+    return code
+
+
+def _explain(error: Exception) -> tuple[str, str, int]:
+    kind = type(error).__name__
+    if isinstance(error, SteponceError):
+        hint = next((text for cls, text in _IN_THE_SHELL.items() if isinstance(error, cls)), "")
+        return kind, f"{error} {hint}".strip(), _code(error)
+    if isinstance(error, click.Abort):
+        return "Interrupted", "Stopped waiting. A request that was started goes on.", INTERRUPTED
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "steponce"
+        return "UsageError", f"{error.format_message()} (Help: {path} --help)", USAGE
+    if isinstance(error, ClientError):
+        said = error.response["Error"].get("Message", "")
+        return error_code(error), f"{error.operation_name} was refused: {said}", UNREACHABLE
+    if isinstance(error, BotoCoreError):
+        hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
+        return kind, f"{error}. {hint}".replace("..", ".").strip(), UNREACHABLE
+    # Its text and its locals may hold a payload, so only the places are told.
+    sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
+    return kind, "This is a bug in steponce; the lines above say where.", BUG
+
+
+def _code(error: SteponceError) -> int:
+    if isinstance(error, InvalidRequest):
+        return USAGE
+    if isinstance(error, Conflict | Refused):
+        return CONFLICT
+    if isinstance(error, Unavailable | Unreachable):
+        return UNREACHABLE
+    return FAILED

@@ -1,0 +1,226 @@
+"""`steponce locks`: look at lock records, and settle those that wait for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from steponce import times
+from steponce.cli import console
+from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
+from steponce.cli.asking import Hand, by_hand
+from steponce.cli.payload import read_json
+from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
+from steponce.cli.target import AwsStack, Stack, Target, where_to
+from steponce.cli.timeline import intervention, record_fields
+from steponce.operating import Operator, find_lock, next_commands, open_locks, result_text
+from steponce.records import FAILED as HELD
+from steponce.records import INPROGRESS, Lock
+from steponce.story import Attempt, Record
+from steponce.telling import tell_owner
+
+LONGEST_WORK_SECONDS = 900
+"""What Lambda allows: so long its work may go on, where a stack does not say how long its own may."""
+
+_RESULT = "Expected is one JSON value: the result that everyone who asks will get."
+
+
+def _is_key(_context: click.Context, _argument: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("it is blank. Give a lock token or a request id.")
+    return value
+
+
+_key = click.argument("key", callback=_is_key)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def locks(context: click.Context) -> None:
+    """
+    Look at lock records, and settle those that wait for a person.
+
+    KEY is a lock token, or the id of a request whose record is meant.
+    """
+    ask_which(context)
+
+
+@locks.command("list")
+@click.option("--running", is_flag=True, help="Only those in progress.")
+@click.option("--overdue", is_flag=True, help="Only those in progress for longer than expected.")
+@click.option("--failed", is_flag=True, help="Only those that failed and wait for a person.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
+@where_to
+def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: Target) -> int:
+    """List the locks that are open, those that wait the longest first."""
+    if running + overdue + failed > 1:
+        raise click.UsageError("--running, --overdue and --failed exclude each other. Give one, or none.")
+    statuses = [HELD] if failed else [INPROGRESS] if running or overdue else [INPROGRESS, HELD]
+    until = times.now_text() if overdue else times.NEVER
+    found = open_locks(target.connect().machine, *statuses, expected_until=until)
+    listed = list(islice(found, limit))
+    more = sum(1 for _ in found)
+    say({"locks": [_listed(lock) for lock in listed], "more": more}, _table(listed, more))
+    return DONE
+
+
+@locks.command()
+@_key
+@where_to
+def inspect(key: str, target: Target) -> int:
+    """Show a record, what became of its owner, who has changed it, and the commands that come next."""
+    stack = target.reach()
+    client = stack.client()
+    lock = find_lock(client.machine, key)
+    steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
+    owner = tell_owner(client, lock, steps=steps)
+    links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
+    commands = next_commands(lock, runs=owner.is_open)
+    told = {
+        "record": asdict(Record.from_lock(lock)),
+        "owner": _owner(owner),
+        "links": links,
+        "next": commands,
+    }
+    rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(commands) or None}
+    say(told, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
+    return DONE
+
+
+@locks.command()
+@_key
+@by_hand
+@where_to
+def release(key: str, hand: Hand, target: Target) -> int:
+    """
+    Free a lock, so that whoever starts its request next runs the work.
+
+    Find out first that the work did not take effect. Refused while the owner runs, and of a final answer.
+    """
+    stack = target.reach()
+    operator, lock = _prepared(stack, key, "release", hand)
+    why = hand.sign(_shown(lock), f"Release {lock.lock_token}?")
+    return _done("released", operator.release(lock, why), hand, why)
+
+
+@locks.command()
+@_key
+@click.argument("file")
+@by_hand
+@where_to
+def complete(key: str, file: str, hand: Hand, target: Target) -> int:
+    """
+    Answer for good: everyone who asks gets this result, and the work is not run.
+
+    FILE holds the result, any JSON; - reads it from standard input.
+    """
+    result = result_text(read_json(file, _RESULT))
+    stack = target.reach()
+    operator, lock = _prepared(stack, key, "complete", hand)
+    why = hand.sign(_shown(lock), f"Complete {lock.lock_token} with {file}?")
+    return _done("completed", operator.complete(lock, result, why), hand, why)
+
+
+@locks.command()
+@_key
+@by_hand
+@where_to
+def retry(key: str, hand: Hand, target: Target) -> int:
+    """
+    Free a lock, and start its request's next attempt with the same payload.
+
+    Find out first that the work did not take effect. Refused as `release` is.
+    """
+    stack = target.reach()
+    operator, lock = _prepared(stack, key, "retry", hand)
+    given = operator.payload_of(lock)
+    why = hand.sign(_shown(lock), f"Run the work of {lock.lock_token} again?")
+    lock, receipt = operator.retry(lock, given, why)
+    _done("retried", lock, hand, why, receipt=receipt.to_dict())
+    return FAILED if receipt.status == "FAILED" else DONE
+
+
+def _prepared(stack: Stack, key: str, deed: Any, hand: Hand) -> tuple[Operator, Lock]:
+    machine = stack.client().machine
+    seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
+    operator = Operator(machine, by=hand.by, work_timeout_seconds=seconds)
+    return operator, operator.prepare(deed, find_lock(machine, key))
+
+
+def _done(what: str, lock: Lock, hand: Hand, why: str, **more: Any) -> int:
+    record = asdict(Record.from_lock(lock))
+    told = {"done": what, "by": hand.by, "why": why, "record": record, **more}
+    execution = more.get("receipt", {}).get("execution_arn")
+    say(
+        told, Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution}))
+    )
+    return DONE
+
+
+def _shown(lock: Lock) -> RenderableType:
+    record = Record.from_lock(lock)
+    rows: dict[str, str | None] = {"lock token": record.lock_token, "request": record.request_id}
+    return Group(fields(rows | record_fields(record)), *map(intervention, record.interventions))
+
+
+def _owner(owner: Attempt) -> dict[str, Any]:
+    return {
+        "execution_arn": owner.execution_arn,
+        "status": owner.status,
+        "last_state": owner.last_state or None,
+        "started": owner.started,
+        "stopped": owner.stopped,
+        "error": owner.error,
+        "waits_for": owner.waits_for.awaiting_step_id if owner.waits_for else None,
+    }
+
+
+def _owner_fields(owner: Attempt) -> dict[str, str | None]:
+    last = f", last in {owner.last_state}" if owner.last_state else ""
+    return {
+        "the owner is": f"{owner.status}{last}",
+        "since": owner.stopped or owner.started,
+        "with": owner.error,
+        "waits for": owner.waits_for.awaiting_step_id if owner.waits_for else None,
+    }
+
+
+def _listed(lock: Lock) -> dict[str, Any]:
+    return {
+        "lock_token": lock.lock_token,
+        "status": lock.status,
+        "request_id": lock.request_id,
+        "attempt": lock.attempt,
+        "created": lock.created,
+        "expected_completion": lock.expected_completion,
+        "overdue": _is_overdue(lock),
+        "locked_by": lock.locked_by,
+    }
+
+
+def _is_overdue(lock: Lock) -> bool:
+    return lock.status == INPROGRESS and lock.expected_completion < times.now_text()
+
+
+def _table(listed: Sequence[Lock], more: int) -> RenderableType:
+    if not listed:
+        return Text("No such lock is open.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("lock token", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("since (UTC)", no_wrap=True)
+    table.add_column("expected by", no_wrap=True)
+    for lock in listed:
+        due = Text(lock.expected_completion[:19], "red" if _is_overdue(lock) else "")
+        status = Text(lock.status, COLOURS.get(lock.status, "red"))
+        table.add_row(plain(lock.lock_token), status, lock.created[:19], due)
+    rest = [Text(f"And {more} more; --limit says how many to list.")] if more else []
+    return Group(table, *rest)

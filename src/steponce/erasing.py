@@ -1,0 +1,107 @@
+"""Everything that is kept about one customer: what it is, and erasing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from steponce import times
+from steponce.awaiting import ANSWERING, PENDING, AwaitingStep, AwaitingSteps
+from steponce.errors import Refused
+from steponce.machine import Machine
+from steponce.owner import YOUNG
+from steponce.records import INPROGRESS, Lock
+
+STAYS = (
+    "the executions' histories, for 90 days",
+    "logs, as long as they are kept",
+    "messages in the queues and the dead-letter queue",
+    "the tables' backups, for 35 days",
+    "what the work keeps itself",
+)
+"""What `erase` does not reach."""
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept under one prefix, without results, failures, answers and task tokens."""
+
+    prefix: str
+    locks: list[Lock]
+    steps: list[AwaitingStep]
+
+    def __bool__(self) -> bool:
+        return bool(self.locks or self.steps)
+
+
+def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kept:
+    """
+    Everything under lock tokens that begin so, by reading the whole tables, page by page.
+
+    Args:
+        machine: With the lock table.
+        steps: The table of awaiting steps; None where the stack has none.
+        prefix: As it is: `acme/` is not the beginning of `acme2/o-1`, and `acme` is.
+
+    Raises:
+        Refused: the prefix is blank, or something of it still runs or waits.
+        Unavailable: no answer; safe to ask again.
+    """
+    if not prefix.strip():
+        raise Refused("An empty prefix is everybody's. Give one customer's, like acme/")
+    found = Kept(
+        prefix,
+        sorted((replace(one, result=None, failure=None) for one in machine.locks.under(prefix)), key=_token),
+        [replace(one, task_token="", answer=None) for one in (steps.under(prefix) if steps else ())],
+    )
+    busy = list(_busy(machine, found))
+    if busy:
+        more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
+        raise Refused(
+            f"Not everything under {prefix!r} is at rest: {', '.join(busy[:_NAMED])}{more}. Nothing was "
+            "erased. Wait for it, or cancel it: steponce cancel REQUEST_ID"
+        )
+    return found
+
+
+def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
+    """
+    Delete what `find_kept` found, each record only if it still is as it was found.
+
+    Returns:
+        How many records have changed meanwhile, and are still there.
+
+    Raises:
+        Unavailable: no answer; the same command erases the rest.
+    """
+    changed = 0
+    for step in kept.steps:
+        if steps is not None and not steps.erase(step):
+            changed += steps.get(step.id) is not None
+    for lock in kept.locks:
+        if not machine.locks.erase(lock):
+            changed += machine.locks.get(lock.lock_token) is not None
+    return changed
+
+
+def _token(lock: Lock) -> str:
+    return lock.lock_token
+
+
+def _busy(machine: Machine, kept: Kept) -> Iterator[str]:
+    for lock in kept.locks:
+        if lock.status == INPROGRESS:
+            yield f"{lock.lock_token!r} is in progress"
+    for step in kept.steps:
+        if step.status in (PENDING, ANSWERING) and _may_be_alive(machine, step):
+            yield f"the step {step.step!r} of {step.lock_token!r} waits"
+
+
+def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:
+    """Whether its execution runs: one that was stopped leaves its step waiting until its time is over."""
+    execution = machine.describe_arn(step.execution)
+    if execution is None:
+        return times.now() - times.from_text(step.entered_at) < YOUNG
+    return execution.is_open and bool(execution.input.get("callId", step.call_id) == step.call_id)

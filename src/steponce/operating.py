@@ -1,0 +1,342 @@
+"""
+What an operator may do to a record, and doing it: release, complete, retry.
+
+A final answer never changes, and nothing is done while the owner, or its work, may still run. What a dead
+owner left is written down first, by `settle_owner` as everywhere. Each write takes effect only on the record
+that the operator was shown.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from heapq import merge
+from itertools import chain
+from typing import Any, Literal
+
+from steponce import times
+from steponce.canonical import canonical_json
+from steponce.errors import InvalidRequestId, LockNotFound, OutputTooLarge, RecordChanged, Refused
+from steponce.machine import Machine
+from steponce.owner import INIT_TIME, Execution, Verdict, settle_owner
+from steponce.receipt import Receipt
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
+from steponce.request import WORKFLOW_LIMIT, Envelope, name_by_hand, name_of
+from steponce.starting import Start
+
+Deed = Literal["release", "complete", "retry"]
+
+_DONE: Mapping[Deed, str] = {"release": "released", "complete": "completed", "retry": "released"}
+_STOPPED = ("ABORTED", "TIMED_OUT")
+
+
+def open_locks(machine: Machine, *statuses: str, expected_until: str = times.NEVER) -> Iterator[Lock]:
+    """
+    Go through the open index, all shards at once, the longest overdue first, page by page.
+
+    Args:
+        machine: Whose table it is.
+        statuses: INPROGRESS, FAILED or both.
+        expected_until: Only locks that should have been done by this time (UTC text).
+    """
+    shards = (
+        machine.locks.open(status, shard, expected_until=expected_until)
+        for status in statuses
+        for shard in range(machine.rules.open_shards)
+    )
+    return merge(*shards, key=lambda lock: lock.expected_completion)
+
+
+def find_lock(machine: Machine, key: str) -> Lock:
+    """
+    The record that a lock token names, or a request id of this machine.
+
+    Raises:
+        LockNotFound: there is none, or it has expired.
+        Refused: it is the lock token of one record and the request id of another.
+        Unavailable: no answer; safe to ask again.
+    """
+    by_token, by_id = machine.locks.get(key), _of_request(machine, key)
+    if by_token is not None and by_id is not None and by_token.lock_token != by_id.lock_token:
+        raise Refused(
+            f"{key!r} is ambiguous: it is the lock token of request {by_token.request_id!r}, and also a "
+            f"request with the lock token {by_id.lock_token!r}. Name one of these two."
+        )
+    lock = by_token or by_id
+    if lock is None:
+        raise LockNotFound(
+            f"There is no lock record {key!r}, nor one of a request of this name, or it has expired. "
+            "List what is open: steponce locks list"
+        )
+    return lock
+
+
+def names_of(request_id: str) -> list[str]:
+    """The names that a request's first execution may have; a record has the name where people want the id."""
+    try:
+        return list(dict.fromkeys([name_of(request_id), name_by_hand(request_id)]))
+    except InvalidRequestId:
+        return []
+
+
+def _of_request(machine: Machine, request_id: str) -> Lock | None:
+    for name in names_of(request_id):
+        first = machine.describe(name, 1)
+        token = machine.lock_token_of(name, first.input if first else {})
+        if token and (lock := machine.locks.get(token)):
+            return lock
+    return None
+
+
+class Operator:
+    """
+    A person, or a script in their name, at one machine.
+
+    Args:
+        machine: The machine with its lock table.
+        by: Their name, for the record.
+        work_timeout_seconds: Stopping an execution does not stop its Lambda: so long its work may go on.
+    """
+
+    def __init__(self, machine: Machine, *, by: str, work_timeout_seconds: float) -> None:
+        self._machine = machine
+        self._by = by
+        self._work_timeout = timedelta(seconds=work_timeout_seconds)
+
+    def prepare(self, deed: Deed, lock: Lock) -> Lock:
+        """
+        Make sure that something may be done to a record; first write down what its dead owner left.
+
+        Returns:
+            The record as it is now: what the operator is to be shown.
+
+        Raises:
+            Refused: with why, and what to do instead.
+            Unavailable: no answer; safe to try again.
+        """
+        self._expect_dead(lock)
+        verdict: Verdict = "settled"
+        if lock.status == INPROGRESS:
+            verdict = self._settle(lock)
+            lock = self._again(lock)
+            self._expect_dead(lock)
+        if verdict == "alive":
+            raise Refused(
+                f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
+                "Nothing was written; try again in a minute."
+            )
+        if verdict == "unwritten" and deed != "complete":
+            raise Refused(
+                f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, "
+                f"and write it down: {command('locks complete', lock.lock_token, 'FILE')}"
+            )
+        _expect_unanswered(deed, lock)
+        return lock
+
+    def release(self, lock: Lock, why: str) -> Lock:
+        """
+        Let anyone take the lock at once.
+
+        Args:
+            lock: The record as `prepare` gave it and as the operator was shown it.
+            why: In words, for the record.
+
+        Raises:
+            RecordChanged: it is another one by now; nothing was written.
+            Refused: its owner runs again.
+            Unavailable: no answer; the same command is safe to try again.
+        """
+        self._expect_dead(lock)
+        failure = lock.failure or Failure("Released", f"{self._by}: {why}")
+        written = self._machine.locks.release(lock, failure, by=self._by, why=why)
+        return self._written(lock, "release", why, sure=written)
+
+    def complete(self, lock: Lock, result: str, why: str) -> Lock:
+        """Answer for good, with a result (JSON text by `result_text`); else as `release`."""
+        self._expect_dead(lock)
+        written = self._machine.locks.complete(lock, result, by=self._by, why=why)
+        return self._written(lock, "complete", why, sure=written)
+
+    def payload_of(self, lock: Lock) -> Mapping[str, Any]:
+        """
+        The input of the execution that had the lock last, with which the next attempt is started.
+
+        Raises:
+            Refused: it cannot be read any more, or is not this lock's.
+        """
+        owner = self._machine.describe_arn(lock.locked_by)
+        name = name_by_hand(lock.request_id)
+        start = command("start", name, "FILE", "--key", lock.lock_token)
+        if owner is None or _is_stranger(owner, lock):
+            raise Refused(
+                f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock "
+                f"({command('locks release', lock.lock_token)}), and start it with that payload: {start}"
+            )
+        same_payload = self._machine.payload_hash_of(owner.input) == lock.payload_hash
+        if not same_payload or not isinstance(owner.input.get("payload"), Mapping):
+            raise Refused(
+                f"The input of the execution {lock.locked_by} does not hold the payload of this record. "
+                f"Release the lock, and start the request yourself: {start}"
+            )
+        return owner.input
+
+    def retry(self, lock: Lock, execution_input: Mapping[str, Any], why: str) -> tuple[Lock, Receipt]:
+        """
+        Release the lock and start the request's next attempt, with what `payload_of` found.
+
+        A lock that is free already is not released again, so a retry that got no answer can be repeated.
+
+        Raises:
+            SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
+        """
+        name = name_by_hand(lock.request_id)
+        envelope = Envelope.make(
+            name,
+            execution_input["payload"],
+            self._machine.rules,
+            lock_token=lock.lock_token,
+            requested_at=_time_of(execution_input),
+            redelivery=execution_input.get("redelivery"),
+        )
+        if lock.status != RELEASED:
+            lock = self.release(lock, why)
+        receipt = Start(self._machine, name, name, envelope, check_owner=False).run()
+        return lock, receipt
+
+    def _settle(self, lock: Lock) -> Verdict:
+        """An unknown outcome is not held here: the operator is the person for whom it would be."""
+        return settle_owner(
+            lock,
+            self._machine.sfn,
+            self._machine.locks,
+            work_timeout_seconds=self._work_timeout.total_seconds(),
+            when_outcome_unknown="take-over",
+            by=self._by,
+        ).verdict
+
+    def _expect_dead(self, lock: Lock) -> None:
+        """Neither the owner runs (again), nor the work that it may have left behind when it was stopped."""
+        if lock.open_status is None:
+            return
+        owner = self._machine.describe_arn(lock.locked_by)
+        if owner is None or _is_stranger(owner, lock):
+            return
+        if owner.is_open:
+            raise Refused(
+                f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
+                f"first: {command('cancel', lock.request_id)}"
+            )
+        until = times.after(
+            times.from_text(owner.closed or times.now_text()),
+            (self._work_timeout + INIT_TIME).total_seconds(),
+        )
+        if lock.status == FAILED and owner.status in _STOPPED and times.now() < until:
+            raise Refused(
+                f"The execution {lock.locked_by} was stopped, but its work may still run until "
+                f"{times.to_text(until)}. Nothing was written; try again then."
+            )
+
+    def _again(self, lock: Lock) -> Lock:
+        found = self._machine.locks.get(lock.lock_token)
+        if found is None:
+            raise RecordChanged(f"The record has changed since you looked: {lock.lock_token!r} is gone.")
+        return found
+
+    def _written(self, lock: Lock, deed: Deed, why: str, *, sure: bool) -> Lock:
+        """The record as it is now. A refusal may be that of our own repeated call, whose answer was lost."""
+        now = self._machine.locks.get(lock.lock_token)
+        if now is not None and (sure or self._is_ours(lock, now, deed, why)):
+            return now
+        what = "it is gone" if now is None else f"it is {_state(now)}"
+        raise RecordChanged(
+            f"The record has changed since you looked: {what}. Nothing was written; look again: "
+            f"{command('locks inspect', lock.lock_token)}"
+        )
+
+    def _is_ours(self, before: Lock, now: Lock, deed: Deed, why: str) -> bool:
+        if now.call_id != before.call_id or now.interventions == before.interventions:
+            return False
+        last = now.interventions[-1]
+        return last.by == self._by and last.what == _DONE[deed] and last.why == why
+
+
+def result_text(value: Any) -> str:
+    """
+    A result given by hand, as a record keeps it.
+
+    Raises:
+        InvalidPayload: JSON cannot carry it.
+        OutputTooLarge: no workflow could replay it.
+    """
+    text = canonical_json(value, "result")
+    size = len(text.encode())
+    if size > WORKFLOW_LIMIT:
+        raise OutputTooLarge(
+            f"The result has {size:,} bytes; {WORKFLOW_LIMIT:,} are allowed, because a workflow replays it. "
+            "Keep the large part in S3 and give its address."
+        )
+    return text
+
+
+def next_commands(lock: Lock, *, runs: bool) -> list[str]:
+    """
+    The commands that make sense next; each may still be refused, with why.
+
+    Args:
+        lock: The record.
+        runs: Whether its owner does.
+    """
+    token = lock.lock_token
+    if lock.status == RELEASED:
+        return [command("locks retry", token)]
+    if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
+        return []
+    if runs:
+        return [command("cancel", lock.request_id)]
+    by_hand = [command("locks complete", token, "FILE")]
+    return by_hand + [command(f"locks {deed}", token) for deed in ("retry", "release")]
+
+
+def command(verb: str, *arguments: str) -> str:
+    """A command that can be pasted into a shell."""
+    return " ".join(chain(["steponce", verb], map(shlex.quote, arguments)))
+
+
+def _expect_unanswered(deed: Deed, lock: Lock) -> None:
+    if lock.status == RELEASED:
+        if deed == "release":
+            raise Refused(f"The lock {lock.lock_token!r} is free already; whoever starts it next runs it.")
+        return
+    if lock.is_reusable(times.now_text()):
+        raise Refused(
+            f"The answer of {lock.lock_token!r} has served its time, and the lock is free. Start it again."
+        )
+    if lock.status in (COMPLETED, FAILED) and lock.open_status is None:
+        raise Refused(
+            f"{lock.lock_token!r} is {_state(lock)}, which is its answer to everyone who asks and does not "
+            "change. To run the work again, start it under another id, or erase the record with all that "
+            f"begins so: {command('erase', lock.lock_token)}"
+        )
+    if lock.status not in (INPROGRESS, FAILED):
+        raise Refused(
+            f"The status of {lock.lock_token!r} is {lock.status!r}, which this version does not know. "
+            "Something else writes to the table; look at the record."
+        )
+
+
+def _is_stranger(owner: Execution, lock: Lock) -> bool:
+    """Names come back after 90 days; a callId never does."""
+    return bool(owner.input.get("callId", lock.call_id) != lock.call_id)
+
+
+def _state(lock: Lock) -> str:
+    error = f" with {lock.failure.error or 'an error without a name'}" if lock.failure else ""
+    last = lock.interventions[-1] if lock.interventions else None
+    done = f", {last.what} by {last.by}" if last and last.at == lock.actual_completion else ""
+    return f"{lock.status}{error if lock.status == FAILED else ''}{done}"
+
+
+def _time_of(execution_input: Mapping[str, Any]) -> Any:
+    asked = execution_input.get("requestedAt")
+    return times.from_text(asked) if isinstance(asked, str) else None

@@ -1,0 +1,191 @@
+"""A machine for an operator: a real table in moto, and executions that are made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from steponce import Client, times
+from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.canonical import canonical_json, sha256
+from steponce.records import Lock
+from tests.unit.shared_clients import SharedClients, shared
+
+ARN = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
+PAYLOAD = {"orderId": "1", "card": "tok_secret"}
+WORK_TIMEOUT = 60
+LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
+FAR = "2999-01-01T00:00:00.000Z"
+TO_WORK = ("IsRequestPrepared", "AcquireLock", "DoWork")
+
+
+def arn(name: str) -> str:
+    return f"{ARN.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def envelope(key: str = "m/order-1") -> dict[str, Any]:
+    """What the execution of order-1 was started with."""
+    return {"lockToken": key, "callId": "call-1", "payload": PAYLOAD, "payloadHash": HASH}
+
+
+HASH = sha256(canonical_json(PAYLOAD))
+
+
+class States:
+    """Step Functions: executions by ARN, each with its events."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, dict[str, Any]] = {}
+        self.histories: dict[str, list[dict[str, Any]]] = {}
+        self.started: list[dict[str, Any]] = []
+
+    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's names
+        if executionArn not in self.executions:
+            raise refusal("ExecutionDoesNotExist")
+        return self.executions[executionArn]
+
+    def get_paginator(self, _operation: str) -> States:
+        return self
+
+    def paginate(self, *, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        yield {"events": self.histories[executionArn]}
+
+    def stop_execution(self, *, executionArn: str, error: str, cause: str) -> None:  # noqa: N803
+        """A closed execution stays as it is."""
+        if self.executions[executionArn]["status"] == "RUNNING":
+            self.close(executionArn, "ABORTED", error, cause, datetime.now(UTC))
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> None:  # noqa: N803
+        assert ARN == stateMachineArn
+        if arn(name) in self.executions:
+            raise refusal("ExecutionAlreadyExists")
+        self.executions[arn(name)] = {"status": "RUNNING", "input": input}
+        self.started.append({"name": name} | json.loads(input))
+
+    def close(self, arn: str, status: str, error: str | None, cause: str | None, at: datetime) -> None:
+        """Let an execution end."""
+        found = {"status": status, "stopDate": at, "error": error, "cause": cause}
+        self.executions[arn] |= {name: value for name, value in found.items() if value is not None}
+        ends = {"SUCCEEDED": "Succeeded", "FAILED": "Failed", "ABORTED": "Aborted", "TIMED_OUT": "TimedOut"}
+        number = len(self.histories[arn]) + 1
+        self.histories[arn].append({"type": f"Execution{ends[status]}", "timestamp": at, "id": number})
+
+
+class World:
+    """One machine with its tables."""
+
+    def __init__(self) -> None:
+        self.dynamodb = shared("dynamodb", "eu-west-1")
+        self._create("locks", "lockToken", "OpenLocks", "expectedCompletion")
+        self._create("steps", "awaitingStepId", "OpenSteps", "expiresAt")
+        self.client = Client(ARN, "locks", session=SharedClients("eu-west-1"))
+        self.machine = self.client.machine
+        self.states = States()
+        self.machine.sfn = self.states  # type: ignore[assignment]
+        self.steps = AwaitingSteps(self.dynamodb, "steps")
+
+    def _create(self, table: str, key: str, index: str, order: str) -> None:
+        self.dynamodb.create_table(
+            TableName=table,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": "S"} for name in (key, "openStatus", order)
+            ],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": index,
+                    "KeySchema": [
+                        {"AttributeName": "openStatus", "KeyType": "HASH"},
+                        {"AttributeName": order, "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+        )
+
+    def execution(
+        self,
+        name: str,
+        status: str,
+        *states: str,
+        error: str | None = None,
+        cause: str | None = None,
+        closed: datetime = LONG_AGO,
+        given: dict[str, Any] | None = None,
+    ) -> None:
+        """An execution that entered these states, each with the execution's input."""
+        told = json.dumps(given or envelope())
+        self.states.executions[arn(name)] = {"status": "RUNNING", "input": told}
+        self.states.histories[arn(name)] = [
+            {"type": "TaskStateEntered", "timestamp": LONG_AGO, "id": number}
+            | {"stateEnteredEventDetails": {"name": state, "input": told}}
+            for number, state in enumerate(states, 1)
+        ]
+        if status != "RUNNING":
+            self.states.close(arn(name), status, error, cause, closed)
+
+    def put(self, key: str = "m/order-1", name: str = "order-1", **attributes: str | int | None) -> Lock:
+        """Write a record: by default that of order-1, in progress; None leaves an attribute out."""
+        now = times.to_text(LONG_AGO)
+        item = {
+            "lockToken": key,
+            "status": "INPROGRESS",
+            "openStatus": "INPROGRESS#3",
+            "lockedBy": arn(name),
+            "callId": "call-1",
+            "requestId": name,
+            "attempt": 1,
+            "created": now,
+            "expectedCompletion": FAR,
+            "expiresAt": FAR,
+            "payloadHash": HASH,
+        } | attributes
+        typed: dict[str, Any] = {
+            attribute: {"N" if isinstance(value, int) else "S": str(value)}
+            for attribute, value in item.items()
+            if value is not None
+        }
+        self.dynamodb.put_item(TableName="locks", Item=typed)
+        return self.lock(key)
+
+    def held(self, error: str = "Boom") -> Lock:
+        """The record of order-1, whose work failed with an error that is no answer."""
+        self.execution("order-1", "FAILED", *TO_WORK, "RecordError", error=error)
+        return self.put(
+            status="FAILED", openStatus="FAILED#3", failure=json.dumps({"Error": error, "Cause": None})
+        )
+
+    def lock(self, key: str = "m/order-1") -> Lock:
+        """The record as it is now."""
+        found = self.machine.locks.get(key)
+        assert found is not None
+        return found
+
+    def step(self, token: str, status: str = "ANSWERED", step_id: str = "as_1") -> None:
+        """Write an awaiting step of a key."""
+        event = {
+            "step": "confirmation",
+            "taskToken": "t",
+            "enteredAt": times.to_text(LONG_AGO),
+            "retryCount": 0,
+            "timeoutSeconds": 60,
+            "execution": arn("order-1"),
+            "requestId": "order-1",
+            "lockToken": token,
+            "callId": step_id,
+            "attempt": 1,
+        }
+        step = AwaitingStep.from_event(event)
+        self.steps.record(step)
+        if status != "PENDING":
+            self.steps.close(step, None)
+
+
+def refusal(code: str) -> ClientError:
+    """What boto3 raises when AWS says no."""
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "Operation")

@@ -1,0 +1,521 @@
+"""The commands for an operator: what they ask, what they say, and with which exit code they leave."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from moto import mock_aws
+
+from steponce import Client
+from steponce.cli import asking, commands, target
+from steponce.cli import locks as locks_commands
+from steponce.cli.console import links
+from steponce.records import Lock
+from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn
+
+SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
+OUTPUTS = {"AwaitingStepsTable": "steps", "WorkTimeoutSeconds": "60", "FunctionLogs": "/aws/s logs"}
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+class FakeStack(target.AwsStack):
+    """A stack on AWS, made of one machine."""
+
+    def __init__(self, world: World, outputs: Mapping[str, str]) -> None:
+        self.name = "s"
+        self.outputs = dict(outputs)
+        self._world = world
+
+    def client(self) -> Client:
+        return self._world.client
+
+    def boto3(self, service: str) -> Any:
+        assert "dynamodb" == service
+        return self._world.dynamodb
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """One machine, which every command reaches, in a pipe; the user is Carol."""
+    monkeypatch.setattr(getpass, "getuser", lambda: "carol")
+    monkeypatch.setenv("COLUMNS", "160")
+    with mock_aws():
+        found = World()
+        stack = FakeStack(found, OUTPUTS)
+        monkeypatch.setattr(target.Target, "reach", lambda _target: stack)
+        yield found
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a pipe: exit code and the one object."""
+
+    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = commands.run(arguments)
+        out = capsys.readouterr().out
+        assert 1 == out.count("\n")
+        return code, json.loads(out)
+
+    return run_it
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Somebody sits at a terminal and types these, one after the other."""
+    typed: list[str] = []
+    monkeypatch.setattr(asking, "on_a_terminal", lambda: True)
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+
+    def type_next(_prompt: str) -> str:
+        if not typed:
+            raise KeyboardInterrupt
+        return typed.pop(0)
+
+    monkeypatch.setattr(click.termui, "visible_prompt_func", type_next)
+    return typed
+
+
+# -- the question ----------------------------------------------------------------------------------
+COMMANDS = [
+    ["locks", "release", "order-1"],
+    ["locks", "complete", "order-1", "{file}"],
+    ["locks", "retry", "order-1"],
+    ["cancel", "order-1"],
+    ["erase", "m/"],
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A file with a result."""
+    path = tmp_path / "result.json"
+    path.write_text('{"chargeId": "ch_1"}')
+    return str(path)
+
+
+def ready(world: World, command: list[str]) -> Lock:
+    """Something that the command may be done to."""
+    if "cancel" not in command:
+        return world.held()
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    return world.put()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-2])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "There is no terminal to ask at. Say --yes if it is meant."),
+        (["--why", "x"], "There is no terminal to ask at."),
+        (["--yes"], "Say why with --why TEXT"),
+        (["--yes", "--why", " "], "--why is blank."),
+        (["--yes", "--why", "x", "--by", ""], "--by is blank."),
+    ],
+)
+def test_a_script_says_yes_and_why(
+    world: World, run: Run, file: str, command: list[str], options: list[str], message: str
+):
+    """Nothing is done otherwise, and nobody waits for an answer that cannot come."""
+    before = ready(world, command)
+
+    code, told = run(*[word.format(file=file) for word in command], *options)
+
+    assert (2, "UsageError") == (code, told["error"]["type"])
+    assert message in told["error"]["message"]
+    assert before == world.lock()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-2])
+def test_people_are_shown_what_it_is_about_before_they_are_asked(
+    world: World, capsys: pytest.CaptureFixture[str], answers: list[str], file: str, command: list[str]
+):
+    """Whoever says no has changed nothing, and leaves with 1."""
+    before = ready(world, command)
+    answers += ["looked", "n"]
+
+    assert 1 == commands.run([word.format(file=file) for word in command])
+
+    said = capsys.readouterr()
+    assert "" == said.out
+    assert "order-1" in said.err
+    assert "steponce: Declined: Nothing was changed." in said.err
+    assert (before, []) == (world.lock(), answers)
+
+
+@pytest.mark.parametrize("typed", [["looked"], []], ids=["at the question", "at the reason"])
+@pytest.mark.usefixtures("capsys")
+def test_an_interrupted_question_changes_nothing(world: World, answers: list[str], typed: list[str]):
+    """Ctrl-C is a no."""
+    before = world.held()
+    answers += typed
+
+    assert 1 == commands.run(["locks", "release", "order-1"])
+    assert before == world.lock()
+
+
+def test_people_who_say_yes_are_on_record_with_their_reason(
+    world: World, capsys: pytest.CaptureFixture[str], answers: list[str]
+):
+    """By the user's own name, unless --by says another."""
+    world.held("[red]Boom[/red]")
+    answers += ["looked", "y"]
+
+    assert 0 == commands.run(["locks", "release", "order-1"])
+
+    said = capsys.readouterr()
+    assert "[red]Boom[/red]" in said.err
+    assert "Released." in said.out
+    assert "released by carol: looked" in said.out
+    (done,) = world.lock().interventions
+    assert ("carol", "released", "looked") == (done.by, done.what, done.why)
+
+
+@pytest.mark.usefixtures("capsys")
+def test_a_reason_that_is_given_is_not_asked_for(world: World, answers: list[str]):
+    """Only the question is left; with --yes not even that."""
+    world.held()
+    answers += ["y"]
+
+    assert 0 == commands.run(["locks", "release", "order-1", "--why", "looked"])
+    assert [] == answers
+
+
+def test_a_user_without_a_name_gives_one(world: World, run: Run, monkeypatch: pytest.MonkeyPatch):
+    """As in many a container."""
+
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    world.held()
+
+    code, told = run("locks", "release", "order-1", "--yes", "--why", "x")
+
+    assert (2, True) == (code, "--by NAME" in told["error"]["message"])
+    assert 0 == run("locks", "release", "order-1", *SIGNED)[0]
+
+
+# -- what they do ----------------------------------------------------------------------------------
+def test_released(world: World, run: Run):
+    """In a pipe it is one object, with who and why."""
+    world.held()
+
+    code, told = run("locks", "release", "order-1", *SIGNED)
+
+    assert (0, "released", "alice", "nothing was charged", "RELEASED") == (
+        code,
+        told["done"],
+        told["by"],
+        told["why"],
+        told["record"]["status"],
+    )
+    (done,) = told["record"]["interventions"]
+    assert {"by": "alice", "what": "released", "why": "nothing was charged"} == {
+        name: done[name] for name in ("by", "what", "why")
+    }
+
+
+def test_completed(world: World, run: Run, file: str):
+    """With what the file holds."""
+    world.held()
+
+    code, told = run("locks", "complete", "m/order-1", file, *SIGNED)
+
+    assert (0, "completed", {"chargeId": "ch_1"}) == (code, told["done"], told["record"]["result"])
+
+
+def test_retried(world: World, run: Run):
+    """With the receipt of the next attempt, and without the payload."""
+    world.held()
+
+    code, told = run("locks", "retry", "order-1", *SIGNED)
+
+    assert (0, "retried", "RELEASED") == (code, told["done"], told["record"]["status"])
+    assert ("RUNNING", arn("order-1--2")) == (told["receipt"]["status"], told["receipt"]["execution_arn"])
+    assert "tok_secret" not in json.dumps(told)
+
+
+def test_cancelled(world: World, run: Run):
+    """With the record as it was settled, and what comes next."""
+    ready(world, ["cancel"])
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "cancelled", "Cancelled") == (code, told["done"], told["record"]["error"])
+    assert "steponce locks retry m/order-1" in told["next"]
+
+
+def test_erased(world: World, run: Run):
+    """With the lock tokens, and what stays."""
+    world.held()
+    world.step("m/order-1")
+
+    code, told = run("erase", "m/", *SIGNED)
+
+    assert (0, "erased", ["m/order-1"], 1) == (code, told["done"], told["locks"], told["awaiting_steps"])
+    assert any("dead-letter queue" in one for one in told["stays"])
+    assert (0, []) == ((again := run("erase", "m/", *SIGNED))[0], again[1]["locks"])
+
+
+@pytest.mark.usefixtures("terminal_of_many")
+def test_people_see_what_would_be_erased(capsys: pytest.CaptureFixture[str]):
+    """Some of it where it is much, and always how much, what stays, and what happens to a late message."""
+    assert 1 == commands.run(["erase", "acme/", "--why", "x"])
+
+    err = capsys.readouterr().err
+    assert all(
+        text in err
+        for text in (
+            "103 lock records and 0 awaiting steps",
+            "COMPLETED   acme/000",
+            "acme/099",
+            "and 3 more",
+            "delivered once more runs again",
+            "Not erased: the executions' histories",
+        )
+    )
+    assert "acme/100" not in err
+
+
+@pytest.fixture
+def terminal_of_many(world: World, answers: list[str]) -> None:
+    """Somebody who says no, and a customer with many records."""
+    answers += ["n"]
+    for number in range(103):
+        world.put(f"acme/{number:03}", status="COMPLETED", openStatus=None)
+
+
+# -- what they refuse ------------------------------------------------------------------------------
+def test_a_refusal_leaves_with_3(world: World, run: Run):
+    """The record does not allow it; nothing is asked."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.put()
+
+    code, told = run("locks", "release", "order-1", *SIGNED)
+
+    assert (3, "Refused") == (code, told["error"]["type"])
+
+
+@pytest.mark.parametrize("command", COMMANDS[:3] + COMMANDS[4:], ids=lambda command: command[-2])
+def test_a_record_that_changes_at_the_question_leaves_with_3(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    command: list[str],
+):
+    """Somebody else was quicker, and what they wrote stays."""
+    world.held()
+
+    def think(_hand: asking.Hand, _shown: Any, _question: str) -> str:
+        world.put(callId="call-2", lockedBy=arn("order-1--2"), attempt=2)
+        return "because"
+
+    monkeypatch.setattr(asking.Hand, "sign", think)
+
+    assert 3 == commands.run([word.format(file=file) for word in command] + list(SIGNED))
+    assert "RecordChanged" == json.loads(capsys.readouterr().out)["error"]["type"]
+    assert ("INPROGRESS", "call-2", ()) == (
+        (now := world.lock()).status,
+        now.call_id,
+        now.interventions,
+    )
+
+
+@pytest.mark.usefixtures("world")
+def test_what_is_not_there_leaves_with_1(run: Run):
+    """A record, an execution."""
+    assert [(1, "LockNotFound"), (1, "LockNotFound"), (1, "RequestNotFound")] == [
+        (code, told["error"]["type"])
+        for code, told in (
+            run("locks", "inspect", "nobody"),
+            run("locks", "release", "nobody", *SIGNED),
+            run("cancel", "nobody", *SIGNED),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["locks"], "Say which command. (Help: steponce locks --help)"),
+        (["locks", "list", "--failed", "--overdue"], "exclude each other"),
+        (["locks", "list", "--limit", "0"], "'--limit'"),
+        (["locks", "release"], "Missing argument 'KEY'"),
+        (["locks", "release", " ", *SIGNED], "it is blank"),
+        (["locks", "complete", "order-1", *SIGNED], "Missing argument 'FILE'"),
+        (["erase", "", *SIGNED], "everybody's"),
+        (["cancel"], "Missing argument 'REQUEST_ID'"),
+    ],
+)
+@pytest.mark.usefixtures("world")
+def test_wrong_usage_leaves_with_2(run: Run, arguments: list[str], message: str):
+    """And says what is wrong."""
+    code, told = run(*arguments)
+
+    assert (2, "UsageError") == (code, told["error"]["type"])
+    assert message in told["error"]["message"]
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1, "a": 2}', "9007199254740992"])
+def test_a_bad_result_is_refused_before_anything_is_read(
+    world: World, run: Run, tmp_path: Path, content: str
+):
+    """It would be everybody's answer."""
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    before = world.held()
+
+    code, told = run("locks", "complete", "order-1", str(path), *SIGNED)
+
+    assert (2, "InvalidPayload") == (code, told["error"]["type"])
+    assert before == world.lock()
+
+
+def test_a_result_that_is_too_large_is_refused(world: World, run: Run, tmp_path: Path):
+    """No workflow could replay it."""
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps("x" * 262_143))
+    world.held()
+
+    code, told = run("locks", "complete", "order-1", str(path), *SIGNED)
+
+    assert (2, "OutputTooLarge") == (code, told["error"]["type"])
+
+
+# -- looking ---------------------------------------------------------------------------------------
+@pytest.fixture
+def many(world: World) -> World:
+    """Three in progress, one of them late; and two that wait for a person."""
+    for day, status in enumerate(("INPROGRESS", "FAILED", "INPROGRESS", "FAILED", "INPROGRESS"), 1):
+        due = "2020-01-01T00:00:00.000Z" if day == 1 else f"2999-01-0{day}T00:00:00.000Z"
+        world.put(f"m/{day}", str(day), status=status, openStatus=f"{status}#{day}", expectedCompletion=due)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens", "more"),
+    [
+        ([], "12345", 0),
+        (["--running"], "135", 0),
+        (["--overdue"], "1", 0),
+        (["--failed"], "24", 0),
+        (["--limit", "2"], "12", 3),
+        (["--failed", "--limit", "1"], "2", 1),
+    ],
+)
+@pytest.mark.usefixtures("many")
+def test_the_list_begins_with_those_that_wait_the_longest(
+    run: Run, options: list[str], tokens: str, more: int
+):
+    """And says how many it leaves out."""
+    code, told = run("locks", "list", *options)
+
+    listed = [one["lock_token"] for one in told["locks"]]
+    assert (0, tokens, more) == (code, "".join(one[-1] for one in listed), told["more"])
+    assert [one.endswith("1") for one in listed] == [one["overdue"] for one in told["locks"]]
+
+
+@pytest.mark.usefixtures("many", "answers")
+def test_people_get_the_list_as_a_table(capsys: pytest.CaptureFixture[str]):
+    """With the rest said."""
+    assert 0 == commands.run(["locks", "list", "--limit", "4"])
+
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("m/1", "INPROGRESS", "2020-01-01T00:00:00", "And 1 more"))
+
+
+@pytest.mark.usefixtures("world", "answers")
+def test_people_are_told_that_nothing_is_open(capsys: pytest.CaptureFixture[str]):
+    """An empty table says less."""
+    assert 0 == commands.run(["locks", "list"])
+    assert "No such lock is open." in capsys.readouterr().out
+
+
+def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run):
+    """By either name; on AWS with links."""
+    world.held()
+
+    code, told = run("locks", "inspect", "order-1")
+
+    assert (0, {"record", "owner", "links", "next"}) == (code, set(told))
+    assert ("m/order-1", "Boom") == (told["record"]["lock_token"], told["record"]["error"])
+    assert ("FAILED", "RecordError", arn("order-1")) == (
+        told["owner"]["status"],
+        told["owner"]["last_state"],
+        told["owner"]["execution_arn"],
+    )
+    assert "steponce locks retry m/order-1" in told["next"]
+    assert {"execution", "log"} == set(told["links"])
+
+
+def test_inspect_does_not_take_a_stranger_for_the_owner(world: World, run: Run):
+    """Another execution has its name by now."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.put(callId="an older call")
+
+    assert "GONE" == run("locks", "inspect", "order-1")[1]["owner"]["status"]
+
+
+@pytest.mark.usefixtures("answers")
+def test_inspect_tells_people_who_has_changed_a_record(world: World, capsys: pytest.CaptureFixture[str]):
+    """In lines that nothing in them can steer."""
+    told = [{"at": "2026-01-31T12:00:00.000Z", "by": "bob", "what": "held", "why": "\x1b]0;[bold]look"}]
+    world.put(interventions=json.dumps(told))
+    world.execution("order-1", "RUNNING", *TO_WORK)
+
+    assert 0 == commands.run(["locks", "inspect", "order-1"])
+
+    out = capsys.readouterr().out
+    assert r"2026-01-31T12:00:00.000Z  held by bob: \x1b]0;[bold]look" in out
+    assert "RUNNING, last in DoWork" in out
+    assert "steponce cancel order-1" in out
+    assert "\x1b]0" not in out
+
+
+def test_links_lead_to_the_console_of_the_partition():
+    """The log group and what is searched in it are encoded the way that the console reads them."""
+    found = links(arn("order-1"), OUTPUTS)
+
+    assert (
+        "https://eu-west-1.console.aws.amazon.com/states/home?region=eu-west-1#/v2/executions/details/"
+        + arn("order-1")
+        == found["execution"]
+    )
+    assert found["log"].startswith(
+        "https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1#logsV2:log-groups/"
+        "log-group/$252Faws$252Fs$2520logs/log-events$3FfilterPattern$3D$2522arn$253Aaws"
+    )
+    assert {"execution"} == set(links(arn("order-1"), {}))
+    china = links(arn("order-1").replace("arn:aws:", "arn:aws-cn:"), OUTPUTS)
+    assert china["execution"].startswith("https://eu-west-1.console.amazonaws.cn/")
+    assert {} == links(arn("order-1").replace("arn:aws:", "arn:aws-iso:"), OUTPUTS)
+
+
+def test_a_stack_that_does_not_tell_how_long_its_work_takes_is_waited_for(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """As long as Lambda allows."""
+    monkeypatch.setattr(locks_commands, "LONGEST_WORK_SECONDS", 36_000)
+    stack = FakeStack(world, {})
+    monkeypatch.setattr(target.Target, "reach", lambda _target: stack)
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=LONG_AGO)
+    world.put()
+
+    assert 3 == run("locks", "release", "order-1", *SIGNED)[0]
+    stack.outputs["WorkTimeoutSeconds"] = "60"
+    assert 0 == run("locks", "release", "order-1", *SIGNED)[0]
+
+
+def test_the_terminal_is_standard_input(monkeypatch: pytest.MonkeyPatch):
+    """Where a question would be answered."""
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
+    assert asking.on_a_terminal()

@@ -1,0 +1,614 @@
+"""What an operator may do to a record, and that two of them, or one and a workflow, never cross."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import RequestNotFound, cancelling, times
+from steponce.cancelling import cancel, find_running
+from steponce.erasing import erase, find_kept
+from steponce.errors import InvalidPayload, LockNotFound, OutputTooLarge, RecordChanged, Refused, Unavailable
+from steponce.operating import Deed, Operator, find_lock, next_commands, open_locks, result_text
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+
+DEEDS: list[Deed] = ["release", "complete", "retry"]
+PAST = "2020-01-01T00:00:00.000Z"
+TTL = 4_000_000_000
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Tables of this test's own."""
+    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    with mock_aws():
+        yield World()
+
+
+@pytest.fixture
+def alice(world: World) -> Operator:
+    return Operator(world.machine, by="alice", work_timeout_seconds=WORK_TIMEOUT)
+
+
+@pytest.fixture
+def bob(world: World) -> Operator:
+    return Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT)
+
+
+def last(lock: Lock) -> tuple[str, str, str]:
+    """Who did what to a record last, and why."""
+    done = lock.interventions[-1]
+    return done.by, done.what, done.why
+
+
+# -- which record ----------------------------------------------------------------------------------
+def test_a_record_is_found_by_its_token_and_by_its_request(world: World):
+    """Also where the request had a key of its own: its execution tells."""
+    world.put()
+    world.execution("pay-7", "RUNNING", given=envelope("acme/charge/7"))
+    world.put("acme/charge/7", "pay-7")
+
+    found = [
+        find_lock(world.machine, key).lock_token for key in ("m/order-1", "order-1", "acme/charge/7", "pay-7")
+    ]
+    assert ["m/order-1", "m/order-1", "acme/charge/7", "acme/charge/7"] == found
+
+
+def test_a_record_is_found_by_the_name_that_it_has_on_record(world: World):
+    """A slug with a hash, and a later attempt's name, are what inspect shows."""
+    slug = "order-1--x0123456789abcdef0123456789abcdef"
+    world.put(f"m/{slug}", slug)
+    world.put()
+
+    found = [find_lock(world.machine, key).lock_token for key in (slug, "order-1--2")]
+    assert [f"m/{slug}", "m/order-1"] == found
+
+
+def test_a_key_that_is_one_records_token_and_anothers_request_is_ambiguous(world: World):
+    """Nobody guesses which of them is meant."""
+    world.put()
+    world.put("order-1", "pay-7")
+
+    with pytest.raises(Refused, match=r"lock token of request 'pay-7', and also .* 'm/order-1'"):
+        find_lock(world.machine, "order-1")
+
+
+def test_a_key_that_is_its_own_requests_token_is_not_ambiguous(world: World):
+    """Both ways lead to one record."""
+    world.execution("order-1", "RUNNING", given=envelope("order-1"))
+    world.put("order-1")
+
+    assert "order-1" == find_lock(world.machine, "order-1").lock_token
+
+
+@pytest.mark.parametrize("key", ["order-1", " ", "m/order-1"])
+def test_a_record_that_is_not_there_is_said_so(world: World, key: str):
+    """With the command that lists what is."""
+    with pytest.raises(LockNotFound, match="steponce locks list"):
+        find_lock(world.machine, key)
+
+
+def test_open_locks_come_from_all_shards_the_longest_overdue_first(world: World):
+    """And of the statuses that are asked for."""
+    for number in range(10):
+        status = FAILED if number % 2 else INPROGRESS
+        day = f"2026-01-{20 - number:02}T00:00:00.000Z"
+        world.put(f"m/{number}", status=status, openStatus=f"{status}#{number}", expectedCompletion=day)
+
+    def tokens(*statuses: str, **until: str) -> str:
+        return "".join(lock.lock_token[-1] for lock in open_locks(world.machine, *statuses, **until))
+
+    assert "9876543210" == tokens(INPROGRESS, FAILED)
+    assert "97531" == tokens(FAILED)
+    assert "86" == tokens(INPROGRESS, expected_until="2026-01-15T00:00:00.000Z")
+
+
+# -- what may be done ------------------------------------------------------------------------------
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("status", [INPROGRESS, FAILED])
+def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, deed: Deed, status: str):
+    """Also of a failed one that somebody has redriven; the message says how to end it."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    lock = world.put(status=status, openStatus=f"{status}#3")
+
+    with pytest.raises(Refused, match=r"still runs.* steponce cancel order-1$"):
+        alice.prepare(deed, lock)
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize(
+    "answered",
+    [
+        {"status": COMPLETED, "result": "1"},
+        {"status": FAILED, "failure": '{"Error": "CardDeclined", "Cause": null}'},
+    ],
+    ids=["completed", "final error"],
+)
+def test_a_final_answer_never_changes(world: World, alice: Operator, deed: Deed, answered: dict[str, Any]):
+    """Somebody may have got it; to run the work again takes another id, or erasing."""
+    lock = world.put(openStatus=None, ttl=TTL, **answered)
+
+    with pytest.raises(Refused, match=r"does not change.*another id, or erase .*steponce erase m/order-1"):
+        alice.prepare(deed, lock)
+    assert lock == world.lock()
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_an_answer_that_has_expired_is_left_alone(world: World, alice: Operator, deed: Deed):
+    """The lock is free as it is."""
+    lock = world.put(status=COMPLETED, result="1", openStatus=None, ttl=1, expiresAt=PAST)
+
+    with pytest.raises(Refused, match="served its time"):
+        alice.prepare(deed, lock)
+
+
+def test_a_free_lock_is_not_released_again(world: World, alice: Operator):
+    """But it may still be completed, if the work turns out to have taken effect, or tried again."""
+    lock = world.put(status=RELEASED, openStatus=None, ttl=TTL)
+
+    with pytest.raises(Refused, match="free already"):
+        alice.prepare("release", lock)
+    assert [lock, lock] == [alice.prepare("complete", lock), alice.prepare("retry", lock)]
+
+
+def test_a_status_that_nobody_knows_is_not_touched(world: World, alice: Operator):
+    """Somebody else's record."""
+    with pytest.raises(Refused, match="'EXPIRED', which this version does not know"):
+        alice.prepare("release", world.put(status="EXPIRED", openStatus=None))
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_a_dead_owner_meant_to_write_is_written_first(world: World, alice: Operator, deed: Deed):
+    """Releasing its lock would run work again that is done."""
+    given = envelope() | {"work": {"result": {"chargeId": "ch_1"}}}
+    world.execution("order-1", "ABORTED", *TO_WORK, "CompleteRequest", given=given)
+
+    with pytest.raises(Refused, match="is COMPLETED, completed by alice"):
+        alice.prepare(deed, world.put())
+    assert {"chargeId": "ch_1"} == json.loads(world.lock().result or "")
+
+
+@pytest.mark.parametrize("deed", ["release", "retry"])
+def test_work_that_is_done_is_not_run_again(world: World, alice: Operator, deed: Deed):
+    """Its result was too large to record, so only completing is left."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="ResultTooLarge")
+    lock = world.put()
+
+    with pytest.raises(Refused, match="steponce locks complete m/order-1 FILE"):
+        alice.prepare(deed, lock)
+    assert lock == alice.prepare("complete", lock)
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "allowed"), [("AcquireLock", "Stopped", True), ("DoWork", "Stopped", False)]
+)
+def test_work_that_may_still_run_is_waited_for(
+    world: World, alice: Operator, state: str, error: str, allowed: bool
+):
+    """Stopping an execution does not stop its Lambda; but before the work there is none."""
+    world.execution("order-1", "ABORTED", state, error=error, closed=datetime.now(UTC))
+    lock = world.put()
+
+    if allowed:
+        assert lock == alice.prepare("release", lock)
+        assert RELEASED == alice.release(lock, "stuck").status
+    else:
+        with pytest.raises(Refused, match="may still run"):
+            alice.prepare("release", lock)
+
+
+def test_the_work_of_a_cancelled_request_is_waited_for_as_well(world: World, alice: Operator):
+    """Its record waits for a person at once, and the message says until when."""
+    world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="x", closed=datetime.now(UTC))
+    lock = world.put()
+
+    with pytest.raises(Refused, match=r"may still run until \d{4}-.*try again then"):
+        alice.prepare("release", lock)
+    assert (FAILED, "FAILED#3") == (world.lock().status, world.lock().open_status)
+
+
+def test_an_owner_that_nobody_knows_is_dead_after_a_while(world: World, alice: Operator):
+    """Too new to be described it may run; later it is forgotten."""
+    young = world.put(created=times.now_text())
+    with pytest.raises(Refused, match="cannot be seen yet"):
+        alice.prepare("release", young)
+
+    old = world.put()
+    assert old == alice.prepare("release", old)
+
+
+def test_another_execution_under_the_owners_name_is_not_the_owner(world: World, alice: Operator):
+    """Names come back after 90 days; a callId never does."""
+    lock = world.held()
+    world.execution("order-1", "RUNNING", given=envelope() | {"callId": "of today"})
+
+    assert lock == alice.prepare("release", lock)
+
+
+# -- doing it --------------------------------------------------------------------------------------
+def test_a_released_lock_says_who_released_it_and_why(world: World, alice: Operator):
+    """And keeps the failure that it had."""
+    done = alice.release(alice.prepare("release", world.held()), "nothing was charged")
+
+    assert (RELEASED, None, Failure("Boom", None)) == (done.status, done.open_status, done.failure)
+    assert ("alice", "released", "nothing was charged") == last(done)
+
+
+def test_a_completed_lock_answers_from_now_on(world: World, alice: Operator):
+    """With the result, off the open index, and with an end."""
+    done = alice.complete(alice.prepare("complete", world.held()), '{"chargeId":"ch_1"}', "it was charged")
+
+    assert (COMPLETED, '{"chargeId":"ch_1"}', None) == (done.status, done.result, done.open_status)
+    assert done.ttl is not None
+    assert ("alice", "completed", "it was charged") == last(done)
+
+
+def test_a_retry_starts_the_next_attempt_with_the_same_request(world: World, alice: Operator):
+    """Payload, key, time and re-sender are those of the dead execution; the call is a new one."""
+    more = {"requestedAt": "2026-01-31T12:00:00.000Z", "redelivery": {"requestId": "order-1", "tries": 1}}
+    world.held()
+    world.execution("order-1", "FAILED", *TO_WORK, error="Boom", given=envelope() | more)
+    lock = alice.prepare("retry", world.lock())
+
+    released, receipt = alice.retry(lock, alice.payload_of(lock), "the bug is mended")
+
+    (started,) = world.states.started
+    assert ("order-1--2", PAYLOAD, "m/order-1", HASH) == (
+        started["name"],
+        started["payload"],
+        started["lockToken"],
+        started["payloadHash"],
+    )
+    assert more == {name: started[name] for name in more}
+    assert started["callId"] != "call-1"
+    assert (RELEASED, "RUNNING", arn("order-1--2")) == (
+        released.status,
+        receipt.status,
+        receipt.execution_arn,
+    )
+
+
+def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Operator):
+    """Its name is the record's, not a slug of a slug."""
+    slug = "order-1--x0123456789abcdef0123456789abcdef"
+    world.execution(slug, "FAILED", *TO_WORK, error="Boom", given=envelope(f"m/{slug}"))
+    lock = world.put(f"m/{slug}", slug, status=FAILED, openStatus="FAILED#3")
+
+    alice.retry(lock, alice.payload_of(lock), "again")
+
+    assert f"{slug}--2" == world.states.started[0]["name"]
+
+
+def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operator):
+    """The lock is free already, so only the start is left."""
+    lock = alice.prepare("retry", alice.release(world.held(), "first half"))
+
+    alice.retry(lock, alice.payload_of(lock), "second half")
+
+    assert ("order-1--2", 1) == (world.states.started[0]["name"], len(world.lock().interventions))
+
+
+def test_a_retry_needs_the_payload(world: World, alice: Operator):
+    """A forgotten execution, another one's input: it is said what to do instead, and nothing is written."""
+    lock = world.held()
+    world.execution("order-1", "FAILED", given=envelope() | {"payloadHash": "another"})
+    with pytest.raises(Refused, match="does not hold the payload"):
+        alice.payload_of(lock)
+
+    world.states.executions.clear()
+    with pytest.raises(
+        Refused, match=r"locks release m/order-1\).* steponce start order-1 FILE --key m/order-1"
+    ):
+        alice.payload_of(lock)
+    assert lock == world.lock()
+
+
+Do = Callable[[Operator, Lock], Lock]
+release: Do = lambda operator, lock: operator.release(lock, "because")  # noqa: E731 - two words for a table
+complete: Do = lambda operator, lock: operator.complete(lock, "1", "because")  # noqa: E731
+
+
+@pytest.mark.parametrize("first", [release, complete], ids=["released", "completed"])
+@pytest.mark.parametrize("second", [release, complete], ids=["release", "complete"])
+def test_of_two_operators_one_is_told_that_the_record_has_changed(
+    world: World, alice: Operator, bob: Operator, first: Do, second: Do
+):
+    """And by whom; what the first has written stays."""
+    shown = world.held()
+    done = first(alice, shown)
+
+    with pytest.raises(RecordChanged, match=r"changed since you looked: it is \w+, \w+ by alice"):
+        second(bob, shown)
+    assert done == world.lock()
+
+
+@pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
+def test_a_workflow_that_took_the_lock_meanwhile_keeps_it(world: World, alice: Operator, do: Do):
+    """Even if it failed again the same way."""
+    shown = world.held()
+    world.put(status=FAILED, openStatus="FAILED#3", callId="call-2", lockedBy=arn("order-1--2"), attempt=2)
+    before = world.lock()
+
+    with pytest.raises(RecordChanged):
+        do(alice, shown)
+    assert before == world.lock()
+
+
+@pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
+def test_an_owner_redriven_while_the_operator_thinks_keeps_its_lock(world: World, alice: Operator, do: Do):
+    """It is asked once more right before the write."""
+    shown = alice.prepare("release", world.held())
+    world.execution("order-1", "RUNNING", *TO_WORK)
+
+    with pytest.raises(Refused, match="still runs"):
+        do(alice, shown)
+    assert shown == world.lock()
+
+
+def test_a_record_that_is_gone_has_changed(world: World, alice: Operator):
+    """Erased, while somebody looked at it."""
+    shown = world.held()
+    world.machine.locks.erase(shown)
+
+    with pytest.raises(RecordChanged, match="it is gone"):
+        alice.release(shown, "because")
+
+
+def test_a_write_whose_answer_was_lost_is_not_called_a_conflict(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """The SDK repeats it, and the repetition is refused by its own first try."""
+    shown, write = world.held(), world.machine.locks.release
+    monkeypatch.setattr(world.machine.locks, "release", lambda *a, **k: write(*a, **k) and write(*a, **k))
+
+    assert RELEASED == alice.release(shown, "because").status
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [({"b": 1, "a": 1.0}, '{"a":1,"b":1}'), (None, "null"), ("é", '"é"')]
+)
+def test_a_result_is_kept_in_its_canonical_form(value: Any, text: str):
+    """Any JSON is a result."""
+    assert text == result_text(value)
+
+
+def test_a_result_that_nobody_could_replay_is_refused():
+    """Too large for a workflow, or nothing that JSON can carry."""
+    assert 262_144 == len(result_text("x" * 262_142))
+    with pytest.raises(OutputTooLarge, match="262,145 bytes; 262,144 are allowed"):
+        result_text("x" * 262_143)
+    with pytest.raises(InvalidPayload):
+        result_text(2**53)
+
+
+@pytest.mark.parametrize(
+    ("status", "runs", "verbs"),
+    [
+        (INPROGRESS, True, ["cancel"]),
+        (INPROGRESS, False, ["locks complete", "locks retry", "locks release"]),
+        (FAILED, False, ["locks complete", "locks retry", "locks release"]),
+        (RELEASED, False, ["locks retry"]),
+        (COMPLETED, False, []),
+    ],
+)
+def test_the_next_commands_fit_the_record(world: World, status: str, runs: bool, verbs: list[str]):
+    """A final answer has none; and what they name can be pasted."""
+    open_status = f"{status}#3" if status in (INPROGRESS, FAILED) else None
+    lock = world.put("acme/o 1", status=status, openStatus=open_status)
+
+    words = [shlex.split(command) for command in next_commands(lock, runs=runs)]
+    assert verbs == [" ".join(one[1:-1] if one[-1] != "FILE" else one[1:-2]) for one in words]
+    assert all("acme/o 1" in one or "order-1" in one for one in words)
+
+
+# -- cancelling ------------------------------------------------------------------------------------
+def cancelled(world: World, *states: str, given: dict[str, Any] | None = None) -> Lock:
+    """The record of order-1 after it was cancelled in the last of these states."""
+    world.execution("order-1", "RUNNING", *states, given=given)
+    world.put()
+    running = find_running(world.machine, "order-1")
+    assert running.holds_the_lock
+    lock = cancel(world.machine, running, by="alice", why="sent by mistake")
+    assert lock is not None
+    return lock
+
+
+def test_a_request_that_is_cancelled_before_its_work_has_failed_for_good(world: World):
+    """Nothing happened, and nothing will."""
+    lock = cancelled(world, "IsRequestPrepared", "AcquireLock")
+
+    assert (FAILED, None, Failure("Cancelled", "alice: sent by mistake")) == (
+        lock.status,
+        lock.open_status,
+        lock.failure,
+    )
+    assert "alice" == last(lock)[0]
+
+
+def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(world: World):
+    """Nobody knows whether it took effect; who wanted it is on record."""
+    lock = cancelled(world, *TO_WORK)
+
+    assert (FAILED, "FAILED#3", "Cancelled") == (
+        lock.status,
+        lock.open_status,
+        lock.failure and lock.failure.error,
+    )
+    assert "alice: sent by mistake" in str(lock.failure and lock.failure.cause)
+
+
+def test_a_request_that_is_cancelled_after_its_work_keeps_its_answer(world: World):
+    """What it was about to write is written."""
+    given = envelope() | {"work": {"result": 7}}
+
+    lock = cancelled(world, *TO_WORK, "CompleteRequest", given=given)
+
+    assert (COMPLETED, "7") == (lock.status, lock.result)
+
+
+def test_a_request_that_holds_no_lock_is_cancelled_alone(world: World):
+    """The lock is another's, who keeps it."""
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    theirs = world.put(name="order-9", callId="call-9")
+    running = find_running(world.machine, "order-1")
+
+    assert (False, theirs) == (
+        running.holds_the_lock,
+        cancel(world.machine, running, by="alice", why="x"),
+    )
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+
+
+def test_the_newest_attempt_is_the_one_that_is_cancelled(world: World):
+    """The others are closed."""
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.execution("order-1--2", "RUNNING", *TO_WORK)
+    world.put(lockedBy=arn("order-1--2"), requestId="order-1--2")
+
+    assert arn("order-1--2") == find_running(world.machine, "order-1").execution_arn
+
+
+def test_a_closed_request_cannot_be_cancelled(world: World):
+    """It is said how it ended, and where to look."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+
+    with pytest.raises(Refused, match=r"is SUCCEEDED.* steponce show order-1"):
+        find_running(world.machine, "order-1")
+    with pytest.raises(RequestNotFound, match="no execution of a request 'order-2'"):
+        find_running(world.machine, "order-2")
+
+
+@pytest.mark.parametrize("ended", [("SUCCEEDED", None, None), ("ABORTED", "Cancelled", "bob: first")])
+def test_a_request_that_ends_while_the_operator_thinks_is_not_cancelled(world: World, ended: tuple[Any, ...]):
+    """By itself, or by somebody else: neither is what this operator did."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    lock = world.put()
+    running = find_running(world.machine, "order-1")
+    world.states.close(arn("order-1"), *ended, datetime.now(UTC))
+
+    with pytest.raises(
+        RecordChanged, match=r"changed since you looked: it (is SUCCEEDED|was cancelled by bob: first)"
+    ):
+        cancel(world.machine, running, by="alice", why="x")
+    assert lock == world.lock()
+
+
+def test_a_cancellation_that_was_cut_short_is_finished_by_the_same_command(world: World):
+    """The execution is stopped, and its lock was left."""
+    world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x")
+    world.put()
+
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="still")
+
+    assert lock is not None
+    assert (FAILED, "Cancelled") == (lock.status, lock.failure and lock.failure.error)
+
+
+def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Histories are eventually consistent; the same command finishes it later."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.put()
+    running = find_running(world.machine, "order-1")
+    monkeypatch.setattr(world.states, "stop_execution", lambda **_: None)
+
+    with pytest.raises(Unavailable, match="same command settles its lock later"):
+        cancel(world.machine, running, by="alice", why="x")
+
+
+# -- erasing ---------------------------------------------------------------------------------------
+def answered(world: World, *tokens: str) -> None:
+    for token in tokens:
+        world.put(token, status=COMPLETED, openStatus=None, ttl=TTL, result='"secret"')
+
+
+def test_one_customer_is_erased_and_the_neighbour_stays(world: World):
+    """A prefix is what it says: acme/ is not the beginning of acme2/."""
+    answered(world, "acme/o-1", "acme/o-2", "acme2/o-1", "m/acme/o-1")
+    world.step("acme/o-1")
+    world.step("acme2/o-1")
+
+    kept = find_kept(world.machine, world.steps, "acme/")
+
+    assert ["acme/o-1", "acme/o-2"] == [lock.lock_token for lock in kept.locks]
+    assert ["acme/o-1"] == [step.lock_token for step in kept.steps]
+    assert "secret" not in str(kept.locks)
+    assert 0 == erase(world.machine, world.steps, kept)
+    assert not find_kept(world.machine, world.steps, "acme/")
+    assert ["acme2/o-1"] == [step.lock_token for step in world.steps.under("a")]
+    assert {"acme2/o-1", "m/acme/o-1"} == {
+        lock.lock_token for start in ("a", "m") for lock in world.machine.locks.under(start)
+    }
+
+
+@pytest.mark.parametrize("prefix", ["", " "])
+def test_an_empty_prefix_is_refused(world: World, prefix: str):
+    """It is everybody's."""
+    with pytest.raises(Refused, match="everybody's"):
+        find_kept(world.machine, world.steps, prefix)
+
+
+def test_nothing_is_erased_while_something_runs_or_waits(world: World):
+    """Neither a lock in progress nor a step that waits; a few of them are named."""
+    answered(world, "acme/o-1")
+    world.step("acme/o-1", "PENDING")
+    world.execution("order-1", "RUNNING", given={"callId": "as_1"})
+    with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits"):
+        find_kept(world.machine, world.steps, "acme/")
+
+    for number in range(5):
+        world.put(f"acme/p-{number}")
+    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*steponce cancel"):
+        find_kept(world.machine, world.steps, "acme/")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_step_that_a_dead_execution_left_waiting_does_not_wait(world: World, known: bool):
+    """Its request was cancelled; nobody's answer can reach it."""
+    answered(world, "acme/o-1")
+    world.step("acme/o-1", "PENDING")
+    if known:
+        world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled")
+
+    kept = find_kept(world.machine, world.steps, "acme/")
+
+    assert (1, 0, []) == (
+        len(kept.steps),
+        erase(world.machine, world.steps, kept),
+        list(world.steps.under("acme/")),
+    )
+
+
+def test_what_changes_while_the_operator_thinks_is_left(world: World):
+    """A lock that was taken again, a step that waits again; and what is gone is gone."""
+    answered(world, "acme/o-1", "acme/o-2", "acme/o-3")
+    world.step("acme/o-1")
+    kept = find_kept(world.machine, world.steps, "acme/")
+    world.put("acme/o-1", callId="call-2")
+    world.machine.locks.erase(world.lock("acme/o-2"))
+    (step,) = world.steps.under("acme/")
+    world.dynamodb.update_item(
+        TableName="steps",
+        Key={"awaitingStepId": {"S": step.id}},
+        UpdateExpression="SET #status = :pending",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":pending": {"S": "PENDING"}},
+    )
+
+    assert 2 == erase(world.machine, world.steps, kept)
+    assert ["acme/o-1"] == [lock.lock_token for lock in world.machine.locks.under("acme/")]
+    assert 1 == len(list(world.steps.under("acme/")))
+
+
+def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
+    """The callbacks are an optional part."""
+    answered(world, "acme/o-1")
+
+    assert 0 == erase(world.machine, None, find_kept(world.machine, None, "acme/"))
+    assert [] == list(world.machine.locks.under("acme/"))
