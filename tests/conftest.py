@@ -8,12 +8,45 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack
+from tests import engines
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[LocalStack]:
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Parts]:
+    """What all stacks of this run share."""
+    with engines.parts(tmp_path_factory.mktemp("parts")) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def stack(parts: engines.Parts) -> Iterator[LocalStack]:
     """The template as it is, on the embedded parts unless the environment names others."""
-    with LocalStack.from_template(TEMPLATE) as running:
+    # Not the name of the workflow tests' own stack: one table store or states engine may serve both.
+    with LocalStack.from_template(
+        TEMPLATE, name="plain", deliveries=False, **parts.options("plain")
+    ) as running:
         yield running
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The mark for what an engine gets wrong."""
+    config.addinivalue_line("markers", "defect(engine, row): fails on this engine: row of tests/ENGINES.md")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Expect the failures that this run's engines are known for."""
+    engines.mark_defects(item)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say on which engines the tests ran; those in tests/real choose their own, and say so there."""
+    counts = {
+        kind: sum(
+            not report.nodeid.startswith("tests/real/") for report in terminalreporter.stats.get(kind, [])
+        )
+        for kind in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+    }
+    if any(counts.values()):
+        terminalreporter.write_line(engines.summary(counts))

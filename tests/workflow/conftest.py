@@ -11,6 +11,7 @@ import pytest
 
 from steponce.local import LocalStack, write_facts
 from tests.conftest import TEMPLATE
+from tests.engines import Parts
 from tests.workflow.faults import Faults
 from tests.workflow.program import Run, run_in_a_pipe
 from tests.workflow.scene import Scene
@@ -18,22 +19,26 @@ from tests.workflow.scene import Scene
 WORK_TIMEOUT_SECONDS = 3
 
 
-def _scene(name: str, **parameters: str) -> Iterator[Scene]:
+def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     faults = Faults()
-    through = {"dynamodb": faults.through, "lambda": faults.through}
-    parameters = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS)} | parameters
-    with LocalStack.from_template(TEMPLATE, name=name, parameters=parameters, through=through) as stack:
+    options = parts.options(name, {"dynamodb": faults.through, "lambda": faults.through})
+    quick = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS), "DescribesPerSecond": "1000"}
+    parameters = quick | parameters
+    with LocalStack.from_template(
+        TEMPLATE, name=name, parameters=parameters, deliveries=False, **options
+    ) as stack:
         yield Scene(stack, faults)
 
 
 @pytest.fixture(scope="session")
-def _holding() -> Iterator[Scene]:
-    yield from _scene("steponce")
+def _holding(parts: Parts) -> Iterator[Scene]:
+    yield from _scene(parts, "steponce")
 
 
 @pytest.fixture(scope="session")
-def _taking_over() -> Iterator[Scene]:
+def _taking_over(parts: Parts) -> Iterator[Scene]:
     yield from _scene(
+        parts,
         "bold",
         WhenOutcomeUnknown="take-over",
         WhenCompleted="refuse",

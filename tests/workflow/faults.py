@@ -10,22 +10,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from tests.workflow.relay import Answer, Relay, serve
 
 ASL = Path(__file__).parents[2] / "statemachines" / "run_once.asl.json"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
 
 
 @dataclass(frozen=True)
@@ -137,10 +128,7 @@ class Faults:
 
     def through(self, upstream: str) -> str:
         """Start a proxy in front of a server; it ends with this process."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, upstream))
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
+        return serve(_relay(self, upstream))
 
 
 _FUNCTIONS = (
@@ -161,41 +149,15 @@ def _writes_by_state() -> dict[tuple[str, str, str | None], str]:
     return found
 
 
-def _handler(faults: Faults, upstream: str) -> type[BaseHTTPRequestHandler]:
-    address = urlsplit(upstream)
-
-    class Proxy(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+def _relay(faults: Faults, upstream: str) -> type[Relay]:
+    class Proxy(Relay):
+        def answer(self, body: bytes) -> Answer:
             content = json.loads(body or b"{}")
             state = faults.state_of(self.headers.get("X-Amz-Target", ""), self.path, content)
             call = Call(state, content)
             fault = faults.take(call)
-            answer = fault(call, lambda: self._forward(body)) if fault else self._forward(body)
-            with suppress(BrokenPipeError, ConnectionResetError):
-                self.send_response(answer.status)
-                for name, value in answer.headers:
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(answer.body)))
-                self.end_headers()
-                self.wfile.write(answer.body)
-
-        do_GET = do_POST  # noqa: N815
-
-        def _forward(self, body: bytes) -> Answer:
-            connection = HTTPConnection(address.hostname or "", address.port, timeout=120)
-            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
-            connection.request(self.command, self.path, body, headers)
-            answer = connection.getresponse()
-            content = answer.read()
-            dropped = ("content-length", "transfer-encoding", "connection", "server", "date")
-            kept = [(n, v) for n, v in answer.getheaders() if n.lower() not in dropped]
-            connection.close()
-            return Answer(answer.status, kept, content)
-
-        def log_message(self, *_arguments: Any) -> None:
-            """Stay silent."""
+            if fault is None:
+                return self.forward(upstream, body)
+            return fault(call, lambda: self.forward(upstream, body))
 
     return Proxy

@@ -18,8 +18,14 @@ Run = Callable[..., Answer]
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The shell's, with the facts' folder and without an account or a stack."""
-    ours = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    """
+    The shell's, with the facts' folder and without an account or a stack.
+
+    Nor with a states engine: the run's own stacks have the one port that Step Functions Local knows.
+    """
+    ours = {
+        key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "STEPONCE_STATES_"))
+    }
     ours.pop("STEPONCE_STACK", None)
     return ours | {"STEPONCE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
 

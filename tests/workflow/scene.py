@@ -11,7 +11,8 @@ from typing import Any
 
 from steponce import Client, Receipt
 from steponce.local import LocalStack
-from steponce.records import Lock, Locks
+from steponce.locks import Locks
+from steponce.records import Lock
 from tests.workflow.faults import Answer, Call, Faults
 
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
