@@ -13,7 +13,7 @@ from steponce.errors import RetryLater
 
 logger = Logger()
 tracer = Tracer()
-charges = boto3.resource("dynamodb").Table(os.environ["CHARGES_TABLE"])
+charges = boto3.resource("dynamodb").Table(os.environ["ChargesTable"])
 
 
 class CardDeclined(Exception):

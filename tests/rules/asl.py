@@ -79,7 +79,11 @@ FIELDS = {
     "Succeed": "",
     "Fail": "Error ErrorPath Cause CausePath",
     "Parallel": "Branches Parameters ResultSelector Retry Catch",
-    "Map": "Iterator ItemsPath ItemSelector Parameters MaxConcurrency ResultSelector Retry Catch",
+    "Map": "Iterator ItemsPath Parameters MaxConcurrency ResultSelector Retry Catch",
+}
+HANDLER_FIELDS = {
+    "Retry": "ErrorEquals IntervalSeconds BackoffRate MaxAttempts MaxDelaySeconds JitterStrategy Comment",
+    "Catch": "ErrorEquals Next ResultPath Comment",
 }
 COMMON_FIELDS = {"Type", "Comment", "Next", "End", "InputPath", "OutputPath", "ResultPath"}
 
@@ -101,6 +105,7 @@ SILENT = {
     "FailedWithoutReason": "the work gave neither; a Fail state cannot carry null",
 }
 
+_VARIABLE = re.compile(r"(?<![\w$])\$[A-Za-z]\w*")
 _PLACEHOLDER = re.compile(r"[:#][A-Za-z]\w*")
 _ATTRIBUTE = re.compile(r"(?<![:#\w])[A-Za-z_]\w*(?!\w*\()")
 _EXPRESSION_WORDS = {"AND", "OR", "NOT", "IN", "SET", "REMOVE", "ADD", "DELETE", "BETWEEN"}
@@ -386,13 +391,20 @@ def rule_the_language_is_old_enough(definition: Definition) -> list[str]:
     for name, state in states(definition):
         allowed = COMMON_FIELDS | set(FIELDS[state["Type"]].split())
         complaints += [f"{name} has {key}" for key in set(state) - allowed]
+        for key, fields in HANDLER_FIELDS.items():
+            parts = state.get(key, [])
+            complaints += [
+                f"{name}: {key} has {field}" for part in parts for field in set(part) - set(fields.split())
+            ]
         choices = state.get("Choices", [])
         complaints += [f"{name} has a rule with {key}" for rule in choices for key in TOO_NEW & set(rule)]
         for field, value in _leaves(state):
             if field.endswith(".$"):
                 called = set(re.findall(r"States\.\w+", re.sub(r"'[^']*'", "", value)))
                 complaints += [f"{name}: unknown function {item}" for item in called - INTRINSICS]
-            complaints += [f"{name}: JSONata in {field}"] * (isinstance(value, str) and "{%" in value)
+            text = value if isinstance(value, str) else ""
+            complaints += [f"{name}: JSONata in {field}"] * ("{%" in text)
+            complaints += [f"{name}: a variable in {field}"] * bool(_VARIABLE.search(text))
     return complaints
 
 

@@ -60,18 +60,6 @@ def transform(source: dict[str, Any]) -> dict[str, Any]:
     return Translator({}, Parser(), boto_session=session).translate(source, parameter_values=defaults)
 
 
-def default_substitutions(when_completed: str = "ReplayResult") -> dict[str, str]:
-    """Values for every placeholder of the workflows, as a deployment would give them."""
-    found = template()["Resources"]["RunOnceStateMachine"]["Properties"]["DefinitionSubstitutions"]
-    special = {
-        "Partition": "aws",
-        "WorkTimeoutSeconds": "60",
-        "FinalErrors": 'CardDeclined","OutOfStock',
-        "WhenCompleted": when_completed,
-    }
-    return {name: special.get(name, f"the-{name}") for name in found}
-
-
 def rules_of(module: ModuleType) -> list[Any]:
     """Every rule in a module."""
     return [rule for name, rule in vars(module).items() if name.startswith("rule_")]

@@ -13,13 +13,16 @@ PACKAGE = ROOT / "src" / "steponce"
 
 LAYERS = [
     {"errors"},
-    {"times", "aws", "canonical"},
+    {"times", "aws", "canonical", "paths", "pace"},
     {"records", "answer", "links"},
+    {"locks"},
     {"request", "owner", "fence", "receipt"},
-    {"machine", "awaiting"},
+    {"machine", "awaiting", "repair"},
     {"starting"},
-    {"client"},
-    {"story", "callbacks"},
+    {"client", "operating"},
+    {"doors"},
+    {"story", "callbacks", "cancelling", "erasing"},
+    {"monitor"},
     {"situation"},
     {"telling"},
     {"steponce"},  # the package's own __init__
@@ -129,7 +132,12 @@ def environment_read_by(path: Path) -> set[str]:
         file = PACKAGE / f"{part}.py"
         if part and file.exists():
             found |= set(_subscripts(file.read_text(), "environ"))
-    if "from_settings(os.environ)" in text:
+    reads_outputs = "from_outputs(os.environ" in text
+    if reads_outputs:
+        found |= set(_subscripts((PACKAGE / "client.py").read_text(), "outputs"))
+    if "Resender.from_settings(" in text:
+        found |= set(_subscripts((PACKAGE / "doors" / "resending.py").read_text(), "settings"))
+    if reads_outputs or "RequestRules.from_settings(os.environ)" in text:
         found |= set(_subscripts((PACKAGE / "request.py").read_text(), "settings"))
     return found
 

@@ -71,11 +71,30 @@ def rule_permissions_are_narrow(template: Template) -> list[str]:
     """No action by wildcard; no resource by wildcard but where AWS has nothing narrower."""
     complaints = []
     for name, statement in _statements(transform(template)):
+        if statement["Effect"] == "Deny":
+            continue
         actions = _list(statement.get("Action", "*"))
         complaints += [f"{name} may {item}" for item in actions if "*" in item]
-        if "*" in _list(statement.get("Resource", [])):
+        if "NotResource" in statement or any(map(_is_wide, _list(statement.get("Resource", [])))):
             complaints += [f"{name} may {item} anywhere" for item in actions if item not in ANY_RESOURCE]
     return complaints
+
+
+def rule_exceptions_are_used(template: Template) -> list[str]:
+    """An action that may stand before any resource, and stands nowhere, is one for the next mistake."""
+    used = {item for _, statement in _statements(template) for item in _list(statement.get("Action", []))}
+    return [f"nothing may {item}: take it off the list" for item in ANY_RESOURCE if item not in used]
+
+
+def rule_nobody_is_everyone(template: Template) -> list[str]:
+    """A policy of a queue or topic names who may; where it says anyone, a condition says from where."""
+    return [
+        f"{name} lets anyone {statement['Action']}"
+        for name, statement in _statements(transform(template))
+        if statement["Effect"] == "Allow"
+        and statement.get("Principal") in ("*", {"AWS": "*"}, {"AWS": ["*"]})
+        and not statement.get("Condition")
+    ]
 
 
 def rule_managed_policies_are_few(template: Template) -> list[str]:
@@ -84,17 +103,18 @@ def rule_managed_policies_are_few(template: Template) -> list[str]:
         f"{name} has {policy}"
         for name, properties in resources(transform(template), "AWS::IAM::Role").items()
         for policy in properties.get("ManagedPolicyArns", [])
-        if not str(policy).endswith(MANAGED)
+        if not str(policy).endswith(MANAGED) and not _is_ours(template, policy)
     ]
 
 
 def rule_only_the_resolver_answers(template: Template) -> list[str]:
-    """Nothing else may send the result of a task."""
+    """Nothing else may send the result of a task, but what finishes an answer that was left half sent."""
     return [
         f"{name} may answer for tasks"
         for name, statement in _statements(template)
         for action in _list(statement["Action"])
-        if action.startswith("states:SendTask") and "ResolveAwaitingStepFunction" not in name
+        if action.startswith("states:SendTask")
+        and name not in ("ResolveAwaitingStepFunction", "FindOverdueFunction")
     ]
 
 
@@ -103,7 +123,11 @@ def rule_tables_are_granted_by_the_action(template: Template) -> list[str]:
     complaints = []
     for name, properties in resources(template, FUNCTION).items():
         policies = _list(properties.get("Policies", []))
-        complaints += [f"{name} has the policy {policy}" for policy in policies if "Statement" not in policy]
+        complaints += [
+            f"{name} has the policy {policy}"
+            for policy in policies
+            if "Statement" not in policy and not _is_ours(template, policy)
+        ]
     tables = resources(template, TABLE)
     for name, statement in _statements(template):
         actions = [item for item in _list(statement["Action"]) if item.startswith("dynamodb:")]
@@ -249,6 +273,8 @@ def rule_defaults_are_sane(template: Template) -> list[str]:
         "Lambda allows 900 seconds": parameters["WorkTimeoutSeconds"]["MaxValue"] <= 900,
         "the work has time": 1 <= work <= parameters["WorkTimeoutSeconds"]["MaxValue"],
         "three tries of the work are not overdue": default["ExpectedSeconds"] >= 3 * work,
+        "a waiting order is not overdue": default["ExpectedSeconds"]
+        >= default["ConfirmationTimeoutSeconds"] + 3 * work,
         "a record outlives its execution's name": int(default["RetentionSeconds"]) >= 90 * 86_400,
         "an unknown outcome is for a person": default["WhenOutcomeUnknown"] == "hold",
         "everyone gets the same answer": default["WhenCompleted"] == "replay",
@@ -310,22 +336,26 @@ def rule_environments_are_complete(template: Template) -> list[str]:
 
 def rule_parameters_are_used(template: Template) -> list[str]:
     """A parameter or condition that nothing reads is a promise that nothing keeps."""
-    rest = {key: template[key] for key in ("Conditions", "Globals", "Resources", "Outputs")}
+    rest = {key: template[key] for key in ("Rules", "Conditions", "Globals", "Resources", "Outputs")}
     read = set(_references(rest))
     conditions = {part["Fn::If"][0] for part in walk(rest) if isinstance(part, dict) and "Fn::If" in part}
-    conditions |= {part.get("Condition") for part in walk(rest["Outputs"]) if isinstance(part, dict)}
+    conditions |= {
+        item.get("Condition") for part in ("Resources", "Outputs") for item in template[part].values()
+    }
     complaints = [f"nothing reads the parameter {name}" for name in set(template["Parameters"]) - read]
     return complaints + [f"nothing asks {name}" for name in set(template["Conditions"]) - conditions]
 
 
 def rule_outputs_tell_the_client(template: Template) -> list[str]:
-    """Client.from_stack reads the same settings as the function that prepares requests."""
-    settings = resources(template, FUNCTION)["PrepareRequestFunction"]["Environment"]["Variables"]
+    """Client.from_stack reads the same settings as the functions that start and prepare requests."""
+    settings = template["Globals"]["Function"]["Environment"]["Variables"]
     outputs = template["Outputs"]
     complaints = [
-        f"the Output {name} is not what PrepareRequestFunction reads"
+        f"the Output {name} is not what the functions read"
         for name, value in settings.items()
-        if outputs.get(name, {}).get("Value") != value
+        if not name.startswith("POWERTOOLS_")
+        and name != "RunOnceStateMachineArn"  # made of text, to avoid a cycle; another rule reads it
+        and outputs.get(name, {}).get("Value") != value
     ]
     needed = {"RunOnceStateMachineArn", "LocksTable"} - set(outputs)
     return complaints + [f"there is no Output {name}" for name in needed]
@@ -375,6 +405,19 @@ def _statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
         for part in walk(item):
             if isinstance(part, dict) and "Effect" in part:
                 yield name, part
+
+
+def _is_ours(template: Template, policy: Any) -> bool:
+    """Whether it is a managed policy that the template itself makes."""
+    return isinstance(policy, dict) and policy.get("Ref") in resources(template, "AWS::IAM::ManagedPolicy")
+
+
+def _is_wide(resource: Any) -> bool:
+    """Whether a resource is a wildcard that begins before anything of this stack is named."""
+    text = resource.get("Fn::Sub", "") if isinstance(resource, dict) else resource
+    before, wildcard, _ = (text if isinstance(text, str) else text[0]).partition("*")
+    named = set(re.findall(r"\$\{([^}]+)\}", before)) - {"AWS::Partition", "AWS::Region", "AWS::AccountId"}
+    return bool(wildcard) and not named
 
 
 def _arn_of(resource: Any) -> str:

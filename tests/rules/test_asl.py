@@ -9,8 +9,10 @@ from statelint.config import Config
 from statelint.linter import Linter
 from statelint.problem import ProblemType
 
+from steponce.local.template import read_plan
+
 from . import asl
-from .documents import GONE, MACHINES, default_substitutions, load_json, machine, rules_of, spoilt
+from .documents import GONE, MACHINES, ROOT, load_json, machine, rules_of, spoilt
 
 RULES = rules_of(asl)
 
@@ -42,6 +44,12 @@ CALLBACK = {
     "States/DoWork/TimeoutSeconds": 60,
     "States/DoWork/TimeoutSecondsPath": GONE,
     "States/DoWork/Parameters/Payload/taskToken.$": "$$.Task.Token",
+}
+
+A_MAP: dict[str, Any] = {
+    "Type": "Map",
+    "Iterator": {"StartAt": "A", "States": {"A": {"Type": "Pass", "End": True}}},
+    "End": True,
 }
 
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
@@ -248,6 +256,19 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (asl.rule_the_language_is_old_enough, {"States/IsOwnerAlive/Choices/0/Assign": {"seen": True}}),
     (asl.rule_the_language_is_old_enough, {"States/RecordError/TimeoutSecond": 10}),
+    (asl.rule_the_language_is_old_enough, {"States/RecordError/QueryLanguage": "JSONPath"}),
+    (asl.rule_the_language_is_old_enough, {"States/RecordError/Arguments": {}}),
+    (asl.rule_the_language_is_old_enough, {"States/RecordError/Output": "x"}),
+    (asl.rule_the_language_is_old_enough, {"States/DoWork/Catch/0/Assign": {"seen": True}}),
+    (asl.rule_the_language_is_old_enough, {"States/DoWork/Retry/0/Output": {}}),
+    (asl.rule_the_language_is_old_enough, {"States/CountTry/Parameters/count.$": "$tries.count"}),
+    (
+        asl.rule_the_language_is_old_enough,
+        {"States/CountTry/Parameters/count.$": "States.MathAdd($tries, 1)"},
+    ),
+    (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemProcessor": A_MAP["Iterator"]}}),
+    (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemSelector": {}}}),
+    (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemReader": {}}}),
     (asl.rule_failures_say_why, {"States/PayloadMismatch/Cause": GONE}),
     (asl.rule_failures_say_why, {"States/AlreadyInProgress/Error": ""}),
     (asl.rule_failures_say_why, {"States/RequestFailed/CausePath": GONE}),
@@ -284,13 +305,13 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         load_json(twice)
 
 
-@pytest.mark.parametrize("when_completed", ["ReplayResult", "DuplicateRefused"])
-@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.name)
-def test_statelint_has_nothing_to_say(path: Path, when_completed: str) -> None:
+@pytest.mark.parametrize(("answer", "other"), [("replay", "DuplicateRefused"), ("refuse", "ReplayResult")])
+def test_statelint_has_nothing_to_say(answer: str, other: str) -> None:
     """With either answer to a completed request, save that the other one is unreachable then."""
-    other = {"ReplayResult": "DuplicateRefused", "DuplicateRefused": "ReplayResult"}[when_completed]
     unreachable = f"No transition found to state State Machine.{other}"
-    assert [] == [text for text in lint(path, when_completed) if text != unreachable]
+    deployed = definitions(answer)
+    assert len(MACHINES) == len(deployed)
+    assert [] == [text for definition in deployed for text in lint(definition) if text != unreachable]
 
 
 def test_a_callback_done_right_keeps_the_rules() -> None:
@@ -299,16 +320,26 @@ def test_a_callback_done_right_keeps_the_rules() -> None:
     assert [] == asl.rule_callbacks_can_end(callback) + asl.rule_tasks_have_timeouts(callback)
 
 
-def test_statelint_sees_a_planted_fault(tmp_path: Path) -> None:
+def test_a_map_of_the_old_kind_keeps_the_rule() -> None:
+    """The faults of a Map are planted in one that Step Functions Local 2.0 can parse."""
+    old = spoilt(machine("run_once"), {"States/Each": A_MAP})
+    assert [] == asl.rule_the_language_is_old_enough(old)
+
+
+def test_statelint_sees_a_planted_fault() -> None:
     """The linter reads what it is given."""
-    broken = tmp_path / "broken.asl.json"
-    broken.write_text(MACHINES[0].read_text().replace('"End": true', '"End": "true"'))
-    assert [] != lint(broken, "ReplayResult")
+    definition = definitions("replay")[0]
+    assert '"End": true' in definition
+    assert [] != lint(definition.replace('"End": true', '"End": "true"'))
 
 
-def lint(path: Path, when_completed: str) -> list[str]:
-    """What statelint says of a workflow as it is deployed."""
-    text = path.read_text()
-    for name, value in default_substitutions(when_completed).items():
-        text = text.replace(f"${{{name}}}", value)
-    return Linter.validate(text, Config(ignored_problem_types={ProblemType.FLOAT}))
+def definitions(when_completed: str) -> list[str]:
+    """Every workflow as it is deployed, its substitutions made."""
+    parameters = {"WhenCompleted": when_completed}
+    plan = read_plan(ROOT / "template.yaml", parameters=parameters, stack_name="linted", region="us-east-1")
+    return [machine.definition for machine in plan.machines]
+
+
+def lint(definition: str) -> list[str]:
+    """What statelint says of a workflow."""
+    return Linter.validate(definition, Config(ignored_problem_types={ProblemType.FLOAT}))

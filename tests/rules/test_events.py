@@ -1,18 +1,26 @@
 """The example events are real: each function has one, and it means what it says."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from steponce import times
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
+from steponce.doors import events, messages
+from steponce.doors.asked import Door
+from steponce.doors.resending import asked_by_execution
 from steponce.records import INPROGRESS, Lock
 from steponce.request import Envelope, RequestRules
 
-from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine
+from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template
 
+NOON = times.from_text("2026-01-31T12:00:00.000Z")
 RULES = RequestRules(key_prefix="steponce-run-once")
 
 
@@ -57,6 +65,25 @@ def test_the_lock_in_the_owner_s_event_has_every_attribute_that_the_workflow_wri
     assert written - {"#status"} | {"status", "lockToken"} == set(event("check_owner")["lock"])
 
 
+def test_the_closing_function_s_event_is_of_the_example_s_execution() -> None:
+    """close_execution.json tells of the owner of the example's lock, as its rule lets it pass."""
+    told, lock = event("close_execution"), Lock.from_item(event("check_owner")["lock"])
+    pattern = template()["Resources"]["CloseRule"]["Properties"]["EventPattern"]
+    assert [told["source"]] == pattern["source"]
+    assert [told["detail-type"]] == pattern["detail-type"]
+    assert told["detail"]["status"] in pattern["detail"]["status"]
+    envelope = json.loads(told["detail"]["input"])
+    assert (lock.locked_by, lock.request_id) == (told["detail"]["executionArn"], told["detail"]["name"])
+    assert (lock.lock_token, lock.call_id) == (envelope["lockToken"], envelope["callId"])
+    assert set(Envelope.make("order-1", {}, RULES).to_dict()) == set(envelope)
+
+
+def test_the_monitor_s_event_is_a_schedule_s() -> None:
+    """find_overdue.json is what a rule with a rate sends; the monitor reads nothing of it."""
+    sent = event("find_overdue")
+    assert ("aws.events", "Scheduled Event", {}) == (sent["source"], sent["detail-type"], sent["detail"])
+
+
 def test_the_recording_function_s_event_has_what_the_workflow_sends() -> None:
     """record_awaiting_step.json is what AwaitConfirmation hands over, and becomes a step."""
     sent = machine("run_once")["States"]["AwaitConfirmation"]["Parameters"]["Payload"]
@@ -85,6 +112,53 @@ def test_a_hand_started_example_becomes_an_envelope(started: dict[str, Any]) -> 
     assert "steponce-run-once/order-1" == Envelope.complete("order-1", started, RULES).lockToken
 
 
+@pytest.mark.parametrize("name", ["start_from_queue", "start_from_fifo_queue", "start_from_topic"])
+def test_the_messages_ask_for_the_order(name: str) -> None:
+    """Whichever way they came, and at a time of their own."""
+    (record,) = event(name)["Records"]
+    asked = messages.asked_by(SQSRecord(record), Door("messageId", "body"))
+    assert (event("start_order"), NOON) == (asked.payload, asked.requested_at)
+
+
+def test_the_messages_have_an_id_each() -> None:
+    """All of them can be started on one stack."""
+    names = ("start_from_queue", "start_from_fifo_queue", "start_from_topic")
+    seen = [messages.see(SQSRecord(event(name)["Records"][0])) for name in names]
+    assert len(names) == len({one["messageId"] for one in seen})
+
+
+@pytest.mark.parametrize("name", ["start_from_event", "start_from_schedule", "start_from_stream"])
+def test_the_events_ask_for_the_order(name: str) -> None:
+    """The bus, the schedule and the stream."""
+    (single,) = events.single_events(event(name))
+    asked = events.asked_by(single, Door("id", "detail"))
+    assert event("start_order") == asked.payload
+    assert asked.requested_at is not None
+    assert NOON.date() == asked.requested_at.date()
+
+
+def test_the_bucket_s_event_tells_of_an_object() -> None:
+    """Its key is decoded."""
+    (single,) = events.single_events(event("start_from_bucket"))
+    assert "2026/order é.json" == events.see(single)["detail"]["object"]["key"]
+
+
+def test_the_resending_function_s_event_is_of_the_order_that_comes_back() -> None:
+    """resend_request.json carries what the client would have made of the order, as its rule lets it pass."""
+    told = event("resend_request")
+    pattern = template()["Resources"]["ResendRule"]["Properties"]["EventPattern"]
+    assert [told["source"]] == pattern["source"]
+    assert [told["detail-type"]] == pattern["detail-type"]
+    assert told["detail"]["status"] in pattern["detail"]["status"]
+    asked, error = asked_by_execution(told["detail"], Mock())
+    assert asked is not None
+    assert (event("start_order"), NOON, "RetryLater") == (asked.payload, asked.requested_at, error)
+    sent, redelivery = json.loads(told["detail"]["input"]), {"requestId": "order-1", "tries": 0}
+    envelope = Envelope.make("order-1", event("start_order"), RULES, redelivery=redelivery)
+    assert set(envelope.to_dict()) == set(sent)
+    assert (envelope.payloadHash, envelope.shard) == (sent["payloadHash"], sent["shard"])
+
+
 def test_the_examples_tell_one_story() -> None:
     """One order, one payload, one key in all of them."""
     payload = event("start_order")
@@ -104,4 +178,5 @@ def test_no_event_holds_what_only_a_person_would_have() -> None:
     for path in EVENTS:
         text = json.dumps(load_json(path))
         assert "4242" not in text
-        assert "arn:aws" not in text or ":123456789012:" in text
+        accounts = re.findall(r"arn:aws:(?!s3:)[a-z0-9-]+:[a-z0-9-]*:(\d*):", text)
+        assert {"123456789012"} >= set(accounts)

@@ -62,4 +62,4 @@ def test_every_rule_has_a_planted_fault() -> None:
 def test_what_a_function_reads_through_the_package_is_seen() -> None:
     """The sample work asks its fence, which looks for the table's name in the environment."""
     path = ROOT / "functions" / "charge_card" / "app.py"
-    assert {"CHARGES_TABLE", "LOCKS_TABLE"} == source.environment_read_by(path)
+    assert {"ChargesTable", "LocksTable"} == source.environment_read_by(path)

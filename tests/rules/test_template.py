@@ -17,9 +17,20 @@ ROLE = "Resources/RunOnceRole/Properties"
 GRANTS = f"{ROLE}/Policies/0/PolicyDocument/Statement"
 TRUST = f"{ROLE}/AssumeRolePolicyDocument/Statement/0/Condition"
 CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
-PREPARE = "Resources/PrepareRequestFunction/Properties"
+COMMON = "Globals/Function/Environment/Variables"
 
 SQS_EVENT = {"Type": "SQS", "Properties": {"Queue": {"Fn::GetAtt": ["AnswersQueue", "Arn"]}}}
+
+ANYONE = "Properties/PolicyDocument/Statement/0"
+OPEN_QUEUE = {
+    "Type": "AWS::SQS::QueuePolicy",
+    "Properties": {
+        "Queues": [{"Ref": "AnswersQueue"}],
+        "PolicyDocument": {
+            "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "x"}]
+        },
+    },
+}
 
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (
@@ -44,6 +55,22 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/0/Action": "*"}),
     (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/1/Resource": ["*"]}),
     (template.rule_permissions_are_narrow, {f"{GRANTS}/2/Action/0": "logs:CreateLogGroup"}),
+    (
+        template.rule_permissions_are_narrow,
+        {f"{GRANTS}/1/Resource": GONE, f"{GRANTS}/1/NotResource": {"Ref": "X"}},
+    ),
+    (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Action": GONE, f"{GRANTS}/1/NotAction": "iam:*"}),
+    (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Resource": "arn:aws:lambda:*:*:function:*"}),
+    (
+        template.rule_permissions_are_narrow,
+        {f"{GRANTS}/1/Resource": {"Fn::Sub": "arn:aws:lambda:${AWS::Region}:${AWS::AccountId}:*"}},
+    ),
+    (template.rule_exceptions_are_used, {f"{GRANTS}/2/Action/0": "logs:CreateLogGroup"}),
+    (template.rule_nobody_is_everyone, {"Resources/Open": OPEN_QUEUE}),
+    (
+        template.rule_nobody_is_everyone,
+        {"Resources/Open": spoilt(OPEN_QUEUE, {f"{ANYONE}/Principal": {"AWS": "*"}})},
+    ),
     (
         template.rule_tables_are_granted_by_the_action,
         {f"{CHECK_OWNER}/Policies/0": {"DynamoDBCrudPolicy": {"TableName": {"Ref": "LocksTable"}}}},
@@ -136,14 +163,14 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         },
     ),
     (template.rule_environments_are_complete, {f"{CHECK_OWNER}/Environment": GONE}),
-    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/KeyPrefix": GONE}),
-    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/LockTokenPath": GONE}),
-    (template.rule_environments_are_complete, {f"{PREPARE}/Environment/Variables/Retention": "1"}),
+    (template.rule_environments_are_complete, {f"{COMMON}/KeyPrefix": GONE}),
+    (template.rule_environments_are_complete, {f"{COMMON}/LockTokenPath": GONE}),
+    (template.rule_environments_are_complete, {f"{CHECK_OWNER}/Environment/Variables/Retention": "1"}),
     (
         template.rule_environments_are_complete,
-        {"Resources/CheckOwnerFunction/Properties/Environment/Variables/LOCKS_TABLE": GONE},
+        {f"{COMMON}/LocksTable": GONE},
     ),
-    (template.rule_environments_are_complete, {"Globals/Function/Environment/Variables/STAGE": "dev"}),
+    (template.rule_environments_are_complete, {f"{COMMON}/STAGE": "dev"}),
     (template.rule_parameters_are_used, {"Parameters/Stage": {"Type": "String", "Default": "dev"}}),
     (template.rule_parameters_are_used, {"Conditions/IsSmall": {"Fn::Equals": ["a", "b"]}}),
     (template.rule_outputs_tell_the_client, {"Outputs/LocksTable": GONE}),
