@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -41,7 +43,7 @@ def commands() -> list[str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, Path]]:
     """A stack of its own, which `--local` finds."""
     folder = tmp_path_factory.mktemp("steponce")
-    with LocalStack.from_template(ROOT / "template.yaml") as stack:
+    with LocalStack.from_template(ROOT / "template.yaml", parameters={"HttpDoor": "open"}) as stack:
         write_facts(stack.facts(), folder)
         yield stack, folder
 
@@ -57,6 +59,8 @@ def run(command: str, stack: LocalStack, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] == "aws":
         return run_aws(words, stack)
+    if words[0] == "curl":
+        return run_curl(words, stack)
     assert words[0] == ".venv/bin/steponce", f"No test runs {command!r}"
     done = subprocess.run(
         [BIN / "steponce", *words[1:]],
@@ -82,6 +86,19 @@ def run_aws(words: list[str], stack: LocalStack) -> str:
     return str(started["executionArn"])
 
 
+def run_curl(words: list[str], stack: LocalStack) -> str:
+    """What curl would send, sent by Python."""
+    address, *given = [word for word in words[1:] if word != "-i"]
+    options = list(zip(given[::2], given[1::2], strict=True))
+    bodies = [(ROOT / value.removeprefix("@")).read_bytes() for option, value in options if option == "-d"]
+    headers = dict(value.split(": ", 1) for option, value in options if option == "-H")
+    url = address.replace("$REQUESTS_URL", stack.outputs["RequestsUrl"])
+    request = Request(url, *bodies, headers=headers)  # noqa: S310 - without a type, as curl sends a form
+    with urlopen(request, timeout=30) as answer:  # noqa: S310
+        assert "COMPLETED" == json.load(answer)["status"]
+        return str(answer.status)
+
+
 def test_the_python_example_works(monkeypatch: pytest.MonkeyPatch):
     """As it stands, with its own assertions."""
     monkeypatch.chdir(ROOT)
@@ -102,7 +119,7 @@ def test_the_main_job_tells_what_the_readme_says():
 def test_make_has_the_targets_that_are_named():
     """`make -n` knows every one of them."""
     for target in sorted(set(re.findall(r"(?:^|`)make ([a-z]+)\b", README, re.MULTILINE))):
-        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)  # noqa: S607
+        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
 
 
 def test_the_pictures_are_those_of_the_state_machines():
@@ -113,7 +130,7 @@ def test_the_pictures_are_those_of_the_state_machines():
 
 def test_every_parameter_of_the_template_is_told():
     """And none that it does not have."""
-    table = README.partition("## Deploy")[2].partition("## What")[0]
+    table = README.partition("\n## Deploy\n")[2].partition("\n## ")[0]
     first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     assert set(template()["Parameters"]) == {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
 
