@@ -24,6 +24,8 @@ from rich.table import Table
 
 from steponce import Client, PayloadMismatch
 from steponce.local import LocalStack
+from tests import crowd
+from tests.unit.doors_world import sqs_record
 from tests.workflow.faults import Answer, Call, Faults
 
 ROUNDS = 30
@@ -54,6 +56,7 @@ class Bench:
         direct = dict(stack.endpoints) | {"dynamodb": tables.endpoints["dynamodb"]}
         self.client = Client.from_outputs(stack.outputs, session=stack.session(), endpoints=direct)
         self.sfn = stack.boto3("stepfunctions")
+        self.functions, self.queue_door = stack.boto3("lambda"), f"{stack.name}-StartFromQueueFunction"
         self.dynamodb, self.table = tables.boto3("dynamodb"), stack.outputs["LocksTable"]
         self.counted = counted
         self.ids = itertools.count(1)
@@ -167,6 +170,34 @@ class Bench:
             "a duplicate by id", prepare, lambda request: self.client.start(request, ORDER) and None
         )
 
+    def duplicate_message(self) -> float:
+        def prepare() -> str:
+            return self.fresh_request().rpartition("/")[2]
+
+        return self.measure("a duplicate in the queue", prepare, lambda request: self.send([request]))
+
+    def send(self, requests: list[str]) -> None:
+        """Let the function behind the queue start a batch of messages."""
+        records = [sqs_record(json.dumps(ORDER), request) for request in requests]
+        answer = self.functions.invoke(FunctionName=self.queue_door, Payload=json.dumps({"Records": records}))
+        assert json.loads(answer["Payload"].read()) == {"batchItemFailures": []}
+
+    def starts_a_second(self, start: Callable[[list[str]], None]) -> float:
+        """How fast ten requests at a time are started, while no others run."""
+        rates = []
+        for _ in range(ROUNDS // 3):
+            requests = [self.new_id() for _ in range(10)]
+            begin = time.perf_counter()
+            start(requests)
+            rates.append(len(requests) / (time.perf_counter() - begin))
+            for request in requests:
+                self.closed(self.client.machine.execution_arn(request, 1))
+        return statistics.median(rates)
+
+    def start_alone(self, requests: list[str]) -> None:
+        for request in requests:
+            self.client.start(request, ORDER)
+
     def replay(self) -> float:
         return self.measure(
             "a replay by key",
@@ -227,6 +258,17 @@ def memory_mb() -> float:
     return total / 1024
 
 
+def monitor_round(number: int) -> str:
+    """One round of the monitor over so many open locks, whose owners all run."""
+    with LocalStack.from_template("template.yaml", name=f"crowd-{number}", deliveries=False) as stack:
+        crowd.open_locks(stack, number)
+        tally, seconds, grown = crowd.one_round(stack)
+    assert tally.missing_tasks == number // 2
+    assert seconds < crowd.ALLOWED_SECONDS
+    assert grown < crowd.ALLOWED_MEGABYTES
+    return f"The monitor, {number:,} open locks: a round in {seconds:.1f} s, {grown:.1f} MB more memory."
+
+
 def main() -> None:
     console = Console()
     begin = time.perf_counter()
@@ -237,19 +279,24 @@ def main() -> None:
         memory = memory_mb()
     counted = Counted()
     with (
-        LocalStack.from_template("template.yaml", name="tables") as tables,
+        LocalStack.from_template("template.yaml", name="tables", deliveries=False) as tables,
         LocalStack.from_template(
-            "template.yaml", endpoints={"dynamodb": counted.through(tables.endpoints["dynamodb"])}
+            "template.yaml",
+            endpoints={"dynamodb": counted.through(tables.endpoints["dynamodb"])},
+            parameters={"StartsPerSecond": "1000000"},
+            deliveries=False,
         ) as stack,
     ):
         bench = Bench(stack, tables, counted)
         bare = bench.bare()
         fresh = bench.fresh()
-        bench.duplicate()
+        duplicate = bench.duplicate()
+        duplicate_message = bench.duplicate_message()
         bench.replay()
         bench.mismatch_by_id()
         bench.mismatch_by_key()
         own = bench.own_code()
+        by_queue, alone = bench.starts_a_second(bench.send), bench.starts_a_second(bench.start_alone)
     table = Table(
         title=f"medians of {ROUNDS}, one run on the embedded stack; the client's own reads are not counted"
     )
@@ -259,8 +306,15 @@ def main() -> None:
         table.add_row(*row)
     console.print(table)
     console.print(f"A fresh request takes {fresh / bare:.1f} times as long as its task alone.")
+    console.print(
+        f"The function behind the queue starts {by_queue:.0f} requests a second in batches of ten, "
+        f"{by_queue / alone:.1f} times as many as start alone, one by one ({alone:.0f}); "
+        f"a duplicate takes {duplicate_message / duplicate:.1f} times as long there."
+    )
     console.print(f"The client's own code: {own:.2f} ms a call of start.")
     console.print(f"The stack: up in {up:.1f} s, {memory:.0f} MB (proportional).")
+    for number in (1_000, 10_000):
+        console.print(monitor_round(number))
 
 
 if __name__ == "__main__":
