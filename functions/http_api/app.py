@@ -10,6 +10,7 @@ from callers import Callers
 from request_routes import routes
 
 from steponce import Client, Receipt
+from steponce.doors.entrance import COUNTED, fate_of
 
 logger = Logger()
 tracer = Tracer()
@@ -28,7 +29,7 @@ def handler(event: dict, context: LambdaContext) -> dict:
 
 def count(receipt: Receipt) -> None:
     """Say what a POST did: it started a request, or found one."""
-    metrics.add_metric("Duplicates" if receipt.duplicate else "Started", MetricUnit.Count, 1)
+    metrics.add_metric(COUNTED[fate_of(receipt)], MetricUnit.Count, 1)
     metrics.flush_metrics()
     logger.info(
         "asked to start",

@@ -19,12 +19,13 @@ from steponce.request import name_by_hand, name_of, split_attempt
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled)
 """What does not pass by itself, however often the message comes."""
 
-Fate = Literal["started", "duplicate", "resent", "dead-lettered"]
+Fate = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
 
 
 COUNTED: Mapping[Fate, str] = {
     "started": "Started",
     "duplicate": "Duplicates",
+    "replayed": "Replays",
     "resent": "Resent",
     "dead-lettered": "DeadLettered",
 }
@@ -37,8 +38,8 @@ class Outcome:
     What became of one message or event.
 
     Args:
-        fate: started; duplicate: the request was known already; resent: it comes back later;
-            dead-lettered: it cannot become a request, or came back too often.
+        fate: started; duplicate: the request runs already; replayed: it has its answer already; resent: it
+            comes back later; dead-lettered: it cannot become a request, or came back too often.
         request_id: None if none was found.
         status: Of the request, if it is known.
         replayed: Whether the answer was there before.
@@ -54,6 +55,13 @@ class Outcome:
     def public(self) -> dict[str, Any]:
         """The same for a log line."""
         return asdict(self)
+
+
+def fate_of(receipt: Receipt) -> Fate:
+    """What a call of `start` has brought about."""
+    if not receipt.duplicate:
+        return "started"
+    return "duplicate" if receipt.status == "RUNNING" else "replayed"
 
 
 class Entrance:
@@ -99,7 +107,7 @@ class Entrance:
             requested_at=asked.requested_at,
             redelivery=asked.redelivery,
         )
-        fate: Fate = "duplicate" if receipt.duplicate else "started"
+        fate = fate_of(receipt)
         if receipt.status == "RUNNING" and not _is_own(receipt) and not self._is_cared_for(asked):
             fate = self._resender.send_again(asked, "AlreadyInProgress", source)
         return Outcome(fate, asked.request_id, receipt.status, replayed=receipt.duplicate)
