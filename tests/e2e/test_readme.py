@@ -27,6 +27,8 @@ ELSEWHERE = {
     ".venv/bin/steponce up": "is run by tests/workflow/test_cli.py; here the stack is up already",
     "sam build": "needs the SAM CLI, which is no part of `make test`",
     "sam deploy --guided": "needs an AWS account",
+    "sam local invoke StartFromQueueFunction --event events/start_from_queue.json": "tests/real runs it",
+    "sam local generate-event sqs receive-message": "needs the SAM CLI",
 }
 
 
