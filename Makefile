@@ -27,7 +27,7 @@ test-states: setup
 test-tools: setup tools $(NPM)
 	@$(BIN)/pytest tests/real -n 2 --dist loadfile
 
-check: lint types test  ## What CI runs.
+check: lint types test  ## Lint, types and tests.
 
 lint: setup
 	@$(BIN)/ruff check .

@@ -44,7 +44,7 @@ def commands() -> list[str]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, Path]]:
     """A stack of its own, which `--local` finds."""
-    folder = tmp_path_factory.mktemp("steponce")
+    folder = tmp_path_factory.mktemp("steponce") / ".steponce"
     with LocalStack.from_template(ROOT / "template.yaml", parameters={"HttpDoor": "open"}) as stack:
         write_facts(stack.facts(), folder)
         yield stack, folder
@@ -61,6 +61,8 @@ def run(command: str, stack: LocalStack, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] == "aws":
         return run_aws(words, stack)
+    if words[0].startswith("REQUESTS_URL="):
+        return run_python(words[-1].removesuffix(")"), stack, folder)
     if words[0] == "curl":
         return run_curl(words, stack)
     assert words[0] == ".venv/bin/steponce", f"No test runs {command!r}"
@@ -101,10 +103,17 @@ def run_curl(words: list[str], stack: LocalStack) -> str:
         return str(answer.status)
 
 
-def test_the_python_example_works(monkeypatch: pytest.MonkeyPatch):
-    """As it stands, with its own assertions."""
-    monkeypatch.chdir(ROOT)
+def run_python(script: str, stack: LocalStack, folder: Path) -> str:
+    """The address that the shell keeps, from the facts of the stack that runs."""
+    told = subprocess.check_output([sys.executable, "-c", script], cwd=folder.parent, text=True).strip()
+    assert stack.outputs["RequestsUrl"] == told
+    return told
+
+
+def test_the_python_examples_work(home: tuple[LocalStack, Path], monkeypatch: pytest.MonkeyPatch):
+    """As they stand, with their own assertions; the second one where a stack runs."""
     for block in blocks("python"):
+        monkeypatch.chdir(home[1].parent if "read_facts" in block else ROOT)
         exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own text
 
 
