@@ -9,11 +9,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.doors.entrance import COUNTED
 from steponce.doors.resending import Resender, asked_by_execution
+from steponce.locks import Locks
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
+locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
 resender = Resender.from_settings(boto3.client("sqs"), os.environ)
 
 
@@ -21,10 +23,10 @@ resender = Resender.from_settings(boto3.client("sqs"), os.environ)
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict, _context: LambdaContext) -> dict:
-    """Look at one failed execution. What was started by somebody who waits for the answer is left alone."""
+    """Look at one execution that did not end well. What somebody waits for is left alone."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
     execution = event["detail"]["executionArn"]
-    asked, error = asked_by_execution(event["detail"], sfn)
+    asked, error = asked_by_execution(event["detail"], sfn, locks)
     if asked is None:
         return {"fate": "left alone"}
     fate = resender.send_again(asked, error, execution)

@@ -33,7 +33,8 @@ metrics = Metrics()
 door = Door(
     os.environ["QueueRequestIdPath"], os.environ["QueuePayloadPath"], os.environ["QueueLockTokenPath"]
 )
-pace = Pace(float(os.environ["StartsPerSecond"]) / float(os.environ["QueueConcurrency"]))
+containers = int(os.environ["QueueConcurrency"]) * int(os.environ["QueueMappings"])
+pace = Pace(float(os.environ["StartsPerSecond"]) / containers)
 sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, os.environ["RequestsDeadLetterQueueUrl"])
 resender = Resender.from_settings(sqs, os.environ)

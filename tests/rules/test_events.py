@@ -150,7 +150,7 @@ def test_the_resending_function_s_event_is_of_the_order_that_comes_back() -> Non
     assert [told["source"]] == pattern["source"]
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]
-    asked, error = asked_by_execution(told["detail"], Mock())
+    asked, error = asked_by_execution(told["detail"], Mock(), Mock(get=lambda _token: None))
     assert asked is not None
     assert (event("start_order"), NOON, "RetryLater") == (asked.payload, asked.requested_at, error)
     sent, redelivery = json.loads(told["detail"]["input"]), {"requestId": "order-1", "tries": 0}

@@ -40,6 +40,7 @@ SETTINGS = {
     "QueueLockTokenPath": "",
     "QueuePayloadPath": "body",
     "QueueConcurrency": "2",
+    "QueueMappings": "1",
     "StartsPerSecond": "100000",
     "EventRequestIdPath": "id",
     "EventLockTokenPath": "",

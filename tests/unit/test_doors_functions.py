@@ -184,7 +184,9 @@ def test_a_failed_execution_s_message_is_sent_again(resending: Any, world: World
 def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
     """So is what somebody waits for."""
     event = example("resend_request")
-    event["detail"]["error"] = "CardDeclined"
+    given_input = json.loads(event["detail"]["input"])
+    world.hold(given_input["lockToken"], "order-1", "hash")
+    world.locks[given_input["lockToken"]]["status"] = {"S": "COMPLETED"}
     assert {"fate": "left alone"} == resending.handler(event, Context())
     assert [] == world.sent
 

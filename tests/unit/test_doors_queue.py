@@ -215,6 +215,7 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any,
     failures(keyed_door, keyed("mine", "key"))
     world.end("mine", "AlreadyInProgress")
     world.hold("key", "other", HASH)
+    world.executions["other"] = {"status": "RUNNING", "input": json.dumps({"callId": "0" * 32})}
     asked_again = {"requestId": "mine", "tries": 0}
     assert asked_again == world.input_of("mine")["redelivery"]
 

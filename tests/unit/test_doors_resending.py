@@ -21,9 +21,11 @@ from steponce.doors.resending import (
     asked_by_execution,
 )
 from steponce.errors import InvalidPayload, PayloadTooLarge, Unavailable
+from steponce.locks import Locks
 from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, received
 
 EVENT = Path(__file__).parents[2] / "events" / "resend_request.json"
+LOCKS = Locks(World(), "locks")  # type: ignore[arg-type]
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -127,13 +129,19 @@ def test_a_dead_letter_loses_nothing_that_it_came_with(others: int, kept: int):
     assert ["steponceReason", "steponceSource", "steponceAbout"][:kept] == names[others:]
 
 
-@pytest.mark.parametrize("original", ["ten attributes", "no room"])
-def test_a_message_without_room_for_a_reason_stays_where_it_is(original: str):
+def test_a_dead_letter_with_ten_attributes_gives_one_up_for_its_reason():
+    """Without the reason it would go round."""
+    world = World()
+    DeadLetters(world, DEAD).give_up(_original(10), InvalidPayload("x"), None)
+    (letter,) = world.dead()
+    assert [*(f"a{n}" for n in range(9)), "steponceReason"] == list(letter["MessageAttributes"])
+
+
+def test_a_message_without_room_for_a_reason_stays_where_it_is():
     """Coming back, it gets to the dead letters by the queue itself, whole."""
     world = World()
-    full = _original(10) if original == "ten attributes" else Original("x" * 262_144, "queue m-1", {})
     with pytest.raises(PayloadTooLarge):
-        DeadLetters(world, DEAD).give_up(full, InvalidPayload("x"), None)
+        DeadLetters(world, DEAD).give_up(Original("x" * 262_144, "queue m-1", {}), InvalidPayload("x"), None)
     assert [] == world.sent
 
 
@@ -144,17 +152,29 @@ def test_a_throttled_queue_is_no_loss():
         resender(world).send_again(Asked("a", ORDER), "RetryLater", "here")
 
 
-@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "LockContended"])
-def test_an_execution_that_did_nothing_comes_back(error: str):
-    """As it was asked, from what its input says."""
+@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "States.Timeout", "DynamoDB.Oops"])
+def test_an_execution_without_an_answer_on_record_comes_back(error: str):
+    """As it was asked, from what its input says, whatever it died of."""
     asked = Asked("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
-    assert (asked, error) == asked_by_execution(detail(error=error), World())
+    assert (asked, error) == asked_by_execution(detail(error=error), World(), LOCKS)
 
 
-@pytest.mark.parametrize("error", ["CardDeclined", "PayloadMismatch", "OutcomeUnknown", "DuplicateRefused"])
-def test_an_execution_with_an_answer_does_not_come_back(error: str):
-    """It has happened, or a person has to look."""
-    assert (None, error) == asked_by_execution(detail(error=error), World())
+@pytest.mark.parametrize(
+    ("status", "comes_back"),
+    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
+)
+def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
+    """What has an answer does not come back; what is open or free does."""
+    world = World()
+    world.hold("steponce-run-once/order-1", "order-1", "hash")
+    world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
+    asked, _ = asked_by_execution(detail(), world, Locks(world, "locks"))
+    assert comes_back == (asked is not None)
+
+
+def test_a_cancelled_request_does_not_come_back():
+    """Somebody has decided so."""
+    assert (None, "Cancelled") == asked_by_execution(detail(error="Cancelled"), World(), LOCKS)
 
 
 def test_an_execution_that_somebody_waits_for_is_left_alone():
@@ -162,7 +182,7 @@ def test_an_execution_that_somebody_waits_for_is_left_alone():
     given = json.loads(detail()["input"])
     del given["redelivery"]
     left = detail(input=json.dumps(given), error=None)
-    assert None is asked_by_execution(left, World())[0]
+    assert None is asked_by_execution(left, World(), LOCKS)[0]
 
 
 @pytest.mark.parametrize(
@@ -174,14 +194,14 @@ def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
     world = World()
     world.executions["order-1"] = {"input": detail()["input"]}
     world.end("order-1", "RetryLater")
-    asked, error = asked_by_execution(detail(**left_out), world)
+    asked, error = asked_by_execution(detail(**left_out), world, LOCKS)
     assert ("order-1", "RetryLater") == (asked and asked.request_id, error)
 
 
 def test_an_execution_too_new_to_be_described_is_asked_for_again():
     """Nothing is decided without its input."""
     with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
-        asked_by_execution(detail(input=None), World())
+        asked_by_execution(detail(input=None), World(), LOCKS)
 
 
 def _original(attributes: int) -> Original:

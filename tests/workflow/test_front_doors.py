@@ -193,7 +193,7 @@ def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_inp
         assert {"fate": "resent"} == invoke(doors, "ResendRequestFunction", event)
 
     assert "COMPLETED" == answered(doors, request_id, key).status
-    assert {"fate": "resent"} == invoke(doors, "ResendRequestFunction", event)
+    assert {"fate": "left alone"} == invoke(doors, "ResendRequestFunction", event)
     doors.eventually(lambda: _is_empty(doors))
     assert 1 == len(doors.charges(key))
 
@@ -209,7 +209,7 @@ def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: S
     put(doors, payload, requestId=second, key=key)
 
     doors.eventually(lambda: "COMPLETED" in told(doors, second), timeout_seconds=40)
-    assert ["started", *["resent"] * (len(fates(doors, second)) - 2), "duplicate"] == fates(doors, second)
+    assert ["started", *["resent"] * (len(fates(doors, second)) - 2), "replayed"] == fates(doors, second)
     receipt = doors.client.status(second, lock_token=key)
     assert ("COMPLETED", True) == (receipt.status, receipt.duplicate)
     assert doors.client.status(first, lock_token=key).result == receipt.result

@@ -106,6 +106,7 @@ class Entrance:
             lock_token=asked.lock_token,
             requested_at=asked.requested_at,
             redelivery=asked.redelivery,
+            check_owner=asked.tries > 0,  # it may meet the lock that its own last attempt has left behind
         )
         fate = fate_of(receipt)
         if receipt.status == "RUNNING" and not _is_own(receipt) and not self._is_cared_for(asked):

@@ -19,6 +19,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +28,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from steponce import times
 from steponce.doors.asked import Asked, Door, json_or_text
-from steponce.doors.resending import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES, Original
+from steponce.doors.resending import ABOUT, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES, Original
 from steponce.errors import InvalidPayload, InvalidRequest
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
@@ -43,7 +44,10 @@ def asked_by(record: SQSRecord, door: Door) -> Asked:
     seen = see(record)
     if TRIES in seen["attributes"]:
         return _sent_again(seen)
-    return door.ask(seen, _time_of(seen))
+    asked = door.ask(seen, _time_of(seen))
+    if ABOUT in seen["attributes"]:  # laid aside before, and put back: a new message, but the same request
+        return replace(asked, request_id=_json_text(seen["attributes"], ABOUT))
+    return asked
 
 
 def original_of(record: SQSRecord) -> Original:

@@ -21,13 +21,12 @@ from steponce.aws import answering
 from steponce.canonical import canonical_json
 from steponce.doors.asked import Asked
 from steponce.errors import PayloadTooLarge, SteponceError, Unavailable
-from steponce.owner import describe_execution
+from steponce.locks import Locks
+from steponce.owner import CANCELLED, describe_execution
+from steponce.records import COMPLETED, FAILED, Lock
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
-
-COMES_BACK = frozenset({"RetryLater", "AlreadyInProgress", "LockContended"})
-"""Errors of an execution that say: nothing has happened, and somebody has to ask again later."""
 
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
@@ -91,7 +90,7 @@ class DeadLetters:
         Lay a message aside as it came, with the reason.
 
         Raises:
-            PayloadTooLarge: it leaves no room for a reason. Nothing was sent.
+            PayloadTooLarge: its body leaves no room for a reason. Nothing was sent.
             Unavailable: throttled or no answer; safe to try again.
         """
         known = {
@@ -100,6 +99,8 @@ class DeadLetters:
             **({} if request_id is None else {ABOUT: _string(json.dumps(request_id, ensure_ascii=False))}),
         }
         given = {name: value for name, value in original.attributes.items() if name not in known}
+        while given and not _fits(original.body, given | {REASON: known[REASON]}):
+            given.popitem()  # without its reason a message would go round
         while known and not _fits(original.body, given | known):
             known.popitem()
         if REASON not in known:
@@ -185,17 +186,21 @@ class Resender:
         return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
 
 
-def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient) -> tuple[Asked | None, str]:
+def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient, locks: Locks) -> tuple[Asked | None, str]:
     """
-    What has to come back of an execution that failed.
+    What has to come back of an execution that did not end well.
+
+    The record decides, not the error's name: unless it holds an answer, the request has none. A message too
+    many is a duplicate.
 
     Args:
         detail: Of its "Step Functions Execution Status Change" event.
         sfn: Asked for what the event leaves out: a large input, or the error.
+        locks: The table with the request's record.
 
     Returns:
         What its message asked for, and its error. None instead of the first if it did not come as a message
-        or an event, or has ended with an answer.
+        or an event, has an answer, or was cancelled.
 
     Raises:
         Unavailable: Step Functions did not answer, or does not know the execution yet.
@@ -207,7 +212,7 @@ def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient) -> tuple[Asked
             raise Unavailable(f"{detail['executionArn']} cannot be described yet. Try again.")
         given, error = execution.input, execution.failure.error
     error = str(error)
-    if error not in COMES_BACK or "redelivery" not in given:
+    if "redelivery" not in given or error == CANCELLED or _is_answered(locks.get(given["lockToken"])):
         return None, error
     redelivery = given["redelivery"]
     requested_at = times.from_text(given["requestedAt"])
@@ -215,6 +220,10 @@ def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient) -> tuple[Asked
         redelivery["requestId"], given["payload"], given["lockToken"], requested_at, redelivery["tries"]
     )
     return asked, error
+
+
+def _is_answered(lock: Lock | None) -> bool:
+    return lock is not None and lock.status in (COMPLETED, FAILED) and not lock.is_reusable(times.now_text())
 
 
 def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
