@@ -12,7 +12,7 @@ from steponce.owner import Finding, is_gone, settle_owner
 from steponce.records import Lock
 
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
 locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])

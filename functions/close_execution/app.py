@@ -14,7 +14,7 @@ from steponce.repair import Repairer
 from steponce.request import RequestRules, name_by_hand
 
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
 locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])

@@ -13,7 +13,7 @@ from steponce import Client, Receipt
 from steponce.doors.entrance import COUNTED, fate_of
 
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 
 # AWS gets less time than usual: after 30 seconds the gateway answers itself, and not when to come again.

@@ -15,7 +15,7 @@ Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
 OUTPUT_LIMIT = 262_144
 ERROR_LIMIT = 256
-RESERVED = ("States.", "Lambda.", "Unavailable")
+RESERVED = ("States.", "Lambda.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended")
 """Error names that the workflow retries or catches as the service's own, not as an answer's."""
 CAUSE_LIMIT = 32_768
 
@@ -113,7 +113,7 @@ def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
         raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
     if name == "error" and value is not None and value.startswith(RESERVED):
         raise InvalidAnswer(
-            "An error name that begins with States., Lambda. or Unavailable is not yours to use."
+            f"An error name that begins with {', '.join(RESERVED)} is not an answer's to use."
         )
     canonical_json(value, name)
     return value or None

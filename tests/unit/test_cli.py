@@ -250,6 +250,32 @@ def test_every_error_has_its_exit_code(
     assert said.err.rstrip("\n").split("\n")[-1].startswith(f"steponce: {answer['error']['type']}: ")
 
 
+@pytest.mark.parametrize("command", ["status", "wait"])
+def test_who_gave_no_key_is_told_that_one_may_be_missing(
+    client: FakeClient, capsys: pytest.CaptureFixture[str], command: str
+):
+    """A request that was started with a lock token of its own may be found by that alone."""
+    client.answers[command] = RequestNotFound("No request.")
+
+    assert [1, 1] == [commands.run([command, "nosuch", *key]) for key in ((), ("--key", "k"))]
+    without, with_key = map(json.loads, capsys.readouterr().out.splitlines())
+    hint = "If it was started with a lock token of its own, give that with --key."
+    assert [f"No request. {hint}", "No request."] == [one["error"]["message"] for one in (without, with_key)]
+
+
+@pytest.mark.usefixtures("client")
+def test_show_hints_at_the_key_as_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """What cannot be told is not found either."""
+
+    def tell(*_: Any, **__: Any) -> Story:
+        raise RequestNotFound("No request.")
+
+    monkeypatch.setattr(telling, "tell", tell)
+
+    assert 1 == commands.run(["show", "nosuch"])
+    assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("give that with --key.")
+
+
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_gets_errors_once(client: FakeClient, capsys: pytest.CaptureFixture[str]):
     """On standard error, in one line; the object is for programs."""

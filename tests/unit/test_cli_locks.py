@@ -103,6 +103,8 @@ def file(tmp_path: Path) -> str:
 
 def ready(world: World, command: list[str]) -> Lock:
     """Something that the command may be done to."""
+    if "erase" in command:
+        return world.put(status="COMPLETED", openStatus=None)
     if "cancel" not in command:
         return world.held()
     world.execution("order-1", "RUNNING", *TO_WORK)
@@ -117,6 +119,7 @@ def ready(world: World, command: list[str]) -> Lock:
         (["--why", "x"], "There is no terminal to ask at."),
         (["--yes"], "Say why with --why TEXT"),
         (["--yes", "--why", " "], "--why is blank."),
+        (["--yes", "--why", "x" * 1_001], "--why has 1,001 characters; 1,000 are allowed."),
         (["--yes", "--why", "x", "--by", ""], "--by is blank."),
     ],
 )
@@ -255,14 +258,58 @@ def test_cancelled(world: World, run: Run):
 
 def test_erased(world: World, run: Run):
     """With the lock tokens, and what stays."""
-    world.held()
+    ready(world, ["erase"])
     world.step("m/order-1")
 
     code, told = run("erase", "m/", *SIGNED)
 
     assert (0, "erased", ["m/order-1"], 1) == (code, told["done"], told["locks"], told["awaiting_steps"])
     assert any("dead-letter queue" in one for one in told["stays"])
-    assert (0, []) == ((again := run("erase", "m/", *SIGNED))[0], again[1]["locks"])
+    code, again = run("erase", "m/", *SIGNED)
+    assert (0, "nothing", []) == (code, again["done"], again["locks"])
+    assert told.keys() == again.keys()
+    assert [told[name] for name in ("by", "why", "stays")] == [again[name] for name in ("by", "why", "stays")]
+
+
+@pytest.mark.parametrize(
+    ("command", "fate"),
+    [
+        (["locks", "release", "order-1"], "kept with the record"),
+        (["erase", "m/"], "printed with the answer, since the record goes"),
+    ],
+    ids=["release", "erase"],
+)
+@pytest.mark.usefixtures("answers")
+def test_it_is_said_where_the_reason_goes(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    fate: str,
+):
+    """In the question and in the help."""
+    ready(world, command)
+    asked: list[str] = []
+
+    def interrupt(prompt: str) -> str:
+        asked.append(prompt)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.termui, "visible_prompt_func", interrupt)
+
+    assert 1 == commands.run(command)
+    assert f"Why ({fate})" in capsys.readouterr().err + asked[0]
+    assert 0 == commands.run([*command, "--help"])
+    assert f"Why; {fate}." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("answers")
+def test_one_of_a_kind_is_said_in_the_singular(world: World, capsys: pytest.CaptureFixture[str]):
+    """And none in the plural."""
+    ready(world, ["erase"])
+
+    assert 0 == commands.run(["erase", "m/", *SIGNED])
+    assert "Erased 1 lock record and 0 awaiting steps." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("terminal_of_many")
@@ -313,7 +360,7 @@ def test_a_record_that_changes_at_the_question_leaves_with_3(
     command: list[str],
 ):
     """Somebody else was quicker, and what they wrote stays."""
-    world.held()
+    ready(world, command)
 
     def think(_hand: asking.Hand, _shown: Any, _question: str) -> str:
         world.put(callId="call-2", lockedBy=arn("order-1--2"), attempt=2)

@@ -111,10 +111,11 @@ def test_a_parameter_changes_the_plan():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"Greting": "x"}, "no parameter Greting. It has: Count, Greeting, Suffix, WithExtra"),
+        ({"Greting": "x"}, "no parameter Greting. It has: Count, Greeting, Least, Suffix, WithExtra"),
         ({"Greeting": "x"}, "Greeting is 'x'; allowed: hello, goodbye"),
         ({"Count": "many"}, "Count is 'many'; allowed: numbers from 1 to 9"),
         ({"Count": "10"}, "Count is '10'; allowed: numbers from 1 to 9"),
+        ({"Least": "0"}, r"Least is '0'; allowed: numbers from 1\.$"),
         ({"Suffix": "A"}, r"Suffix is 'A'; allowed: what matches \[a-z\]\*"),
     ],
 )

@@ -240,6 +240,16 @@ def test_a_stranger_that_was_cancelled_says_nothing(stack: Stack) -> None:
     assert ITEM == stack.item()
 
 
+@pytest.mark.parametrize("state", ["AcquireLock", "DoWork"])
+def test_who_cancelled_and_why_stays_on_record(stack: Stack, state: str) -> None:
+    """The failure is gone with the next attempt; a very long cause is cut, since a record holds 400 KB."""
+    cause = "ann: " + "x" * 32_000
+    stack.settle(history(*TO_WORK[:-1], (state, ENVELOPE)), **CANCELLED | {"cause": cause})
+    (done,) = stack.lock().interventions
+    assert f"was cancelled in {state} (ann: xxx" in done.why
+    assert len(done.why) < 1_500
+
+
 def test_a_cancel_without_a_cause_says_so(stack: Stack) -> None:
     """A replayed error needs a cause that a person can read."""
     stack.settle(history(("AcquireLock", ENVELOPE)), **CANCELLED | {"cause": None})

@@ -20,7 +20,7 @@ from steponce.records import Lock
 from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Hold
 from tests.workflow.program import PROGRAM, environment, run_in_a_pipe
-from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.waiting import Waiting
 
 SIGNED = ("--yes", "--by", "alice", "--why", "looked at the provider's list")
@@ -77,12 +77,13 @@ def lock_of(scene: Scene, name: str) -> Lock:
     return lock
 
 
-def in_work(scene: Scene, seconds: float) -> str:
-    """A request that is in its work for so long."""
+def in_work(scene: Scene) -> tuple[str, Hold]:
+    """A request that has charged, and is in its work until it is let go."""
     name = scene.new_id("slow")
-    scene.client.start(name, slow(seconds))
-    scene.eventually(lambda: "DoWork" in scene.states(name))
-    return name
+    hold = scene.faults.plan("DoWork", Hold(after=True), key=scene.key(name))
+    scene.client.start(name, VISA)
+    hold.wait()
+    return name, hold
 
 
 # -- waiting for a person --------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def test_the_story_tells_who_did_what_between_the_attempts(scene: Scene, run: Ru
 # -- what is refused -------------------------------------------------------------------------------
 def test_nothing_is_done_to_a_request_that_runs(scene: Scene, run: Run, result: str):
     """It goes on, and completes."""
-    name = in_work(scene, 2)
+    name, hold = in_work(scene)
 
     refused = [
         kind(run("locks", "release", name, *SIGNED)),
@@ -163,6 +164,7 @@ def test_nothing_is_done_to_a_request_that_runs(scene: Scene, run: Run, result: 
     ]
 
     assert [(3, "Refused")] * 3 == refused
+    hold.go_on.set()
     assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30).status
     assert () == lock_of(scene, name).interventions
 
@@ -259,9 +261,10 @@ def test_an_owner_that_finishes_while_the_operator_thinks_is_not_cancelled(
     scene: Scene, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     """Its answer stays."""
-    name = in_work(scene, 1)
+    name, hold = in_work(scene)
 
     def think(hand: asking.Hand, _shown: Any, _question: str) -> str:
+        hold.go_on.set()
         scene.client.wait(name, timeout_seconds=30)
         scene.closed(name)
         return str(hand.why)
@@ -292,9 +295,10 @@ def test_a_request_that_is_cancelled_before_its_work_never_charges(scene: Scene,
 
 def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(scene: Scene, run: Run, result: str):
     """At once; but only when its work is surely over may somebody settle it."""
-    name = in_work(scene, 2)
+    name, hold = in_work(scene)
 
     code, told = run("cancel", name, *SIGNED)
+    hold.go_on.set()
 
     assert (0, "FAILED", "Cancelled", True) == (
         code,
@@ -364,8 +368,8 @@ def test_one_customer_is_erased_and_the_neighbour_keeps_everything(scene: Scene,
     )
 
 
-def test_nothing_is_erased_while_something_waits(scene: Scene, run: Run):
-    """Neither the order that waits nor the one beside it that is done."""
+def test_nothing_is_erased_while_something_waits(scene: Scene, run: Run, result: str):
+    """Neither the order that waits, be it for a person, nor the one beside it that is done."""
     customer = scene.new_id("busy")
     scene.run(scene.new_id("o"), VISA, lock_token=f"{customer}/o-1")
     waits = Waiting.begin(scene, scene.new_id("waits"), f"{customer}/o-2")
@@ -374,6 +378,12 @@ def test_nothing_is_erased_while_something_waits(scene: Scene, run: Run):
     assert 2 == len(list(scene.locks.under(f"{customer}/")))
 
     assert 0 == run("cancel", waits.name, *SIGNED)[0]
+    refused = run("erase", f"{customer}/", *SIGNED)
+    assert (3, "Refused") == kind(refused)
+    assert "waits for a person" in refused[1]["error"]["message"]
+
+    complete = ("locks", "complete", f"{customer}/o-2", result, *SIGNED)
+    scene.eventually(lambda: run(*complete)[0] == 0, STILL_WORKS + 20)
     code, told = run("erase", f"{customer}/", *SIGNED)
     assert (0, 2, 1) == (code, len(told["locks"]), told["awaiting_steps"])
 
