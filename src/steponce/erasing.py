@@ -10,7 +10,7 @@ from steponce.awaiting import ANSWERING, PENDING, AwaitingStep, AwaitingSteps
 from steponce.errors import Refused
 from steponce.machine import Machine
 from steponce.owner import YOUNG
-from steponce.records import INPROGRESS, Lock
+from steponce.records import FAILED, INPROGRESS, Lock
 
 STAYS = (
     "the executions' histories, for 90 days",
@@ -46,7 +46,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         prefix: As it is: `acme/` is not the beginning of `acme2/o-1`, and `acme` is.
 
     Raises:
-        Refused: the prefix is blank, or something of it still runs or waits.
+        Refused: the prefix is blank, or something of it still runs or waits, be it for a person.
         Unavailable: no answer; safe to ask again.
     """
     if not prefix.strip():
@@ -61,7 +61,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
         raise Refused(
             f"Not everything under {prefix!r} is at rest: {', '.join(busy[:_NAMED])}{more}. Nothing was "
-            "erased. Wait for it, or cancel it: steponce cancel REQUEST_ID"
+            "erased. Wait for it, cancel it (steponce cancel REQUEST_ID), or settle it with steponce locks."
         )
     return found
 
@@ -94,6 +94,8 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[str]:
     for lock in kept.locks:
         if lock.status == INPROGRESS:
             yield f"{lock.lock_token!r} is in progress"
+        elif lock.status == FAILED and lock.open_status is not None:
+            yield f"{lock.lock_token!r} waits for a person"
     for step in kept.steps:
         if step.status in (PENDING, ANSWERING) and _may_be_alive(machine, step):
             yield f"the step {step.step!r} of {step.lock_token!r} waits"

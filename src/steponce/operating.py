@@ -315,8 +315,7 @@ def _expect_unanswered(deed: Deed, lock: Lock) -> None:
     if lock.status in (COMPLETED, FAILED) and lock.open_status is None:
         raise Refused(
             f"{lock.lock_token!r} is {_state(lock)}, which is its answer to everyone who asks and does not "
-            "change. To run the work again, start it under another id, or erase the record with all that "
-            f"begins so: {command('erase', lock.lock_token)}"
+            "change. To run the work again, start it under another id."
         )
     if lock.status not in (INPROGRESS, FAILED):
         raise Refused(

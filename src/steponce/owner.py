@@ -66,6 +66,9 @@ The error with which an execution is stopped so that its request shall not run a
 wanted that, and why.
 """
 
+_SAID_LIMIT = 1_000
+"""Characters of a cancellation's cause in an intervention; a record keeps many of these, in 400 KB."""
+
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
@@ -287,8 +290,9 @@ def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
 
 
 def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -> bool:
-    why = f"{lock.locked_by} was cancelled in {end.state}"
     said = (end.cancelled and end.cancelled.cause) or "Nobody said why."
+    # The failure is the next attempt's; an intervention stays.
+    why = f"{lock.locked_by} was cancelled in {end.state} ({said[:_SAID_LIMIT]})"
     if idle:
         return locks.fail(lock, Failure(CANCELLED, said), by=by, why=why)
     cause = (

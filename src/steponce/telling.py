@@ -98,7 +98,7 @@ class _Teller:
         if lock is None and all(one.status == GONE for one in attempts):
             raise RequestNotFound(
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
-                "Start it, or check its id. If it was started with a key, give that, too."
+                "Start it, or check its id."
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
         case = Case(self._request_id, self._given_token, lock, record, attempts, holder, self.call_ids)

@@ -82,6 +82,11 @@ def plain(text: str) -> Text:
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
 
 
+def counted(count: int, noun: str) -> str:
+    """How many, with the noun in the number that goes with it."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def pretty(value: Any) -> str:
     """JSON for people."""
     return json.dumps(value, indent=2, ensure_ascii=False)

@@ -21,11 +21,12 @@ class Declined(SteponceError):
 
 @dataclass(frozen=True)
 class Hand:
-    """What the options of such a command say: who, why, and whether to ask."""
+    """What the options of such a command say: who, why, and whether to ask; and where the reason goes."""
 
     by: str
     why: str | None
     yes: bool
+    fate: str
 
     def sign(self, shown: RenderableType, question: str) -> str:
         """
@@ -40,7 +41,7 @@ class Hand:
         try:
             if not self.yes:
                 Console(stderr=True).print(shown)
-            why = self.why or str(click.prompt("Why (kept with the record)", err=True)).strip()
+            why = self.why or str(click.prompt(f"Why ({self.fate})", err=True)).strip()
             if self.yes or click.confirm(question, err=True):
                 return why
         except click.Abort:
@@ -48,24 +49,47 @@ class Hand:
         raise Declined("Nothing was changed.")
 
 
-def by_hand(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that say who changes something and why, handed over as one `hand`."""
+LONGEST = 1_000
+"""Characters: a record keeps twenty such texts beside its result, and has room for 400 KB."""
 
-    @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal it is needed.")
-    @click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: the user]")
-    @click.option("--why", metavar="TEXT", help="Why, for the record. On a terminal it is asked for.")
-    @functools.wraps(command)
-    def with_hand(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
-        if not yes and not on_a_terminal():
-            raise click.UsageError("There is no terminal to ask at. Say --yes if it is meant.")
-        if why is None and not on_a_terminal():
-            raise click.UsageError("Say why with --why TEXT; it is kept with the record.")
-        for option, text in (("--by", by), ("--why", why)):
-            if text is not None and not text.strip():
-                raise click.UsageError(f"{option} is blank.")
-        return command(hand=Hand((by or _user()).strip(), why and why.strip(), yes), **others)
 
-    return with_hand
+def signed(fate: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """
+    Give a command the options that say who changes something and why, handed over as one `hand`.
+
+    Args:
+        fate: What becomes of who and why, for people.
+    """
+
+    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+        @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal it is needed.")
+        @click.option("--by", metavar="NAME", help=f"Who does it; {fate}.  [default: the user]")
+        @click.option("--why", metavar="TEXT", help=f"Why; {fate}. On a terminal it is asked for.")
+        @functools.wraps(command)
+        def with_hand(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
+            _expect_signed(yes, by, why, fate)
+            hand = Hand((by or _user()).strip(), why and why.strip(), yes, fate)
+            return command(hand=hand, **others)
+
+        return with_hand
+
+    return with_options
+
+
+by_hand = signed("kept with the record")
+"""For a command that leaves the record."""
+
+
+def _expect_signed(yes: bool, by: str | None, why: str | None, fate: str) -> None:
+    if not yes and not on_a_terminal():
+        raise click.UsageError("There is no terminal to ask at. Say --yes if it is meant.")
+    if why is None and not on_a_terminal():
+        raise click.UsageError(f"Say why with --why TEXT; it is {fate}.")
+    for option, text in (("--by", by), ("--why", why)):
+        if text is not None and not text.strip():
+            raise click.UsageError(f"{option} is blank.")
+        if text is not None and len(text) > LONGEST:
+            raise click.UsageError(f"{option} has {len(text):,} characters; {LONGEST:,} are allowed.")
 
 
 def on_a_terminal() -> bool:

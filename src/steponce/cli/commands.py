@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import click
@@ -22,6 +23,7 @@ from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
 from steponce.client import Client
+from steponce.errors import RequestNotFound
 from steponce.receipt import Receipt
 
 BROKEN_PIPE = 141
@@ -134,7 +136,9 @@ def start(
 @where_to
 def status(request_id: str, key: str | None, target: Target) -> int:
     """Say what is known of a request now."""
-    return say_receipt(target.connect().status(request_id, lock_token=key))
+    client = target.connect()
+    with _found(key):
+        return say_receipt(client.status(request_id, lock_token=key))
 
 
 @steponce.command()
@@ -144,7 +148,9 @@ def status(request_id: str, key: str | None, target: Target) -> int:
 @where_to
 def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
     """Wait until a request is finished, and give its answer."""
-    return say_receipt(_wait(target.connect(), request_id, key, timeout))
+    client = target.connect()
+    with _found(key):
+        return say_receipt(_wait(client, request_id, key, timeout))
 
 
 @steponce.command()
@@ -161,7 +167,9 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     """
     stack = target.reach()
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    told = telling.tell(stack.client(), request_id, lock_token=key, steps=steps, with_payload=with_payload)
+    client = stack.client()
+    with _found(key):
+        told = telling.tell(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
     say(told.to_dict(), timeline(told))
     return DONE
 
@@ -192,6 +200,18 @@ def _parameter(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise click.UsageError(f"--parameter {text!r} is not NAME=VALUE, like ExpectedSeconds=60.")
     return name, value
+
+
+@contextmanager
+def _found(key: str | None) -> Iterator[None]:
+    """Say to whoever gave no key that one may be missing."""
+    try:
+        yield
+    except RequestNotFound as error:
+        if key is not None:
+            raise
+        hint = "If it was started with a lock token of its own, give that with --key."
+        raise RequestNotFound(f"{error} {hint}") from None
 
 
 def _wait(client: Client, request_id: str, lock_token: str | None, timeout: float | None) -> Receipt:

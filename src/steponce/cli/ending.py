@@ -12,8 +12,8 @@ from rich.text import Text
 
 from steponce.cancelling import cancel as cancel_running
 from steponce.cancelling import find_running
-from steponce.cli.answers import DONE, fields, plain, say
-from steponce.cli.asking import Hand, by_hand
+from steponce.cli.answers import DONE, counted, fields, plain, say
+from steponce.cli.asking import Hand, by_hand, signed
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import record_fields
@@ -54,14 +54,17 @@ def cancel(request_id: str, hand: Hand, target: Target) -> int:
 
 @click.command()
 @click.argument("prefix")
-@by_hand
+@signed("printed with the answer, since the record goes")
 @where_to
 def erase(prefix: str, hand: Hand, target: Target) -> int:
     """
     Erase what is kept about one customer: all records whose lock token begins with PREFIX.
 
+    PREFIX is plain text: acme/order-1 is also the beginning of acme/order-10, so end it with your separator.
+
     A request of theirs that is delivered once more runs again. Refused while something of theirs runs or
-    waits. What stays: histories of executions, logs, messages, backups.
+    waits, be it for a person: wait for it, cancel it, or settle it with `steponce locks`. What stays:
+    histories of executions, logs, messages, backups.
     """
     if not prefix.strip():
         raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
@@ -69,10 +72,11 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
     machine = stack.client().machine
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     kept = find_kept(machine, steps, prefix)
-    told: dict[str, Any] = {"done": "erased", "by": hand.by, "prefix": prefix}
+    told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": hand.by, "prefix": prefix}
     told |= {"locks": [lock.lock_token for lock in kept.locks], "awaiting_steps": len(kept.steps)}
+    told |= {"why": hand.why, "stays": STAYS}
     if not kept:
-        say(told, Text("Nothing is kept under this prefix."))
+        say(told, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
     why = hand.sign(_list(kept), f"Erase {_count(kept)}, for good?")
     if changed := erase_kept(machine, steps, kept):
@@ -80,7 +84,7 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
             "Look again with the same command."
         )
-    say(told | {"why": why, "stays": STAYS}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
+    say(told | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
     return DONE
 
 
@@ -104,4 +108,4 @@ def _stays() -> RenderableType:
 
 
 def _count(kept: Kept) -> str:
-    return f"{len(kept.locks)} lock records and {len(kept.steps)} awaiting steps"
+    return f"{counted(len(kept.locks), 'lock record')} and {counted(len(kept.steps), 'awaiting step')}"

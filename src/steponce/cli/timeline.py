@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import COLOURS, cause_text, fields, plain, pretty
+from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty
 from steponce.records import Intervention
 from steponce.story import Attempt, Record, Story, Waiting
 
@@ -68,7 +68,7 @@ def _record(story: Story) -> RenderableType:
     if record is None:
         return fields(rows | {"record": "none"})
     if record.request_id != story.request_id:
-        rows |= {"request of it": record.request_id}
+        rows |= {"taken by": record.request_id}
     return fields(rows | record_fields(record))
 
 
@@ -85,8 +85,8 @@ def _attempt(attempt: Attempt, title: str) -> RenderableType:
         heading.append(": Step Functions does not describe it; forgotten after 90 days, or too new")
     details = fields(
         {
-            "redriven": f"{attempt.redrive_count} times" if attempt.redrive_count else None,
-            "sent again": f"{attempt.resent} times before" if attempt.resent else None,
+            "redriven": counted(attempt.redrive_count, "time") if attempt.redrive_count else None,
+            "sent again": f"{counted(attempt.resent, 'time')} before" if attempt.resent else None,
             "error": attempt.error,
             "cause": cause_text(attempt.cause),
             "payload": None if attempt.payload is None else pretty(attempt.payload),

@@ -195,7 +195,14 @@ def _outside(
 ) -> str | None:
     least = float(declaration.get(least_key, "-inf"))
     most = float(declaration.get(most_key, "inf"))
-    return None if size is not None and least <= size <= most else f"{what} from {least:g} to {most:g}"
+    if size is not None and least <= size <= most:
+        return None
+    limits = [
+        (word, declaration[key])
+        for word, key in (("from", least_key), ("to", most_key))
+        if key in declaration
+    ]
+    return " ".join([what, *(f"{word} {limit}" for word, limit in limits)])
 
 
 def _as_number(value: str) -> float | None:
