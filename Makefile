@@ -12,7 +12,7 @@ run: setup  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python -m steponce.local
 
 test: setup  ## Run every test that needs nothing but Python.
-	@$(BIN)/pytest -n 3 --dist loadfile
+	@$(BIN)/pytest -n 4 --dist loadfile
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 

@@ -103,10 +103,11 @@ def test_a_failure_that_says_nothing_stays_one(scene: Scene):
 
 
 def test_retry_later_after_the_charge_does_not_release_the_lock(scene: Scene):
-    """The charge has happened: an answer of that name waits for a person instead."""
+    """The charge has happened: by link the name is refused, and by the raw token it waits for a person."""
     waiting = Waiting.begin(scene)
 
-    waiting.post({"outcome": "failure", "error": "RetryLater"})
+    assert 400 == waiting.post({"outcome": "failure", "error": "RetryLater"})[0]
+    waiting.answer_raw({"outcome": "failure", "error": "RetryLater", "cause": ""})
 
     scene.client.wait(waiting.name, timeout_seconds=30)
     assert "FAILED" == scene.lock(scene.key(waiting.name)).status
