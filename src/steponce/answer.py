@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from steponce.canonical import canonical_json
-from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge
+from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
 
 Outcome = Literal["success", "failure", "heartbeat"]
 Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
@@ -65,13 +66,11 @@ class Answer:
                 _text(body, "error", ERROR_LIMIT),
                 _text(body, "cause", CAUSE_LIMIT),
             )
-            size = len(answer.output_json().encode())
+            canonical_json(answer.output, "output", limit=OUTPUT_LIMIT)
+        except PayloadTooLarge as error:
+            raise OutputTooLarge(f"The {error} Send an address.") from None
         except InvalidPayload as error:
             raise InvalidAnswer(str(error)) from None
-        if size > OUTPUT_LIMIT:
-            raise OutputTooLarge(
-                f"The output has {size:,} bytes; {OUTPUT_LIMIT:,} are allowed. Send an address."
-            )
         return answer
 
     @classmethod
@@ -85,13 +84,19 @@ class Answer:
 
         What a holder of the raw task token sent may have no such text, and is then like none of ours.
         """
-        given = {"output": self.output}
-        if self.outcome != "success":
-            given = {"error": self.error, "cause": self.cause}
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
         try:
-            return canonical_json({"outcome": self.outcome} | given, "answer")
+            if self.outcome == "success":  # so an output may be as deep in here as alone
+                return f'{{"outcome":"success","output":{self.output_json()}}}'
+            return canonical_json({"outcome": self.outcome, "error": self.error, "cause": self.cause})
         except InvalidPayload:
-            return json.dumps({"outcome": self.outcome} | given, sort_keys=True)
+            given = {"outcome": self.outcome, "output": self.output, "error": self.error, "cause": self.cause}
+            present = {name: given[name] for name in ("outcome", *_FIELDS[self.outcome])}
+            text = json.dumps(present, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            return text.encode(errors="backslashreplace").decode()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Answer) and self.to_json() == other.to_json()

@@ -8,7 +8,10 @@ Decided here, and tested:
   JavaScript does;
 - what JSON cannot carry, or Step Functions cannot carry unchanged, is refused with its place: NaN,
   infinities, whole numbers beyond 2**53 - 1, keys that are not text, lone surrogates, Decimal, dates;
+- no value is nested deeper than 300 levels: Python's own limit depends on who calls, this one does not;
 - text is not normalised: "é" in one code point and "é" in two are different values.
+
+The time grows with the size of the value and with nothing else. Places are written for errors only.
 
 Source: RFC 8785 (JCS) for the form of numbers, RFC 7493 (I-JSON) for their range.
 """
@@ -18,30 +21,47 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steponce.errors import InvalidPayload
+from steponce.errors import InvalidPayload, PayloadTooLarge
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
+MAX_DEPTH = 300
+"""How many lists and objects may lie in each other. Step Functions' own limit is not documented."""
 
-def canonical_json(value: Any, where: str = "payload") -> str:
+_LONGEST_PLACE = 200
+
+
+def canonical_json(value: Any, where: str = "payload", *, limit: int | None = None) -> str:
     """
     Write a value as canonical JSON text.
 
     Args:
         value: dict, list, tuple, str, int, float, bool or None, nested as you like.
         where: What to call the value in an error message.
+        limit: Bytes that the text may have. What is far larger is refused before it is written.
 
     Raises:
         InvalidPayload: part of the value cannot be carried unchanged; the message says which.
+        PayloadTooLarge: the text has more bytes than `limit`.
     """
     try:
-        plain = _plain(value, where)
-    except RecursionError:
-        raise InvalidPayload(f"{where} is nested too deeply. Send a flatter one.") from None
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        plain = _Walk(limit).plain(value, MAX_DEPTH)
+    except _Unfit as unfit:
+        raise InvalidPayload(f"{_place(where, unfit.steps)} {unfit.problem}") from None
+    except (_TooDeep, RecursionError):
+        raise InvalidPayload(
+            f"{where} is nested too deeply. Send a flatter one, of at most {MAX_DEPTH} levels."
+        ) from None
+    except _TooLarge:
+        raise PayloadTooLarge(f"{where} has more than the {limit:,} bytes that are allowed.") from None
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    size = len(text.encode())
+    if limit is not None and size > limit:
+        raise PayloadTooLarge(f"{where} has {size:,} bytes; {limit:,} are allowed.")
+    return text
 
 
 def sha256(text: str) -> str:
@@ -49,45 +69,102 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(value: Any, where: str) -> Any:
-    if value is None or isinstance(value, bool):
+class _Unfit(Exception):
+    """Part of a value cannot be carried. `steps` lead to it, the innermost first."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.steps: list[str | int] = []
+
+
+class _TooDeep(Exception):
+    """More levels than are allowed."""
+
+
+class _TooLarge(Exception):
+    """What was seen so far is larger than allowed already."""
+
+
+class _Walk:
+    """
+    One walk over a value, which makes of it what `json.dumps` writes in canonical form.
+
+    Args:
+        limit: Bytes that the text may have; None for any number. What is counted on the way is never more
+            than the text will have: two bytes for each member of a list or an object, and each character.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = math.inf if limit is None else limit
+
+    def plain(self, value: Any, depth: int) -> Any:
+        """The value in JSON's own types, nested `depth` levels deep at the most."""
+        if isinstance(value, str):
+            return self._text(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return _integer(value)
+        if isinstance(value, float):
+            return _number(value)
+        if not isinstance(value, (list, tuple, Mapping)):
+            raise _Unfit(f"is a {type(value).__name__}, which JSON has no form for. Send it as text.")
+        if depth == 0:
+            raise _TooDeep
+        self._count(2 * len(value))
+        return self._array(value, depth) if isinstance(value, (list, tuple)) else self._object(value, depth)
+
+    def _object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        plain = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise _Unfit(f"has a key that is a {type(key).__name__}. JSON keys are text.")
+            self._text(key)
+            try:
+                plain[key] = self.plain(item, depth - 1)
+            except _Unfit as unfit:
+                unfit.steps.append(key)
+                raise
+        return plain
+
+    def _array(self, value: Sequence[Any], depth: int) -> list[Any]:
+        plain: list[Any] = []
+        try:
+            for item in value:
+                is_done = type(item) is int and -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER  # most often
+                plain.append(item if is_done else self.plain(item, depth - 1))
+        except _Unfit as unfit:
+            unfit.steps.append(len(plain))
+            raise
+        return plain
+
+    def _text(self, value: str) -> str:
+        self._count(len(value))
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _Unfit("holds half a character (a lone surrogate). Send whole text.") from None
         return value
-    if isinstance(value, str):
-        return _text(value, where)
-    if isinstance(value, int):
-        return _integer(value, where)
-    if isinstance(value, float):
-        return _number(value, where)
-    if isinstance(value, Mapping):
-        return {_key(key, where): _plain(item, f"{where}.{key}") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    raise InvalidPayload(f"{where} is a {type(value).__name__}, which JSON has no form for. Send it as text.")
+
+    def _count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _TooLarge
 
 
-def _key(key: Any, where: str) -> str:
-    if not isinstance(key, str):
-        raise InvalidPayload(f"{where} has the key {key!r}, which is not text. JSON keys are text.")
-    return _text(key, where)
+def _place(where: str, steps: Sequence[str | int]) -> str:
+    """The way to a part of the value, cut off where it gets long."""
+    place = where + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps))
+    return place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
 
 
-def _text(value: str, where: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidPayload(f"{where} holds half a character (a lone surrogate). Send whole text.") from None
-    return value
-
-
-def _integer(value: int, where: str) -> int:
+def _integer(value: int) -> int:
     if abs(value) > MAX_SAFE_INTEGER:
-        raise InvalidPayload(
-            f"{where} is beyond ±(2**53 - 1), where Step Functions would round it. Send it as text."
-        )
+        raise _Unfit("is beyond ±(2**53 - 1), where Step Functions would round it. Send it as text.")
     return int(value)
 
 
-def _number(value: float, where: str) -> float:
+def _number(value: float) -> float:
     if not math.isfinite(value):
-        raise InvalidPayload(f"{where} is {value}, which JSON cannot carry. Send null or text.")
-    return _integer(int(value), where) if value.is_integer() else value
+        raise _Unfit(f"is {value}, which JSON cannot carry. Send null or text.")
+    return _integer(int(value)) if value.is_integer() else value

@@ -34,6 +34,15 @@ The class names of the last two are error names of the workflow, so they do not 
 
 from __future__ import annotations
 
+_LONGEST_SHOWN = 200
+
+
+def shown(text: object) -> str:
+    """A text from outside as an error message shows it: in quotes, and cut off where it gets long."""
+    if isinstance(text, str) and len(text) > _LONGEST_SHOWN:
+        return f"{text[:_LONGEST_SHOWN]!r}…"
+    return repr(text)
+
 
 class SteponceError(Exception):
     """Anything that this package raises on purpose."""

@@ -11,9 +11,9 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Self
 
@@ -29,6 +29,7 @@ from steponce.errors import (
     InvalidRequestId,
     MissingKey,
     PayloadTooLarge,
+    shown,
 )
 from steponce.paths import find
 
@@ -38,13 +39,20 @@ WORKFLOW_LIMIT = 262_144
 RESULT_RESERVE = 65_536
 """Bytes of it that an envelope leaves free, because payload and result travel together."""
 
+ENVELOPE_LIMIT = WORKFLOW_LIMIT - RESULT_RESERVE
+"""Bytes that an envelope may have, and so the payload in it."""
+
 MAX_LOCK_TOKEN_BYTES = 2_048
 """What DynamoDB allows for a partition key."""
+
+MAX_REQUEST_ID_BYTES = 2_048
+"""As for a lock token: error messages, logs and records repeat the id."""
 
 OPEN_SHARDS = 10
 """In how many parts an open index is kept, unless the stack says otherwise, so that no part is hot."""
 
 _MAX_NAME = 72
+_LONGEST_UNKNOWN = 200
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
 _MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
 _ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
@@ -62,22 +70,28 @@ def name_of(request_id: str) -> str:
         1 to 72 characters, so that `--2` to `--999999` fit behind it. Two ids never share a name.
 
     Raises:
-        InvalidRequestId: the id is empty, blank or not text.
+        InvalidRequestId: the id is empty, blank, not text or longer than 2,048 bytes.
 
     Source: StartExecution API reference (names have 1-80 characters; for logs only 0-9A-Za-z-_).
     """
     if not isinstance(request_id, str) or not request_id.strip():
         raise InvalidRequestId(
-            f"The request id {request_id!r} is empty or not text. Give one that names the request."
+            f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
         )
     if _AS_IT_IS.fullmatch(request_id) and not _MARKED.fullmatch(request_id):
         return request_id
     try:
-        digest = sha256(request_id)[:32]
+        size = len(request_id.encode())
     except UnicodeEncodeError:
         raise InvalidRequestId(
-            f"The request id {request_id!r} holds half a character. Give whole text."
+            f"The request id {shown(request_id)} holds half a character. Give whole text."
         ) from None
+    if size > MAX_REQUEST_ID_BYTES:
+        raise InvalidRequestId(
+            f"The request id {shown(request_id)} has {size:,} bytes; {MAX_REQUEST_ID_BYTES:,} are allowed. "
+            "Shorten it."
+        )
+    digest = sha256(request_id)[:32]
     mark = f"--x{digest}"
     slug = re.sub(r"[^0-9A-Za-z_]+", "-", request_id)[: _MAX_NAME - len(mark)].strip("-")
     return (slug or "id") + mark
@@ -148,10 +162,16 @@ class RequestRules:
         key = found if isinstance(found, str) else canonical_json(found, self.lock_token_path)
         return f"{self.key_prefix}/{key}"
 
-    def payload_hash(self, payload: Mapping[str, Any]) -> str:
-        """SHA-256 of the canonical payload, or of the part that `payload_hash_path` picks."""
+    def payload_hash(self, payload: Mapping[str, Any], text: str | None = None) -> str:
+        """
+        SHA-256 of the canonical payload, or of the part that `payload_hash_path` picks.
+
+        Args:
+            payload: JSON object.
+            text: Its canonical text, if it is at hand.
+        """
         if self.payload_hash_path is None:
-            return sha256(canonical_json(payload))
+            return sha256(canonical_json(payload) if text is None else text)
         found = find(self.payload_hash_path, payload)
         if set(_leaves(found)) == {None}:
             raise MissingKey(
@@ -214,6 +234,7 @@ class Envelope:
             raise InvalidRequest(
                 f"requested_at {requested_at.isoformat()} has no zone. Give it one, like UTC."
             )
+        text = _fitting(payload, "payload")  # first, so that nothing else meets a payload of any size
         now = times.now()
         token = rules.lock_token(name, payload) if lock_token is None else lock_token
         _check_lock_token(token)
@@ -221,7 +242,7 @@ class Envelope:
         envelope = cls(
             lockToken=token,
             payload=payload,
-            payloadHash=rules.payload_hash(payload),
+            payloadHash=rules.payload_hash(payload, text),
             requestedAt=times.to_text(requested_at or now),
             expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
             expiresAt=expires_at,
@@ -264,10 +285,10 @@ class Envelope:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as JSON has them."""
-        fields = dict(vars(self))
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.redelivery is None:
-            del fields["redelivery"]
-        return fields
+            del given["redelivery"]
+        return given
 
     def to_json(self) -> str:
         """
@@ -276,14 +297,22 @@ class Envelope:
         Raises:
             PayloadTooLarge: it would leave less than 64 KiB for the result.
         """
-        text = canonical_json(self.to_dict(), "input")
-        size = len(text.encode())
-        if size > WORKFLOW_LIMIT - RESULT_RESERVE:
-            raise PayloadTooLarge(
-                f"The envelope has {size:,} bytes; {WORKFLOW_LIMIT - RESULT_RESERVE:,} are allowed, because "
-                "the result travels with it. Keep the large part in S3 and send its address."
-            )
-        return text
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        return _fitting(self.to_dict(), "input")
+
+
+def _fitting(value: Any, where: str) -> str:
+    """The canonical text of an envelope or its payload, if a workflow can carry it."""
+    try:
+        return canonical_json(value, where, limit=ENVELOPE_LIMIT)
+    except PayloadTooLarge as error:
+        raise PayloadTooLarge(
+            f"{error} The result travels with it in a workflow's {WORKFLOW_LIMIT:,}. Keep the large part "
+            "in S3 and send its address."
+        ) from None
 
 
 @cache
@@ -301,19 +330,22 @@ def name_by_hand(execution_name: str) -> str:
 
 def _leaves(found: Any) -> Iterator[Any]:
     """The values that an expression found; a list of nulls has found as little as a null."""
-    if isinstance(found, Mapping):
-        found = list(found.values())
-    if not isinstance(found, list):
-        yield found
-        return
-    for item in found:
-        yield from _leaves(item)
+    left = [found]
+    while left:
+        item = left.pop()
+        if isinstance(item, Mapping):
+            left.extend(item.values())
+        elif isinstance(item, list):
+            left.extend(item)
+        else:
+            yield item
 
 
 def _demand(problem: ValidationError) -> str:
     """What the schema wants, without the value that it found: errors end in logs, payloads must not."""
     if problem.validator == "additionalProperties":
-        return f"has an unknown field: {problem.message.partition('(')[2].rpartition(')')[0]}"
+        unknown = problem.message.partition("(")[2].rpartition(")")[0]
+        return f"has an unknown field: {unknown[:_LONGEST_UNKNOWN]}"
     return f"does not fit: {problem.validator} must be {json.dumps(problem.validator_value)}"
 
 
@@ -322,13 +354,13 @@ def _time(text: str) -> datetime:
         return times.from_text(text)
     except ValueError:
         raise InvalidPayload(
-            f"input.requestedAt: {text!r} is no time. Write it like 2026-01-31T12:00:00Z."
+            f"input.requestedAt: {shown(text)} is no time. Write it like 2026-01-31T12:00:00Z."
         ) from None
 
 
 def _check_lock_token(token: Any) -> None:
     if not isinstance(token, str) or not token.strip():
-        raise InvalidLockToken(f"The lock token {token!r} is empty or not text. Give the business key.")
+        raise InvalidLockToken(f"The lock token {shown(token)} is empty or not text. Give the business key.")
     canonical_json(token, "lock_token")
     size = len(token.encode())
     if size > MAX_LOCK_TOKEN_BYTES:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
+from steponce.canonical import MAX_DEPTH
 from steponce.errors import InvalidAnswer, OutputTooLarge
 
 PRIVATE = "4242-4242"
@@ -101,9 +102,10 @@ def test_an_output_nested_too_deeply_is_malformed():
 
 def test_a_deep_output_that_is_taken_can_be_read_again():
     """No answer gets into the record that cannot get out of it."""
-    answer = success(nested(300))
+    answer = success(nested(MAX_DEPTH - 1))
 
     assert answer == Answer.from_json(answer.to_json())
+    assert f'{{"outcome":"success","output":{answer.output_json()}}}' == answer.to_json()
 
 
 @pytest.mark.parametrize(

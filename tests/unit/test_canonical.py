@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steponce.canonical import MAX_SAFE_INTEGER, canonical_json, sha256
-from steponce.errors import InvalidPayload
+from steponce.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, canonical_json, sha256
+from steponce.errors import InvalidPayload, PayloadTooLarge
 
 settings.register_profile("steady", deadline=None)  # a busy machine is no failure
 settings.load_profile("steady")
@@ -120,6 +120,7 @@ def test_text_is_not_normalised() -> None:
         ("payload", {"\udfff": 1}),
         ("payload.in", {"in": {1: "a"}}),
         ("payload", {None: "a"}),
+        ("payload", {10**5000: "a"}),
         ("payload.price", {"price": Decimal("1.10")}),
         ("payload.at", {"at": datetime.date(2026, 1, 31)}),
         ("payload.raw", {"raw": b"bytes"}),
@@ -141,11 +142,60 @@ def test_a_whole_number_beyond_the_range_is_refused_as_a_float_too(value: float)
 
 
 def test_what_is_nested_too_deeply_is_refused() -> None:
-    """Also a list that holds itself."""
+    """Also a list that holds itself; and one level less is taken, however deep the caller is."""
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(InvalidPayload, match="nested too deeply"):
-        canonical_json(endless)
+    deepest = nested(MAX_DEPTH)
+    for value in (endless, [deepest], nested(100_000)):
+        with pytest.raises(InvalidPayload, match=r"^payload is nested too deeply"):
+            canonical_json(value)
+    assert "[" * MAX_DEPTH + "]" * MAX_DEPTH == canonical_json(deepest)
+    assert canonical_json(deepest) == called_from(200, lambda: canonical_json(deepest))
+
+
+def called_from(depth: int, call: Any) -> Any:
+    """What a call returns to somebody who is so many calls deep already."""
+    return call() if depth == 0 else called_from(depth - 1, call)
+
+
+def nested(levels: int) -> list[Any]:
+    """Lists in each other."""
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_a_text_may_be_as_long_as_the_limit_and_not_a_byte_longer() -> None:
+    """Bytes count, not characters."""
+    value = {"é": ["é", 1, None]}
+    text = canonical_json(value)
+    size = len(text.encode())
+    assert text == canonical_json(value, limit=size)
+    with pytest.raises(PayloadTooLarge, match=f"^payload has {size} bytes; {size - 1} are allowed"):
+        canonical_json(value, limit=size - 1)
+
+
+@given(VALUES)
+def test_no_limit_refuses_what_fits(value: Any) -> None:
+    """What is counted on the way is never more than the text has."""
+    text = canonical_json(value)
+    assert text == canonical_json(value, limit=len(text.encode()))
+
+
+def test_what_is_far_too_large_is_refused_before_its_end_is_seen() -> None:
+    """The first thing that is wrong is its size."""
+    with pytest.raises(PayloadTooLarge, match="more than the 1,000 bytes"):
+        canonical_json({"a": ["x" * 1001, math.nan]}, limit=1000)
+    with pytest.raises(PayloadTooLarge, match="more than the 1,000 bytes"):
+        canonical_json([math.nan] * 501, limit=1000)
+
+
+def test_a_place_is_cut_off_where_it_gets_long() -> None:
+    """A key may be as long as a payload."""
+    with pytest.raises(InvalidPayload) as caught:
+        canonical_json({"k" * 100_000: [0, math.nan]})
+    assert len(str(caught.value)) < 300
 
 
 def test_a_refusal_does_not_repeat_the_value() -> None:
@@ -158,6 +208,55 @@ def test_a_refusal_does_not_repeat_the_value() -> None:
 def test_the_hash_is_sha256_of_utf8() -> None:
     """As `printf 'é' | sha256sum` has it."""
     assert "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c" == sha256("é")
+
+
+# -- The form is on record: what was hashed once must have the same hash for ever ---------------------
+def first_form(value: Any, where: str = "payload") -> Any:
+    """How canonical JSON was made at first, places and all."""
+    if isinstance(value, dict):
+        return {key: first_form(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [first_form(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidPayload(where) from None
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InvalidPayload(where)
+    elif isinstance(value, float) and value.is_integer():
+        return first_form(int(value), where)
+    elif isinstance(value, int) and abs(value) > MAX_SAFE_INTEGER:
+        raise InvalidPayload(where)
+    return value
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("\ud800"),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(TEXTS, inner),
+    max_leaves=20,
+)
+
+
+@given(ANYTHING)
+def test_the_form_is_the_first_form(value: Any) -> None:
+    """The same bytes for what was taken, and a refusal at the same place for what was not."""
+    place, first = first_text(value)
+    if first is not None:
+        assert first == canonical_json(value).encode()
+        return
+    with pytest.raises(InvalidPayload) as caught:
+        canonical_json(value)
+    assert str(caught.value).startswith(place[:200])
+
+
+def first_text(value: Any) -> tuple[str, bytes | None]:
+    """The text as it was made at first; or the place of what has none."""
+    try:
+        text = json.dumps(first_form(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except InvalidPayload as refused:
+        return str(refused), None
+    return "", text.encode()
 
 
 def _without_minus_zero(value: Any) -> Any:

@@ -475,3 +475,51 @@ def test_one_id_has_one_key_by_hand_and_by_the_client(name: str) -> None:
     """Else the same request runs twice: once from the console, once from code."""
     by_client = Envelope.make(name_of(name), {}, RULES).lockToken
     assert by_client == complete({"payload": {}}, name).lockToken
+
+
+# -- Sizes: what comes from outside may be of any ---------------------------------------------------
+def test_a_payload_that_is_too_large_is_refused_before_anything_looks_into_it() -> None:
+    """No expression is tried on it, and nothing of it is hashed."""
+    rules = RequestRules(key_prefix="shop", lock_token_path="nothing.here", payload_hash_path="nor.here")  # noqa: S106
+    with pytest.raises(PayloadTooLarge, match=r"^payload has more than the 196,608 bytes.*S3"):
+        Envelope.make("a", {"x": ["y" * 200_000, object()]}, rules)
+
+
+def test_a_request_id_may_have_2048_bytes() -> None:
+    """Messages, logs and records repeat it."""
+    assert name_of("é" * 1024).startswith("id--x")
+    with pytest.raises(InvalidRequestId, match=r"2,049 bytes; 2,048 are allowed") as caught:
+        name_of("é" * 1024 + "e")
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("request_id", [" " * 100_000, "\ud800" * 100_000, "x" * 100_000])
+def test_a_refusal_of_a_long_id_is_short(request_id: str) -> None:
+    """It says which id by its beginning."""
+    with pytest.raises(InvalidRequestId) as caught:
+        name_of(request_id)
+    assert len(str(caught.value)) < 2_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"payload": {}, "requestedAt": "x" * 100_000},
+        {"payload": {}} | {f"unknown-{number}": 1 for number in range(10_000)},
+    ],
+)
+def test_a_refusal_of_a_long_input_is_short(given: dict[str, Any]) -> None:
+    """A Fail state's cause has 32,768 characters at the most, and a log line not many more."""
+    with pytest.raises(InvalidPayload) as caught:
+        Envelope.complete("by-hand", given, RULES)
+    assert len(str(caught.value)) < 500
+
+
+def test_an_envelope_is_written_once_and_stays_as_it_is() -> None:
+    """Every attempt sends the same bytes, whatever the caller does to the payload meanwhile."""
+    payload = {"a": 1}
+    envelope = Envelope.make("a", payload, RULES)
+    text = envelope.to_json()
+    payload["a"] = 2
+    assert text == envelope.to_json()
+    assert envelope.payloadHash == sha256(canonical_json({"a": 1}))
