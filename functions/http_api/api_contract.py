@@ -140,6 +140,13 @@ _RETRY_AFTER = {
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
     }
 }
+_ACCEPT_ENCODING = {
+    "Accept-Encoding": {
+        "description": "How a body may be encoded: not at all.",
+        "required": True,
+        "schema": {"const": "identity"},
+    }
+}
 
 
 def _request(description: str, headers: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +176,7 @@ START: dict[str, Any] = {
         400: _problem("Key or payload cannot be used. Nothing was started.", {}),
         409: _problem("Running, and `Prefer: wait=0`; or attempted too often.", _MAYBE_LOCATION | _APPLIED),
         413: _problem("The payload is too large. Nothing was started.", {}),
+        415: _problem("The body is compressed. Nothing was started.", _ACCEPT_ENCODING),
         422: _problem("The key was used with another payload. Nothing was started.", {}),
         503: _problem("AWS does not answer; or nothing has happened yet, as the title says.", _RETRY_AFTER),
         **_FOR_ALL,

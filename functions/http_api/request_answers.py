@@ -25,6 +25,7 @@ PROBLEMS = {
     "still-running": (HTTPStatus.CONFLICT, "The request is still running"),
     "key-exhausted": (HTTPStatus.CONFLICT, "The request was attempted too often"),
     "payload-too-large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The payload is too large"),
+    "payload-encoded": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is compressed"),
     "payload-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another payload"),
     "throttled": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at the moment"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "The service does not answer at the moment"),
@@ -64,6 +65,8 @@ def problem(
     headers = dict(headers or {})
     if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        headers["Accept-Encoding"] = "identity"
     body = {
         "type": PROBLEM_TYPE + name,
         "title": title,

@@ -1,6 +1,5 @@
 """The HTTP API: POST /requests starts a request or finds it, GET /requests/{requestId} tells of it."""
 
-import json
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -23,9 +22,11 @@ from steponce.errors import (
     MissingKey,
     PayloadTooLarge,
     RequestNotFound,
+    SteponceError,
     TooManyAttempts,
     Unavailable,
 )
+from steponce.strict_json import read_strictly
 
 NOTHING_HAPPENED = frozenset({"RetryLater", "AlreadyInProgress", "LockContended"})
 """Errors after which the same request, sent again, starts the next attempt."""
@@ -39,6 +40,10 @@ OTHER_PAYLOAD = (
 )
 
 logger = Logger()
+
+
+class BodyEncoded(SteponceError):
+    """The body is compressed. Unpacked it may be of any size, so nobody unpacks it."""
 
 
 def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -> APIGatewayHttpResolver:
@@ -75,10 +80,13 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return CallersRequests(client, callers.scope(context.get("authorizer") or {}))
 
     def payload() -> dict[str, Any]:
+        if app.current_event.headers.get("Content-Encoding", "").strip().lower() not in ("", "identity"):
+            raise BodyEncoded("The body is compressed. Send it as it is, without a Content-Encoding.")
         try:
-            found = json.loads(app.current_event.decoded_body or "")
-        except (ValueError, RecursionError):
-            raise InvalidPayload("The body is not JSON, or nested too deeply.") from None
+            text = app.current_event.decoded_body or ""
+        except ValueError:
+            raise InvalidPayload("The body is not UTF-8.") from None
+        found = read_strictly(text, "The body")
         if not isinstance(found, dict):
             raise InvalidPayload("The body is not a JSON object. Send the payload as one.")
         return found
@@ -105,6 +113,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         (InvalidRequestId, "key-malformed", None),
         (InvalidPayload, "payload-malformed", None),
         (PayloadTooLarge, "payload-too-large", None),
+        (BodyEncoded, "payload-encoded", None),
         (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
         (Conflict, "payload-mismatch", OTHER_PAYLOAD),
         (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),

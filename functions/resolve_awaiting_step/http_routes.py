@@ -12,8 +12,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingSteps
-from steponce.errors import Forbidden, InvalidAnswer, OutputTooLarge, Unavailable
+from steponce.errors import Forbidden, InvalidAnswer, InvalidPayload, OutputTooLarge, Unavailable
 from steponce.links import Keys, verify
+from steponce.strict_json import LONGEST_TEXT, read_strictly
 
 STATUS = {
     "accepted": HTTPStatus.OK,
@@ -82,18 +83,21 @@ def routes(
 
     def body() -> str:
         try:
-            return app.current_event.decoded_body or ""
+            text = app.current_event.decoded_body or ""
         except ValueError:
             raise InvalidAnswer("The body is not text.") from None
+        if len(text) > LONGEST_TEXT:
+            raise OutputTooLarge(f"The body has more than {LONGEST_TEXT:,} bytes. Send less.")
+        return text
 
     def form_answer() -> dict | None:
         return FORM_ANSWERS.get(parse_qs(body()).get("outcome", [""])[0])
 
     def json_body() -> object:
         try:
-            return json.loads(body())
-        except (ValueError, RecursionError):
-            raise InvalidAnswer("The body is not JSON, or nested too deeply.") from None
+            return read_strictly(body(), "The body")
+        except InvalidPayload as error:
+            raise InvalidAnswer(str(error)) from None
 
     def refused(error: Exception, status: HTTPStatus) -> Response:
         if "application/json" not in app.current_event.headers.get("content-type", ""):

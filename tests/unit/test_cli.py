@@ -463,6 +463,27 @@ def test_a_bad_payload_is_refused_with_its_place(
     assert [] == client.calls
 
 
+def test_a_file_is_read_no_further_than_a_payload_can_be_long(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Standard input may have no end, and a device neither."""
+
+    class Endless(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            buffer[:] = b" " * len(buffer)
+            return len(buffer)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    for file in ("-", "/dev/zero"):
+        assert 2 == commands.run(["start", "order-1", file])
+        error = in_a_pipe(capsys)["error"]
+        assert ("PayloadTooLarge", True) == (error["type"], "1,572,864 bytes" in error["message"])
+    assert [] == client.calls
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity", "9007199254740992"])
 def test_a_number_that_json_cannot_carry_is_refused_with_its_place(tmp_path: Path, number: str):
     """The file is read; the canonical form, which every request takes, refuses it."""

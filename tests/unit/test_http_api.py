@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import logging
 from dataclasses import replace
@@ -14,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steponce.errors import InvalidRequestId, TooManyAttempts, Unavailable, Unsettled
+from steponce.strict_json import LONGEST_TEXT
 from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
 
 from callers import PATHS, Callers, CallerUnknown, Scope  # isort: skip
@@ -367,6 +369,55 @@ def test_all_callers_of_an_open_door_share_their_keys():
     assert [("start", "order-1", "steponce-run-once/order-1")] == door.client.asked
 
 
+# -- Bodies ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("status", "told", "body"),
+    [
+        (413, "more than 1,572,864 bytes", '{"text": "' + "x" * LONGEST_TEXT + '"}'),
+        (413, "more than the 196,608 bytes", json.dumps({"zeros": [0] * 98_304})),
+        (413, "more than the 196,608 bytes", '{"a": [' + "{}," * 100_000 + "{}]}"),
+        (400, "nested too deeply", '{"a": ' + "[" * 100_000),
+        (400, "nested too deeply", '{"a": ' + "[" * 400 + "]" * 400 + "}"),
+        (400, "thousands of digits", '{"a": ' + "1" * 100_000 + "}"),
+        (400, "payload.a is inf", '{"a": 1e400}'),
+        (400, "payload.a is -inf", '{"a": -1' + "0" * 4000 + ".0}"),
+        (400, "the key 'a' twice", '{"a": 1, "a": 2}'),
+        (400, "payload.a holds half a character", '{"a": "\\ud800"}'),
+        (400, "payload.a is beyond", '{"a": 9007199254740992}'),
+        (400, "line 1, column 1", ""),
+        (400, "not a JSON object", "[1]"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_body_that_is_no_payload_is_refused_with_a_reason(door: Door, status: int, told: str, body: str):
+    """A short one, and nothing is started."""
+    answer = door.post(body=body)
+    assert (status, True, []) == (answer.status, told in answer.body["detail"], door.client.asked)
+    assert len(answer.body["detail"]) < 500
+
+
+def test_a_body_may_be_written_with_escapes_throughout(door: Door):
+    """Six characters for each of the payload's own."""
+    text = "x" * 190_000
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in text)
+    assert 202 == door.post(body=f'{{"text": "{escaped}"}}').status
+    assert {"text": text} == next(iter(door.client.payloads.values()))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP", "gzip, identity", "x"])
+def test_a_compressed_body_is_refused(door: Door, coding: str):
+    """415, and how to send it; nobody unpacks what may be of any size."""
+    body = base64.b64encode(gzip.compress(json.dumps(PAYLOAD).encode())).decode()
+    answer = door.send(POSTED, {"content-encoding": coding}, "acme", {"body": body, "isBase64Encoded": True})
+    assert (415, "identity", []) == (answer.status, answer.headers["Accept-Encoding"], door.client.asked)
+
+
+@pytest.mark.parametrize("coding", ["identity", " Identity ", ""])
+def test_a_body_that_is_not_compressed_may_say_so(door: Door, coding: str):
+    """An empty header says nothing."""
+    assert 202 == door.send(POSTED, {"content-encoding": coding}, "acme", {}).status
+
+
 # -- Headers ---------------------------------------------------------------------------------------
 @given(key=KEYS)
 def test_a_quoted_key_is_what_was_meant(key: str):
@@ -522,6 +573,7 @@ def test_the_document_names_what_is_answered_and_nothing_else(door: Door):
         door.post('"order-2"', large),
     ):
         answered.add(("post", answer.status))
+    answered.add(("post", door.send(POSTED, {"content-encoding": "gzip"}, "acme", {}).status))
     door.post('"order-3"')
     answered.add(("post", door.post('"order-3"', prefer="wait=0").status))
     answered |= {("get", door.get("order-9").status), ("get", door.get("order-1", caller=None).status)}

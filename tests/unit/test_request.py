@@ -1,5 +1,7 @@
 """One id, one name, for ever; and an envelope that two sends of one event share."""
 
+import base64
+import gzip
 import json
 import re
 from dataclasses import asdict
@@ -523,3 +525,13 @@ def test_an_envelope_is_written_once_and_stays_as_it_is() -> None:
     payload["a"] = 2
     assert text == envelope.to_json()
     assert envelope.payloadHash == sha256(canonical_json({"a": 1}))
+
+
+@pytest.mark.parametrize("part", ["lock_token_path", "payload_hash_path"])
+def test_gzip_is_unpacked_no_further_than_a_payload_can_be_long(part: str) -> None:
+    """Two hundred megabytes of zeros fit into a payload."""
+    rules = RequestRules(key_prefix="shop", **{part: "powertools_base64_gzip(data)"})
+    packed = [base64.b64encode(gzip.compress(b"0" * size)).decode() for size in (1_000, 100_000_000)]
+    Envelope.make("a", {"data": packed[0]}, rules)
+    with pytest.raises(PayloadTooLarge, match="gzip unpacks has more than 1,572,864 bytes"):
+        Envelope.make("a", {"data": packed[1]}, rules)

@@ -1,0 +1,61 @@
+"""JSON text from outside: read within a size, and refused with a reason, which never quotes the content."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from steponce.errors import InvalidPayload, PayloadTooLarge, shown
+
+LONGEST_TEXT = 6 * 262_144
+"""Bytes that a text may have: what a workflow can carry, each byte sent as an escape of six characters."""
+
+
+def read_strictly(text: str | bytes, what: str, expected: str = "") -> Any:
+    """
+    Read any JSON value. The canonical form refuses what is left: numbers that JSON cannot carry.
+
+    Args:
+        text: What came; bytes are UTF-8, perhaps with a byte order mark.
+        what: What to call it in an error message.
+        expected: A sentence that says what should be there, for a text that is no JSON.
+
+    Raises:
+        PayloadTooLarge: no value in it could be small enough; it was not read.
+        InvalidPayload: it is not JSON, or nested too deeply, or has a key twice or an endless number.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise PayloadTooLarge(f"{what} has more than {LONGEST_TEXT:,} bytes. Send less.")
+    if isinstance(text, bytes):
+        text = _decoded(text, what)
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, what))
+    except json.JSONDecodeError as error:
+        place = f"{what}, line {error.lineno}, column {error.colno}"
+        raise InvalidPayload(f"{place}: {error.msg}. {expected}".rstrip()) from None
+    except InvalidPayload:
+        raise
+    except ValueError:  # Python converts no more than 4,300 digits
+        raise InvalidPayload(f"{what} has a number with thousands of digits. Send it as text.") from None
+    except RecursionError:
+        raise InvalidPayload(f"{what} is nested too deeply. Send a flatter one.") from None
+
+
+def _decoded(text: bytes, what: str) -> str:
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise InvalidPayload(f"{what}, line {line}: this is not UTF-8. Send UTF-8 text.") from None
+
+
+def _object(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidPayload(
+                f"{what} has the key {shown(key)} twice in one object, and only one value can be meant. "
+                "Remove the other."
+            )
+        found[key] = value
+    return found

@@ -1,0 +1,92 @@
+"""The callback links' routes without a stack: one waiting step, a table in memory, a key, and events."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from steponce.answer import Answer, Verdict
+from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks import Callbacks
+from steponce.links import Keys, sign
+from tests.unit.one_wait import QuickTable, Wait
+
+ROOT = Path(__file__).parents[2]
+FUNCTION = ROOT / "functions" / "resolve_awaiting_step"
+if str(FUNCTION) not in sys.path:
+    sys.path.append(str(FUNCTION))  # as in Lambda, where its modules import each other by name
+
+from http_routes import routes  # noqa: E402
+
+POSTED = json.loads((ROOT / "events" / "answer_from_link.json").read_text())
+FAR = "2999-01-01T00:00:00.000Z"
+
+
+class Secrets:
+    """Secrets Manager with one key; counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, str]:  # noqa: N803
+        self.asked += 1
+        return {"SecretString": f"{SecretId} {VersionStage}"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+class CallbackDoor:
+    """The routes, and a step that waits."""
+
+    def __init__(self) -> None:
+        self.wait = Wait()
+        self.steps = AwaitingSteps(QuickTable(), "steps")  # type: ignore[arg-type]
+        self.step = AwaitingStep.from_event(self.wait.handed[-1])
+        self.steps.record(self.step)
+        self.wait.submit()
+        self.secrets = Secrets()
+        self.keys = Keys(self.secrets, "key")  # type: ignore[arg-type]
+        self.verdicts: list[Verdict] = []
+        self.app = routes(self.steps, self._resolve, self.keys)
+
+    def link(self, *outcomes: str, step_id: str | None = None) -> str:
+        """A link of ours."""
+        return sign(self.keys, step_id or self.step.id, FAR, outcomes or ("success", "failure", "heartbeat"))
+
+    def send(
+        self,
+        link: str,
+        body: Any = None,
+        *,
+        method: str = "POST",
+        kind: str = "application/json",
+        **more: Any,
+    ) -> Told:
+        """Send a link's event; a body that is no text is written as JSON; `more` are fields of the event."""
+        path, _, query = link.partition("?")
+        event = copy.deepcopy(POSTED)
+        event["routeKey"] = f"{method} /callbacks/{{awaitingStepId}}"
+        event["requestContext"]["http"] |= {"method": method, "path": path}
+        event["rawPath"], event["rawQueryString"] = path, query
+        event["queryStringParameters"] = dict(parse_qsl(query, keep_blank_values=True))
+        event["headers"]["content-type"] = kind
+        event["body"] = body if isinstance(body, str) or body is None else json.dumps(body)
+        raw = self.app.resolve(event | more, None)
+        return Told(raw["statusCode"], raw["headers"], raw["body"])
+
+    def _resolve(self, step_id: str, answer: Answer) -> Verdict:
+        verdict = Callbacks(self.steps, self.wait).resolve(step_id, answer)  # type: ignore[arg-type]
+        self.verdicts.append(verdict)
+        return verdict
