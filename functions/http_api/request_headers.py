@@ -12,7 +12,10 @@ QUOTED = rf'"(?:[ !#-\[\]-~]|\\["\\]){{1,{LONGEST_KEY}}}"'
 BARE = rf"[!#-~][!-~]{{0,{LONGEST_KEY - 1}}}"
 
 _KEY = re.compile(f"{QUOTED}|{BARE}")
-_PREFERENCE = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
+_LONGEST_PREFER = 8_192
+_PREFERENCE = re.compile(r'(?:[^,"]++|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))++', re.DOTALL)
+"""Nothing is looked at twice: what is taken is never given back, and an open quote takes all the rest."""
+
 _WAIT = re.compile(r'\s*wait\s*=\s*(?:"([0-9]+)"|([0-9]+))\s*(?:;.*)?', re.IGNORECASE | re.DOTALL)
 
 
@@ -51,12 +54,14 @@ def preferred_wait(header: str | None) -> int | None:
     How many seconds a caller would wait, at most 25; None if nothing is said about it.
 
     Args:
-        header: `wait=10`, perhaps among other preferences. What is malformed counts for nothing; of two
-            waits the first one counts.
+        header: `wait=10`, perhaps among other preferences. What is malformed or has more than 8,192
+            characters counts for nothing; of two waits the first one counts.
 
     Source: RFC 7240, sections 2 and 4.3.
     """
-    for preference in _PREFERENCE.findall(header or ""):
+    if header is None or len(header) > _LONGEST_PREFER:
+        return None
+    for preference in _PREFERENCE.findall(header):
         if wait := _WAIT.fullmatch(preference):
             digits = (wait[1] or wait[2]).lstrip("0") or "0"
             return min(int(digits[:3]), LONGEST_WAIT_SECONDS)

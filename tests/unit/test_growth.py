@@ -1,0 +1,227 @@
+"""What takes foreign input takes time in proportion to it; and the test that says so can fail."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from math import nan
+from typing import Any
+
+import pytest
+
+from steponce.answer import Answer
+from steponce.canonical import canonical_json
+from steponce.links import verify
+from steponce.request import Envelope, RequestRules, name_of, split_attempt
+from steponce.strict_json import read_strictly
+from steponce.telling import _Visits
+from tests.unit import http_door  # noqa: F401 - puts the function's modules where they are found
+from tests.unit.growth import is_linear
+
+from request_address import address_of, key_in  # isort: skip
+from request_headers import idempotency_key, preferred_wait  # isort: skip
+
+RULES = RequestRules(key_prefix="shop")
+BY_PATHS = RequestRules(key_prefix="shop", lock_token_path="orderId", payload_hash_path="orderId")  # noqa: S106
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def nested_under(key: str, levels: int) -> Any:
+    """An object in an object, and so on, around what cannot be carried."""
+    value: Any = nan
+    for _ in range(levels):
+        value = {key: value}
+    return value
+
+
+def read(text: str | bytes) -> Any:
+    """As every door reads."""
+    return read_strictly(text, "The text")
+
+
+class TwoKeys:
+    """Keys that are there already."""
+
+    def valid(self, **_: float) -> list[str]:
+        return ["one", "other"]
+
+
+def verify_link(query: dict[str, str]) -> object:
+    """As the callback links do."""
+    return verify(TwoKeys(), "as_1", query)  # type: ignore[arg-type]
+
+
+def visits_of(events: list[dict[str, Any]]) -> object:
+    """As `steponce show` does."""
+    visits = _Visits()
+    for event in events:
+        visits.add(event)
+    return visits.all
+
+
+def long_history(size: int) -> list[dict[str, Any]]:
+    """A loop: state after state, each with a try and an error."""
+    kinds = ("TaskStateEntered", "TaskScheduled", "TaskFailed", "TaskStateExited")
+    return [event_of(kinds[number % 4], number + 1, number, "Loop") for number in range(size)]
+
+
+def many_branches(size: int) -> list[dict[str, Any]]:
+    """A Map's iterations side by side, each in a Parallel that is left after an event of its branch."""
+    third = size // 3
+    entered = [event_of("ParallelStateEntered", number, 0, "Both") for number in range(1, third)]
+    within = [event_of("TaskStateEntered", third + number, number, "One") for number in range(1, third)]
+    left = [
+        event_of("ParallelStateExited", 2 * third + number, third + number, "Both")
+        for number in range(1, third)
+    ]
+    return entered + within + left
+
+
+def event_of(kind: str, number: int, previous: int, state: str) -> dict[str, Any]:
+    """One event of a history."""
+    event: dict[str, Any] = {"id": number, "previousEventId": previous, "type": kind, "timestamp": NOW}
+    if kind.endswith("Entered"):
+        event["stateEnteredEventDetails"] = {"name": state}
+    elif kind.endswith("Exited"):
+        event["stateExitedEventDetails"] = {"name": state}
+    return event
+
+
+# -- The measure itself: it finds what is planted, and lets the linear pass --------------------------
+QUADRATIC = {
+    "a pattern": (re.compile(r"\s+$").search, lambda size: " " * size + "x", 16_384),
+    "a header's old pattern": (
+        re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+').findall,
+        lambda size: '\\"' * size,
+        8_192,
+    ),
+    "paths for every item": (
+        lambda value: [f"{key}[{index}]" for key, items in value.items() for index, _ in enumerate(items)],
+        lambda size: {"k" * size: [0] * size},
+        65_536,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUADRATIC)
+def test_quadratic_growth_is_found(name: str):
+    """Planted faults, each caught."""
+    run, make, largest = QUADRATIC[name]
+    assert not is_linear(run, make, largest)
+
+
+@pytest.mark.parametrize(
+    ("run", "make"),
+    [
+        (sorted, lambda size: [str(number * 7919 % size) for number in range(size)]),
+        (lambda text: text.split(","), lambda size: "ab," * size),
+        (re.compile(r"[^ ]+").findall, lambda size: "ab " * size),
+    ],
+)
+def test_growth_in_proportion_passes(run: Any, make: Any):
+    """With a logarithm on top, too."""
+    assert is_linear(run, make, 200_000)
+
+
+# -- What meets foreign text ---------------------------------------------------------------------------
+FOREIGN: dict[str, tuple[Any, Any, int]] = {
+    "canonical: a long key over a list": (
+        canonical_json,
+        lambda size: {"k" * size: [0] * (size // 2)},
+        196_608,
+    ),
+    "canonical: a long key over objects": (
+        canonical_json,
+        lambda size: {"k" * size: [{"a": [0.5]}] * (size // 8)},
+        131_072,
+    ),
+    "canonical: an error at the end": (
+        canonical_json,
+        lambda size: {"k" * size: [[0]] * (size // 4) + [nan]},
+        131_072,
+    ),
+    "canonical: an error deep down": (
+        canonical_json,
+        lambda size: nested_under("k" * (size // 256), 256),
+        196_608,
+    ),
+    "canonical: many keys": (
+        canonical_json,
+        lambda size: {str(number): "é" for number in range(size)},
+        16_384,
+    ),
+    "an envelope": (
+        lambda payload: Envelope.make("a", payload, RULES),
+        lambda size: {"orderId": "1", "k" * size: [None] * (size // 5)},
+        98_304,
+    ),
+    "a key and a hash by paths": (
+        lambda payload: Envelope.make("a", payload, BY_PATHS),
+        lambda size: {"orderId": {"a": [[""] * (size // 4), "x"]}},
+        131_072,
+    ),
+    "an input by hand": (
+        lambda given: Envelope.complete("a", given, RULES),
+        lambda size: {"payload": {"a": "b"}, "x": 1} | {f"unknown-{number}": 1 for number in range(size)},
+        16_384,
+    ),
+    "JSON: numbers": (read, lambda size: "[" + "1," * size + "1]", 98_304),
+    "JSON: one number": (read, lambda size: "1" * size, 1_048_576),
+    "JSON: a fraction": (read, lambda size: "0." + "1" * size, 1_048_576),
+    "JSON: escapes": (read, lambda size: '"' + "\\u00e9" * size, 131_072),
+    "JSON: depth": (read, lambda size: "[" * size, 1_048_576),
+    "JSON: keys": (
+        read,
+        lambda size: "{" + ",".join(f'"{number}":1' for number in range(size)) + "}",
+        65_536,
+    ),
+    "JSON: not UTF-8": (read, lambda size: b"\n" * size + b"\xff", 1_048_576),
+    "a request id": (name_of, lambda size: "-é" * size, 1_048_576),
+    "a request id of marks": (name_of, lambda size: "--2" * size, 1_048_576),
+    "an execution's name": (split_attempt, lambda size: "--1" * size, 65_536),
+    "an Idempotency-Key": (idempotency_key, lambda size: '"' + '\\"' * size, 65_536),
+    "an Idempotency-Key of blanks": (idempotency_key, lambda size: " \t" * size + "x", 65_536),
+    "a key's address": (address_of, lambda size: "~." * size, 65_536),
+    "a coded address": (key_in, lambda size: "~" + "QQ" * size, 65_536),
+    "a link's signature": (verify_link, lambda size: {"signature": "0" * size}, 1_048_576),
+    "a link's outcomes": (verify_link, lambda size: {"allow": "success," * size}, 262_144),
+    "an answer": (
+        Answer.parse,
+        lambda size: {"outcome": "success", "output": {"k" * size: [0] * (size // 2)}},
+        131_072,
+    ),
+    "an answer's unknown fields": (
+        Answer.parse,
+        lambda size: {"outcome": "success"} | {str(number): 1 for number in range(size)},
+        65_536,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_input_costs_time_in_proportion(name: str):
+    """Up to the size that a door lets in, or more."""
+    run, make, largest = FOREIGN[name]
+    assert is_linear(run, make, largest)
+
+
+@pytest.mark.parametrize(
+    "part", ['\\"', '"', '",', "\\", 'a"', 'wait="', "wait=1;", ",", ", wait ", " ", '"\\"']
+)
+@pytest.mark.parametrize("ending", ["", '"', "x", "\\", "\n"])
+def test_a_prefer_header_costs_time_in_proportion(part: str, ending: str):
+    """The largest is about what a gateway lets through."""
+    assert is_linear(preferred_wait, lambda size: (part * size)[:size] + ending, 8_000)
+
+
+def test_a_long_prefer_header_counts_for_nothing():
+    """As what is malformed does."""
+    assert 1 == preferred_wait("wait=1;" + "x" * 8_000)
+    assert preferred_wait("wait=1;" + "x" * 9_000) is None
+
+
+@pytest.mark.parametrize("kind", ["states", "branches"])
+def test_a_history_costs_time_in_proportion(kind: str):
+    """An execution has three times as many events at the most."""
+    make = long_history if kind == "states" else many_branches
+    assert is_linear(visits_of, make, 8_192)
