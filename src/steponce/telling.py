@@ -192,6 +192,7 @@ class _Visits:
         self.all: list[Visit] = []
         self.recorded: dict[str, Waiting] = {}
         self._of_event: dict[int, Visit] = {}
+        self._still_in: dict[str, dict[int, Visit]] = {}
 
     def add(self, event: Mapping[str, Any]) -> None:
         kind, time = event["type"], times.to_text(event["timestamp"])
@@ -199,6 +200,7 @@ class _Visits:
         if "stateEnteredEventDetails" in event:
             visit = Visit(event["stateEnteredEventDetails"]["name"], time)
             self.all.append(visit)
+            self._still_in.setdefault(visit.state, {})[id(visit)] = visit
         elif "stateExitedEventDetails" in event:
             visit = self._leaving(visit, event["stateExitedEventDetails"]["name"])
             if visit is not None:
@@ -215,10 +217,10 @@ class _Visits:
 
     def _leaving(self, visit: Visit | None, state: str) -> Visit | None:
         """A Parallel or Map state is left after an event of the last of its branches."""
-        if visit is not None and visit.state == state and visit.exited is None:
-            return visit
-        still_in = [one for one in self.all if one.state == state and one.exited is None]
-        return still_in[-1] if still_in else None
+        still_in = self._still_in.get(state, {})
+        if visit is not None and id(visit) in still_in:
+            return still_in.pop(id(visit))
+        return still_in.popitem()[1] if still_in else None
 
 
 def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:
