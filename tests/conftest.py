@@ -31,8 +31,9 @@ def stack(parts: engines.Parts) -> Iterator[LocalStack]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mark for what an engine gets wrong."""
+    """The marks: for what an engine gets wrong, and for what takes minutes."""
     config.addinivalue_line("markers", "defect(engine, row): fails on this engine: row of tests/ENGINES.md")
+    config.addinivalue_line("markers", "long: takes minutes; `make test-all` runs it")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

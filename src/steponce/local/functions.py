@@ -6,18 +6,22 @@ import json
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
+from steponce.local import clocks
+from steponce.local.clocks import Clock
 from steponce.local.plan import FunctionPlan
 from steponce.local.workers import Answer, NurseryProcess, Worker, worker_environment
 
 MOST_WORKERS = 8
-# A warm worker takes 20 MB; a new one takes a tenth of a second.
+# A warm worker takes 20 MB; a new one takes a tenth of a second, so that a burst keeps its workers.
 _MOST_IDLE = 2
+_IDLE_SECONDS = 5.0
 _WAIT_SECONDS = 20.0
 _PAYLOAD_LIMIT = 6 * 1024 * 1024
 _FUNCTIONS = "/2015-03-31/functions/"
@@ -39,29 +43,31 @@ class Pool:
         self._log = log
         limit = MOST_WORKERS if plan.concurrency is None else min(plan.concurrency, MOST_WORKERS)
         self._free = limit
-        self._waiting = 0
         self._idle: list[Worker] = []
         self._changed = threading.Condition()
+        self._trims = False
 
-    def invoke(self, payload: bytes) -> Answer:
+    def invoke(self, payload: bytes, clock: Clock | None = None) -> Answer:
         """
-        Run one event.
+        Run one event; a task's clock stands until its function has it.
 
         Raises:
-            ThrottledError: no worker was free in time.
+            ThrottledError: no worker was free in time, or nobody waits for the task any more.
         """
-        worker = self._take()
-        try:
-            return worker.invoke(payload)
-        finally:
-            self._give_back(worker)
+        with clock.stopped() if clock else nullcontext() as go_on:
+            worker = self._take(clock)
+            try:
+                return worker.invoke(payload, go_on)
+            finally:
+                self._give_back(worker)
 
-    def _take(self) -> Worker:
+    def _take(self, clock: Clock | None) -> Worker:
         with self._changed:
-            self._waiting += 1
-            free = self._changed.wait_for(lambda: self._free > 0, _WAIT_SECONDS)
-            self._waiting -= 1
-            if not free:
+            # A task may wait: it was admitted, and its time-out does not run.
+            if not self._changed.wait_for(lambda: self._free > 0, None if clock else _WAIT_SECONDS):
+                raise ThrottledError
+            if clock and not clock.wanted():
+                self._changed.notify()
                 raise ThrottledError
             self._free -= 1
             while self._idle:
@@ -73,11 +79,22 @@ class Pool:
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
             self._free += 1
-            if worker.alive and (self._waiting or len(self._idle) < _MOST_IDLE):
+            if worker.alive:
                 self._idle.append(worker)
-            elif worker.alive:
-                worker.kill()
+            if len(self._idle) > _MOST_IDLE and not self._trims:
+                self._trims = True
+                trim = threading.Timer(_IDLE_SECONDS, self._trim)
+                trim.daemon = True
+                trim.start()
             self._changed.notify()
+
+    def _trim(self) -> None:
+        """End those that nobody needs any more; the one used last is at the end."""
+        with self._changed:
+            self._trims = False
+            surplus, self._idle = self._idle[:-_MOST_IDLE], self._idle[-_MOST_IDLE:]
+        for worker in surplus:
+            worker.kill()
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,7 @@ def _invoke(pool: Pool, request: Request) -> Response:
         threading.Thread(target=_invoke_unheard, args=(pool, payload), daemon=True).start()
         return Response(status=202)
     try:
-        answer = pool.invoke(payload)
+        answer = pool.invoke(payload, clocks.named(request.headers.get(clocks.HEADER)))
     except ThrottledError:
         return _error(429, "TooManyRequestsException", "Rate Exceeded.")
     if len(answer.payload) > _PAYLOAD_LIMIT:

@@ -43,8 +43,15 @@ class Invocation:
 
     payload: bytes
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    on_taken: Callable[[], None] | None = None
     taken: threading.Event = field(default_factory=threading.Event)
     answer: Future[Answer] = field(default_factory=Future)
+
+    def take(self) -> None:
+        """The function's code gets the event now."""
+        self.taken.set()
+        if self.on_taken:
+            self.on_taken()
 
     def finish(self, answer: Answer) -> None:
         """Set the answer, unless there is one."""
@@ -77,9 +84,14 @@ class Worker:
         }
         self._id = nursery.start_worker(order, self._ended)
 
-    def invoke(self, payload: bytes) -> Answer:
-        """Run one event to its end, to the function's time-out or to the end of the process."""
-        invocation = Invocation(payload)
+    def invoke(self, payload: bytes, on_taken: Callable[[], None] | None = None) -> Answer:
+        """
+        Run one event to its end, to the function's time-out or to the end of the process.
+
+        Args:
+            on_taken: Called when the function's code gets the event.
+        """
+        invocation = Invocation(payload, on_taken=on_taken)
         self._current = invocation
         if not self.alive:  # died between two events
             invocation.fail("Runtime.ExitError", "Runtime exited before it took the event")
@@ -139,7 +151,7 @@ class Worker:
         if invocation is None:
             return Response(status=410)
         deadline = time.time() + self._plan.timeout_seconds
-        invocation.taken.set()
+        invocation.take()
         return Response(
             invocation.payload,
             content_type="application/json",

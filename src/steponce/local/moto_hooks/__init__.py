@@ -21,10 +21,21 @@ def install() -> None:
     """Put every hook in place; once, before anything is served."""
     _leave_out_ec2()
     # Not before, for these import what _leave_out_ec2 keeps small.
-    from steponce.local.moto_hooks import api, callbacks, language, lifecycle, queues, services
+    from steponce.local.moto_hooks import (
+        admission,
+        api,
+        callbacks,
+        language,
+        lifecycle,
+        queues,
+        services,
+        timeouts,
+    )
 
     services.install()
     lifecycle.install()
+    admission.install()
+    timeouts.install()
     language.install()
     callbacks.install()
     api.install()

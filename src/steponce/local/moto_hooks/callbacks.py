@@ -7,14 +7,11 @@ two, and loses the cause of a failure. Here each attempt has a token of its own 
 
 from __future__ import annotations
 
-import copy
 import json
 import threading
 from typing import Any
 
 from moto.core.exceptions import AWSError
-from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import EvalTimeoutError
-from moto.stepfunctions.parser.asl.component.state.exec.execute_state import ExecutionState
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_callback as callback,
 )
@@ -29,6 +26,8 @@ from moto.stepfunctions.parser.asl.eval.callback.callback import (
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+
+from steponce.local.moto_hooks.timeouts import output_in_time, take_output
 
 _OUTPUT_LIMIT = 262_144
 
@@ -101,53 +100,18 @@ def install() -> None:
 def _evaluate_attempt(task: callback.StateTaskServiceCallback, env: Environment) -> None:
     """One try of a task; if it waits for a token, with a new one."""
     if task.resource.condition != ResourceCondition.WaitForTaskToken:
-        ExecutionState._evaluate_with_timeout(task, env)
+        take_output(task, env, output_in_time(task, env))
         return
     token = env.states.context_object.update_task_token()
     attempt = Attempt(token, env)
     _attempts[token] = attempt
     env.callback_pool_manager._pool[token] = attempt
     try:
-        output = _output_in_time(task, env, attempt)
+        # Accepted at the last moment: whoever answered was told so, and it counts.
+        output = output_in_time(task, env, lambda: attempt.close() is not None)
     finally:
         attempt.close()
-    env.stack.append(output)
-    if task.assign_decl:
-        task.assign_decl.eval(env=env)
-    if task.result_selector:
-        task.result_selector.eval(env=env)
-    task.result_path.eval(env)
-
-
-def _output_in_time(task: callback.StateTaskServiceCallback, env: Environment, attempt: Attempt) -> Any:
-    """Run the attempt in a frame of its own, and give it up when its time is over and nobody has answered."""
-    task.timeout.eval(env=env)
-    timeout_seconds = env.stack.pop()
-    frame = env.open_frame()
-    frame.states.reset(input_value=env.states.get_input())
-    frame.stack = copy.deepcopy(env.stack)
-    failures: list[Exception] = []
-    finished = threading.Event()
-
-    def execute() -> None:
-        try:
-            task._eval_execution(frame)
-        except Exception as failure:  # whatever it is, the state's Retry and Catch are asked
-            failures.append(failure)
-        finished.set()
-
-    threading.Thread(target=execute, daemon=True).start()
-    in_time = finished.wait(timeout_seconds)
-    if not in_time and attempt.close():
-        # Accepted at the last moment: whoever answered was told so, and it counts.
-        in_time = finished.wait()
-    frame.set_ended()
-    env.close_frame(frame)
-    if not in_time:
-        raise EvalTimeoutError
-    if failures:
-        raise failures[0]
-    return frame.stack.pop()
+    take_output(task, env, output)
 
 
 def _wait_for_token(

@@ -38,7 +38,7 @@ from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
-from steponce.local.moto_hooks import status
+from steponce.local.moto_hooks import admission, status
 from steponce.local.moto_hooks.times import aws_time
 
 _STATUS_AFTER = {
@@ -115,33 +115,42 @@ def _unless_given_up(after: Any) -> Any:
 
 
 def _start(worker: ExecutionWorker) -> None:
-    """moto makes the environment in the new thread, so that stops and answers that come first get lost."""
-    worker.env = worker._get_evaluation_environment()
-    worker.env._program_state = ProgramRunning()
+    """
+    Begin the history, and let the execution begin when it has a place.
+
+    moto makes the environment in the new thread, so that stops and answers that come first get lost.
+    """
+    env = worker.env = worker._get_evaluation_environment()
+    env._program_state = ProgramRunning()
+    details = worker._evaluation_details
+    started = ExecutionStartedEventDetails(
+        input=to_json_str(details.execution_details.inpt),
+        inputDetails=HistoryEventExecutionDataDetails(truncated=False),
+        roleArn=details.aws_execution_details.role_arn,
+    )
+    env.event_manager.add_event(
+        context=env.event_history_context,
+        event_type=HistoryEventType.ExecutionStarted,
+        event_details=EventDetails(executionStartedEventDetails=started),
+        update_source_event_id=False,
+    )
     status.changed(worker._execution_communication.execution)
+    admission.stand_in_line(env)
     threading.Thread(target=worker._execution_logic, daemon=True).start()
 
 
 def _run(worker: ExecutionWorker) -> None:
     """The life of an execution. Only a time-out leaves `eval` without an ending in the history."""
     env = worker.env
-    details = worker._evaluation_details
-    program = worker._get_evaluation_entrypoint()
-    started = ExecutionStartedEventDetails(
-        input=to_json_str(details.execution_details.inpt),
-        inputDetails=HistoryEventExecutionDataDetails(truncated=False),
-        roleArn=details.aws_execution_details.role_arn,
-    )
     try:
-        env.event_manager.add_event(
-            context=env.event_history_context,
-            event_type=HistoryEventType.ExecutionStarted,
-            event_details=EventDetails(executionStartedEventDetails=started),
-            update_source_event_id=False,
-        )
-        program.eval(env)
+        env.place.wait()
+        if not env.is_running():  # stopped before it began
+            return
+        worker._get_evaluation_entrypoint().eval(env)
     except ExecutionClosedError:
         return
+    finally:
+        env.place.close()
     env.event_manager.add_event(
         context=env.event_history_context,
         event_type=HistoryEventType.ExecutionTimedOut,
@@ -168,6 +177,7 @@ def _stop(execution: Execution, stop_date: datetime.datetime, error: str | None,
         execution.error, execution.cause = error, cause
         execution.exec_status = ExecutionStatus.ABORTED
     env.set_stop(stop_date=stop_date, error=error, cause=cause)
+    env.place.abandon()
     _close_attempts(env)
     status.changed(execution)
 

@@ -30,6 +30,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
+from steponce.local import clocks
 from steponce.local.moto_hooks.patching import replace_everywhere
 from steponce.local.session import isolated_session
 
@@ -78,7 +79,7 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
         if service not in _clients:
             if _ENDPOINT_OF.get(service) not in _endpoints:
                 raise RuntimeError(f"The local stack has no endpoint for {service}.")
-            _clients[service] = _session(_region).client(
+            client = _clients[service] = _session(_region).client(
                 service,  # type: ignore[call-overload]
                 endpoint_url=_endpoints[_ENDPOINT_OF[service]],
                 config=Config(
@@ -90,7 +91,13 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
                     max_pool_connections=100,
                 ),
             )
+            client.meta.events.register("before-call.lambda.Invoke", _name_clock)
         return _clients[service]
+
+
+def _name_clock(params: dict[str, Any], **_: Any) -> None:
+    """Tell the embedded functions which task's time it is that a wait for a worker would use up."""
+    params["headers"].update(clocks.header())
 
 
 def _dynamodb_error(task: StateTaskService, env: Environment, ex: Exception) -> FailureEvent:

@@ -1,0 +1,97 @@
+"""
+As many executions run at once as the workers of one function can serve; the others have not begun.
+
+moto begins every execution at once, and a burst of them fights for workers, for the table and for the one
+interpreter, until their tasks run out of time. On AWS a burst waits nowhere, or is throttled. An execution
+that waits here is RUNNING, as StartExecution said, and has entered no state; its TimeoutSeconds count from
+when it begins.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
+from moto.stepfunctions.parser.asl.component.program.program import Program
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_callback as callback,
+)
+from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+
+from steponce.local.functions import MOST_WORKERS
+from steponce.local.places import Place, Places
+
+_places = Places(MOST_WORKERS)
+_here = threading.local()
+
+
+def install() -> None:
+    """Put this module's hooks in place."""
+    Program._eval_body = _in_a_place(Program._eval_body)
+    # What only waits lets others run: for a token or another execution, for a time, for another try.
+    integration = callback.StateTaskServiceCallback
+    integration._eval_integration_pattern = _lending(integration._eval_integration_pattern)
+    WaitFunction._wait_interval = _lending(WaitFunction._wait_interval)
+    retrier_decl.time = SimpleNamespace(sleep=_lending(time.sleep))
+
+
+def stand_in_line(env: Environment) -> None:
+    """Let an execution be the last of those that have not begun."""
+    env.place = Place(_places)
+    env.place.ask()
+
+
+def place_here() -> Place | None:
+    """The place of the execution or branch that this thread works for."""
+    return getattr(_here, "place", None)
+
+
+@contextmanager
+def on_this_thread(place: Place | None) -> Iterator[None]:
+    """Work for this place in the block."""
+    before, _here.place = place_here(), place
+    try:
+        yield
+    finally:
+        _here.place = before
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """Let others run while the block only waits."""
+    place = place_here()
+    with place.lent() if place else nullcontext():
+        yield
+
+
+def _lending(waiting: Any) -> Any:
+    @functools.wraps(waiting)
+    def wait_without_a_place(*args: Any, **kwargs: Any) -> Any:
+        with lent():
+            return waiting(*args, **kwargs)
+
+    return wait_without_a_place
+
+
+def _in_a_place(eval_body: Any) -> Any:
+    """An execution has stood in line since its start; a branch or an iteration comes before those."""
+
+    @functools.wraps(eval_body)
+    def eval_in_a_place(program: Program, env: Environment) -> None:
+        place = getattr(env, "place", None) or Place(_places)
+        place.ask(comes_back=True)
+        place.wait()
+        try:
+            with on_this_thread(place):
+                eval_body(program, env)
+        finally:
+            place.close()
+
+    return eval_in_a_place

@@ -1,0 +1,164 @@
+"""Who may run, and who is next; no engine, only threads."""
+
+import threading
+import time
+
+import pytest
+
+from steponce.local.clocks import HEADER, Clock, header, named, on_this_thread
+from steponce.local.places import Place, Places
+
+FOR_EVER = 3600.0
+
+
+def asked(places, number):
+    """So many that have asked, in this order."""
+    found = [Place(places) for _ in range(number)]
+    for place in found:
+        place.ask()
+    return found
+
+
+def running(places):
+    """The numbers of those that hold a place."""
+    return [number for number, place in enumerate(places) if place._held]
+
+
+def eventually(question, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not question():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def in_thread(work):
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_so_many_run_and_the_others_come_in_the_order_of_their_start():
+    """First come, first served."""
+    all_of_them = asked(Places(2, FOR_EVER), 5)
+    assert [0, 1] == running(all_of_them)
+    all_of_them[1].close()
+    assert [0, 2] == running(all_of_them)
+    all_of_them[0].close()
+    all_of_them[2].close()
+    assert [3, 4] == running(all_of_them)
+
+
+def test_who_only_waits_lets_others_run_and_comes_back_before_the_new():
+    """A place that is lent goes to the next, and returns as soon as one is free."""
+    first, second, third = all_of_them = asked(Places(1, FOR_EVER), 3)
+    answered = threading.Event()
+
+    def wait_for_answer():
+        with first.lent():
+            answered.wait()
+
+    waiting = in_thread(wait_for_answer)
+    eventually(lambda: [1] == running(all_of_them))
+    answered.set()
+    eventually(lambda: first._turn)
+    second.close()
+    waiting.join()
+    assert [0] == running(all_of_them)
+    first.close()
+    assert third._held
+
+
+def test_one_that_is_stopped_in_line_waits_no_more_and_takes_nothing():
+    """Its thread goes on at once, and the one behind moves up."""
+    first, stopped, last = asked(Places(1, FOR_EVER), 3)
+    waiting = in_thread(stopped.wait)
+    stopped.abandon()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    first.close()
+    assert last._held
+    stopped.ask(comes_back=True)
+    stopped.wait()
+    stopped.close()
+    assert not stopped._held
+
+
+def test_a_place_is_given_back_once():
+    """Whoever ends twice frees one place, not two."""
+    all_of_them = asked(Places(1, FOR_EVER), 3)
+    for _ in range(3):
+        all_of_them[0].close()
+        all_of_them[0].give_back()
+    assert [1] == running(all_of_them)
+
+
+def test_work_that_waits_for_other_work_does_not_stop_the_stack():
+    """If no place changes hands, the next in line is let in; afterwards there are as many as before."""
+    places = Places(2, 0.02)
+    all_of_them = asked(places, 4)
+    eventually(lambda: [0, 1, 2, 3] == running(all_of_them))
+    places._patience_seconds = FOR_EVER
+    for place in all_of_them:
+        place.close()
+    assert [0, 1] == running(asked(places, 4))
+
+
+def test_many_threads_leave_all_places_free():
+    """Whatever the order, nobody is forgotten and nothing is lost."""
+    places = Places(3, FOR_EVER)
+    most, now = 0, 0
+    counting = threading.Lock()
+
+    def live(number):
+        nonlocal most, now
+        place = Place(places)
+        place.ask(comes_back=number % 3 == 0)
+        place.wait()
+        for _ in range(5):
+            with counting:
+                now += 1
+                most = max(most, now)
+            with counting:
+                now -= 1
+            with place.lent():
+                pass
+        place.close()
+
+    threads = [in_thread(lambda number=number: live(number)) for number in range(60)]
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert 3 >= most
+    assert [0, 1, 2] == running(asked(places, 4))
+
+
+def test_a_clock_stands_while_its_task_waits_for_a_worker():
+    """What is used up is what ran."""
+    clock = Clock(0.05)
+    with clock.stopped() as go_on:
+        late = in_thread(lambda: time.sleep(0.15) or clock.finish())
+        assert clock.wait()
+        late.join()
+        go_on()
+        go_on()
+    assert clock.wait()
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_a_clock_that_has_stood_goes_on_where_it_was(times):
+    """However often it stood, its time comes to an end."""
+    clock = Clock(0.05)
+    for _ in range(times):
+        with clock.stopped():
+            pass
+    assert not clock.wait()
+
+
+def test_a_clock_is_named_only_while_its_task_runs():
+    """A call that comes late stops nobody's clock."""
+    clock = Clock(1)
+    assert {} == header()
+    with on_this_thread(clock):
+        name = header()[HEADER]
+        assert clock is named(name)
+    assert ({}, None, None) == (header(), named(name), named(None))
