@@ -70,7 +70,7 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
         addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
     http_api = HttpApi()
     if "http" in services:
-        addresses["http"] = url_of(serve(Request.application(http_api.answer)))
+        addresses["http"] = url_of(serve(Request.application(http_api.answer), is_for_people=True))
     moto_services = services & {"states", "dynamodb", "aws"}
     if moto_services:
         from steponce.local import moto_server

@@ -7,6 +7,11 @@ from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
+from steponce.local.loopback import OnlyThisMachine
+
+# How soon a server that is told to end does so.
+_POLL_SECONDS = 0.5
+
 
 class QuietHandler(WSGIRequestHandler):
     """Keeps no access log: standard output is the owner's."""
@@ -15,10 +20,24 @@ class QuietHandler(WSGIRequestHandler):
         """Say nothing."""
 
 
-def serve(application: Any, handler: type[WSGIRequestHandler] = QuietHandler) -> BaseWSGIServer:
-    """Serve a WSGI application on a free port of the loopback interface, one thread a connection."""
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def serve(
+    application: Any,
+    handler: type[WSGIRequestHandler] = QuietHandler,
+    *,
+    threaded: bool = True,
+    is_for_people: bool = False,
+    poll_seconds: float = _POLL_SECONDS,
+) -> BaseWSGIServer:
+    """
+    Serve a WSGI application on a free port of the loopback interface.
+
+    Args:
+        threaded: One thread a connection; otherwise one for all.
+        is_for_people: Whether a link on another page may lead here.
+    """
+    server = make_server("127.0.0.1", 0, application, threaded=threaded, request_handler=handler)
+    server.app = OnlyThisMachine(application, server.server_port, is_for_people=is_for_people)
+    threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     return server
 
 

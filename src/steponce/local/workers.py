@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.http import QuietHandler
+from steponce.local.http import serve
 from steponce.local.piped import PipedProcess
 from steponce.local.plan import FunctionPlan
 from steponce.local.session import ACCESS_KEY, SECRET_KEY
@@ -74,7 +73,8 @@ class Worker:
         self._nursery = nursery
         self._inbox: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()
         self._current: Invocation | None = None
-        self._server = _serve_runtime_api(self._runtime_api)
+        # One thread: a worker asks for one thing at a time.
+        self._server = serve(Request.application(self._runtime_api), threaded=False, poll_seconds=0.05)
         address = f"127.0.0.1:{self._server.server_port}"
         order = {
             "folder": plan.folder,
@@ -231,13 +231,6 @@ def worker_environment(plan: FunctionPlan, region: str, endpoints: dict[str, str
         **endpoints,
     }
     return {**inherited, **plan.environment, **lambda_sets}
-
-
-def _serve_runtime_api(answer: Callable[[Request], Response]) -> BaseWSGIServer:
-    """One thread: a worker asks for one thing at a time."""
-    server = make_server("127.0.0.1", 0, Request.application(answer), request_handler=QuietHandler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    return server
 
 
 def _exit_reason(exit_code: int) -> str:
