@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "steponce"
 
 LAYERS = [
     {"errors"},
-    {"times", "aws", "canonical", "paths", "pace"},
+    {"times", "aws", "canonical", "paths", "pace", "program"},
     {"records", "answer", "links"},
     {"locks"},
     {"request", "owner", "fence", "receipt"},

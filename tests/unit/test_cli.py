@@ -37,6 +37,7 @@ from steponce.cli.asking import Declined
 from steponce.cli.payload import read_payload
 from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused, TooManyAttempts
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+from steponce.program import program
 from steponce.records import Intervention
 from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
@@ -869,12 +870,12 @@ def test_up_names_three_commands_that_can_be_pasted(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("STEPONCE_HOME")
 
     assert [
-        f"steponce start order-1 {shlex.quote(str(event))} --local --wait",
-        f"steponce start order-1 {shlex.quote(str(event))} --local",
-        "steponce show order-1 --local",
+        f"{program()} start order-1 {shlex.quote(str(event))} --local --wait",
+        f"{program()} start order-1 {shlex.quote(str(event))} --local",
+        f"{program()} show order-1 --local",
     ] == up._to_try(template)
     assert elsewhere[0].startswith('echo \'{"orderId"')
     assert (
-        f"STEPONCE_HOME={shlex.quote(str(tmp_path / 'home'))} steponce start order-1 - --local --wait"
+        f"STEPONCE_HOME={shlex.quote(str(tmp_path / 'home'))} {program()} start order-1 - --local --wait"
         in elsewhere[0]
     )

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from steponce.client import Client, stack_outputs
 from steponce.errors import StackNotFound, SteponceError
+from steponce.program import program
 
 HOME = "STEPONCE_HOME"
 STACK = "STEPONCE_STACK"
@@ -127,10 +128,12 @@ class Target:
             raise self._nowhere(str(error)) from None
         except (ValueError, KeyError, TypeError):
             raise self._nowhere(
-                f"The facts in {home()} cannot be read. Start a stack with: steponce up"
+                f"The facts in {home()} cannot be read. Start a stack with: {program()} up"
             ) from None
         if silent := not_serving(facts["endpoints"]):
-            raise Unreachable(f"The local stack does not answer at {silent}. Start it anew with: steponce up")
+            raise Unreachable(
+                f"The local stack does not answer at {silent}. Start it anew with: {program()} up"
+            )
         return LocalStack.attach(facts)
 
     def _nowhere(self, reason: str) -> Exception:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from steponce.cli.answers import DONE, fields, for_people, say
 from steponce.cli.target import HOME, Unreachable, home, needs_local, not_serving
+from steponce.program import program
 
 _SAMPLE = '{"orderId": "1", "amount": 500, "card": "tok_visa"}'
 
@@ -66,7 +67,7 @@ def _refuse_second() -> None:
     if runs:
         raise click.UsageError(
             f"A stack runs here already (process {facts['pid']}). Use it, end it with Ctrl-C, or give this "
-            f"one a folder of its own: {HOME}=elsewhere steponce up"
+            f"one a folder of its own: {HOME}=elsewhere {program()} up"
         )
 
 
@@ -96,7 +97,7 @@ def _watch(endpoints: Mapping[str, str]) -> NoReturn:
     while not (silent := not_serving(endpoints)):
         time.sleep(2)
     raise Unreachable(
-        f"The stack has ended by itself: nobody answers at {silent}. Start it anew: steponce up"
+        f"The stack has ended by itself: nobody answers at {silent}. Start it anew: {program()} up"
     )
 
 
@@ -115,8 +116,9 @@ def _to_try(template: str) -> list[str]:
     file = shlex.quote(str(event)) if event.exists() else "-"
     before = "" if file != "-" else f"echo {shlex.quote(_SAMPLE)} | "
     where = f"{HOME}={shlex.quote(str(home()))} " if str(home()) != ".steponce" else ""
+    typed = f"{where}{program()}"
     return [
-        f"{before}{where}steponce start order-1 {file} --local --wait",
-        f"{before}{where}steponce start order-1 {file} --local",
-        f"{where}steponce show order-1 --local",
+        f"{before}{typed} start order-1 {file} --local --wait",
+        f"{before}{typed} start order-1 {file} --local",
+        f"{typed} show order-1 --local",
     ]

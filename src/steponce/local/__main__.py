@@ -7,6 +7,7 @@ import time
 
 from steponce.local import LocalStack
 from steponce.local.tour import CHAPTERS, PARAMETERS, Tour, console
+from steponce.program import program
 
 
 def main() -> int:
@@ -21,7 +22,7 @@ def main() -> int:
         )
         if "ChargesTable" not in stack.outputs:
             console.print(
-                "This tells the story of the sample, charge_card. Run your own work with: steponce up"
+                f"This tells the story of the sample, charge_card. Run your own work with: {program()} up"
             )
             return 2
         tour = Tour(stack)
@@ -32,10 +33,10 @@ def main() -> int:
         return 1
     console.print(
         "\nAll of it happened as told. Now run it yourself:\n"
-        "  .venv/bin/steponce up\n"
+        f"  {program()} up\n"
         "and in another shell\n"
-        "  .venv/bin/steponce start order-1 events/start_order.json --local --wait\n"
-        "  .venv/bin/steponce show order-1 --local"
+        f"  {program()} start order-1 events/start_order.json --local --wait\n"
+        f"  {program()} show order-1 --local"
     )
     return 0
 

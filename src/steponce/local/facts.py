@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steponce.local.errors import LocalStackError
+from steponce.program import program
 
 FOLDER = ".steponce"
 _FILE = "stack.json"
@@ -36,9 +37,9 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise LocalStackError("No local stack runs here. Start one with: steponce up") from None
+        raise LocalStackError(f"No local stack runs here. Start one with: {program()} up") from None
     if not _is_alive(int(facts["pid"])):
-        raise LocalStackError("The local stack that ran here is gone. Start one with: steponce up")
+        raise LocalStackError(f"The local stack that ran here is gone. Start one with: {program()} up")
     return facts
 
 
