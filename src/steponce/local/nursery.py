@@ -112,6 +112,7 @@ def run_worker(request: dict[str, Any]) -> NoReturn:
         time.tzset()
         os.chdir(request["folder"])
         sys.path.insert(0, request["folder"])
+        sys.dont_write_bytecode = True  # not into the function's own folder
         from awslambdaric import bootstrap
         from awslambdaric.lambda_runtime_client import LambdaRuntimeClient
 

@@ -27,8 +27,8 @@ class PipedProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                # No bytecode in the folders of functions; nothing of the caller's AWS account.
-                env={**without_account(dict(os.environ)), "PYTHONDONTWRITEBYTECODE": "1"},
+                # Nothing of the caller's AWS account.
+                env=without_account(dict(os.environ)),
                 # The terminal's Ctrl-C is for whoever owns the stack.
                 start_new_session=True,
             )
