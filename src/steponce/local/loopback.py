@@ -51,14 +51,17 @@ class OnlyThisMachine:
         return self._application(environ, start_without_cors)
 
     def _problem(self, environ: Environ) -> str | None:
-        host, origin = environ.get("HTTP_HOST", ""), environ.get("HTTP_ORIGIN")
+        host, site = environ.get("HTTP_HOST", ""), environ.get("HTTP_SEC_FETCH_SITE", "none")
+        origin = environ.get("HTTP_ORIGIN")
         if host.lower() not in self._hosts:
             return (
                 f"The local stack is not called {host[:100]}. Use one of: {', '.join(sorted(self._hosts))}."
             )
-        if origin is not None and origin.lower() not in self._origins:
+        # The form of a page of its own whose Referrer-Policy is no-referrer has the origin null.
+        is_own_form = origin == "null" and site == "same-origin"
+        if origin is not None and origin.lower() not in self._origins and not is_own_form:
             return "The local stack takes no requests of web pages from elsewhere."
-        if environ.get("HTTP_SEC_FETCH_SITE", "none") not in _OUR_OWN and not self._is_followed_link(environ):
+        if site not in _OUR_OWN and not self._is_followed_link(environ):
             return "The local stack takes no requests of web pages from elsewhere."
         return None
 
