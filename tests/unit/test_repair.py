@@ -11,6 +11,7 @@ from steponce import owner, times
 from steponce.errors import Unavailable
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
 from steponce.repair import Repairer
+from tests import covering
 from tests.unit.one_owner import (
     ENVELOPE,
     FAILURE,
@@ -231,10 +232,12 @@ def by_workflow(stack: Stack, sfn: StepFunctions, unknown: Any) -> tuple[str | N
     return verdict, stack.lock()
 
 
-@pytest.mark.parametrize("unknown", ["hold", "take-over"])
-@pytest.mark.parametrize("closed", CLOSED.values(), ids=CLOSED)
-@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
-@pytest.mark.parametrize("state", STATES)
+@covering.pairs(
+    state={state: state for state in STATES},
+    error=ERRORS,
+    closed=CLOSED,
+    unknown={"hold": "hold", "take-over": "take-over"},
+)
 def test_rule_schedule_and_workflow_agree_on_every_death(
     stack: Stack, state: str, error: dict[str, Any], closed: Any, unknown: Any
 ) -> None:
