@@ -33,7 +33,8 @@ def rows(names: str, given: Mapping[str, Sequence[Any]], aspects: Sequence[Aspec
     wanted = part(given.values(), aspects)
     marks = [() if number in wanted else pytest.mark.full for number in range(len(given))]
     params = [
-        pytest.param(*row, id=name, marks=mark) for (name, row), mark in zip(given.items(), marks, strict=True)
+        pytest.param(*row, id=name, marks=mark)
+        for (name, row), mark in zip(given.items(), marks, strict=True)
     ]
     return pytest.mark.parametrize(names, params)
 

@@ -56,7 +56,7 @@ def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, bu
     WebDriverWait(browser, 10, ignored_exceptions=[StaleElementReferenceException]).until(
         lambda shown: "the answer has arrived" in text(shown)
     )
-    assert status == scene.client.wait(waiting.name, timeout_seconds=30).status
+    assert status == scene.client.wait(waiting.name, timeout_seconds=100).status
 
     browser.get(link)
     assert "not waited for any more" in text(browser)

@@ -86,7 +86,7 @@ def run_aws(words: list[str], stack: LocalStack) -> str:
     started = stack.boto3("stepfunctions").start_execution(
         stateMachineArn=given["--state-machine-arn"], name=given["--name"], input=text
     )
-    assert "COMPLETED" == stack.client().wait(given["--name"], timeout_seconds=30).status
+    assert "COMPLETED" == stack.client().wait(given["--name"], timeout_seconds=100).status
     return str(started["executionArn"])
 
 
@@ -98,7 +98,7 @@ def run_curl(words: list[str], stack: LocalStack) -> str:
     headers = dict(value.split(": ", 1) for option, value in options if option == "-H")
     url = address.replace("$REQUESTS_URL", stack.outputs["RequestsUrl"])
     request = Request(url, *bodies, headers=headers)  # noqa: S310 - without a type, as curl sends a form
-    with urlopen(request, timeout=30) as answer:  # noqa: S310
+    with urlopen(request, timeout=100) as answer:  # noqa: S310
         assert "COMPLETED" == json.load(answer)["status"]
         return str(answer.status)
 

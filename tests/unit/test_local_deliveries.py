@@ -16,11 +16,12 @@ import pytest
 from steponce.local import LocalStack
 from steponce.local.errors import TemplateError
 from steponce.local.mappings import failures, record
-from steponce.local.plan import RulePlan
+from steponce.local.plan import Deliveries, RulePlan
 from steponce.local.rules import make_event
 from steponce.local.schedules import Schedule, seconds_between
 from steponce.local.targets import transformed
 from steponce.local.template import read_plan
+from tests.patience import PATIENCE_SECONDS, eventually
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "deliveries.yaml"
 
@@ -30,15 +31,6 @@ def stack():
     """The fixture, without its flood."""
     with LocalStack.from_template(TEMPLATE, name="notes") as running:
         yield running
-
-
-def eventually(look, seconds=15):
-    """What `look` finds, once it finds something."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.02)
-    return found
 
 
 def notes(stack):
@@ -370,10 +362,11 @@ def test_a_schedule_fires_again_and_again():
         fired.append((given, event, time.monotonic()))
         if len(fired) == 2:
             twice.set()
+            raise SystemExit  # else its thread would go on for as long as the other tests
 
     started = time.monotonic()
     Schedule(rule, 0.1, "eu-west-1", deliver).start()
-    assert twice.wait(5)
+    assert twice.wait(PATIENCE_SECONDS)
     (first_rule, event, first), (_, _, second) = fired[:2]
     assert rule == first_rule
     assert ("aws.events", "Scheduled Event", {}) == (event["source"], event["detail-type"], event["detail"])
@@ -459,15 +452,14 @@ def test_a_sam_route_with_an_authorizer_is_closed_as_well(tmp_path):
 
 
 def test_without_deliveries_nothing_is_taken_away():
-    """Queues are there, and messages and events stay where they are."""
-    with LocalStack.from_template(TEMPLATE, name="silent", deliveries=False) as silent:
-        send(silent, "Tasks", "kept")
-        put(silent, "shop", {"amount": 500})
-        run(silent, "bad")
-        time.sleep(1)
-        assert [] == notes(silent)
-        assert ["kept"] == bodies(silent, "Tasks")
-        assert [] == bodies(silent, "Inbox")
+    """The engine is told of no mapping, rule or schedule; the queues are made all the same."""
+    told = {}
+    for delivers in (False, True):
+        one = LocalStack.from_template(TEMPLATE, name="silent", deliveries=delivers)
+        one.endpoints = dict.fromkeys(("aws", "dynamodb", "lambda", "states"), "http://127.0.0.1:9")
+        told[delivers] = one._instructions(one._plan, {}).deliveries
+        assert "silent-Tasks" in [queue.name for queue in one._plan.queues]
+    assert Deliveries() == told[False] != told[True]
 
 
 # -- Native HTTP APIs --------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce.local import LocalStack
+from tests.patience import PATIENCE_SECONDS, eventually, in_time
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -42,13 +42,13 @@ class Workflows:
             stateMachineArn=self.make(states, **fields), name="once", input=json.dumps(payload or {})
         )["executionArn"]
 
-    def end(self, arn, seconds=15):
+    def end(self, arn):
         """Wait for an execution's end; what DescribeExecution says then."""
-        deadline = time.monotonic() + seconds
-        while (found := self.sfn.describe_execution(executionArn=arn))["status"] == "RUNNING":
-            assert time.monotonic() < deadline, self.history(arn)
-            time.sleep(0.01)
-        return found
+        eventually(lambda: self.described(arn)["status"] != "RUNNING", lambda: self.history(arn))
+        return self.described(arn)
+
+    def described(self, arn):
+        return self.sfn.describe_execution(executionArn=arn)
 
     def run(self, states, payload=None, **fields):
         """Start, and wait for the end."""
@@ -61,22 +61,22 @@ class Workflows:
 
     def token(self, arn):
         """The task token of the newest attempt, from what its function was given."""
-        while True:
+
+        def submitted():
             events = self.sfn.get_execution_history(executionArn=arn)["events"]
             found = [
                 json.loads(event["taskScheduledEventDetails"]["parameters"])["Payload"]["token"]
                 for event in events
                 if event["type"] == "TaskScheduled"
             ]
-            if found and events[-1]["type"] == "TaskSubmitted":
-                return found[-1]
-            time.sleep(0.01)
+            return events[-1]["type"] == "TaskSubmitted" and found and found[-1]
+
+        return eventually(submitted)
 
 
 @pytest.fixture(scope="module")
-def workflows():
-    with LocalStack.from_template(TEMPLATE, name="hooks") as stack:
-        yield Workflows(stack)
+def workflows(small_stack):
+    return Workflows(small_stack)
 
 
 def task(resource, parameters, others):
@@ -93,19 +93,19 @@ def task(resource, parameters, others):
 
 def lambda_task(**others):
     """A task that calls the fixture's function with the whole input."""
-    parameters = {"FunctionName": "hooks-MisbehaveFunction", "Payload.$": "$"}
+    parameters = {"FunctionName": "small-MisbehaveFunction", "Payload.$": "$"}
     return task("lambda:invoke", parameters, others)
 
 
 def put_task(item, **others):
     """A task that writes an item."""
-    return task("dynamodb:putItem", {"TableName": "hooks-ItemsTable", "Item": item}, others)
+    return task("dynamodb:putItem", {"TableName": "small-ItemsTable", "Item": item}, others)
 
 
 def waiting_task(**others):
     """A task that waits for its token."""
-    parameters = {"FunctionName": "hooks-MisbehaveFunction", "Payload": {"token.$": "$$.Task.Token"}}
-    return task("lambda:invoke.waitForTaskToken", parameters, {"TimeoutSeconds": 10, **others})
+    parameters = {"FunctionName": "small-MisbehaveFunction", "Payload": {"token.$": "$$.Task.Token"}}
+    return task("lambda:invoke.waitForTaskToken", parameters, {"TimeoutSeconds": 60, **others})
 
 
 CAUGHT = {"Type": "Pass", "Result": "caught", "End": True}
@@ -126,6 +126,8 @@ def slow_executions(workflows):
         "TimeoutSeconds": 1,
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.e", "Next": "On"}],
     }
+    hasty = lambda_task()
+    hasty["Parameters"]["FunctionName"] = "small-HastyFunction"
     wait = waiting_task()
     del wait["TimeoutSeconds"]
     late_wait = waiting_task(**late)
@@ -133,7 +135,7 @@ def slow_executions(workflows):
     repeat = {"Type": "Fail", "ErrorPath": "$.e.Error", "CausePath": "$.e.Cause"}
     linger = {"Type": "Wait", "Seconds": 1, "End": True}
     return {
-        "function timed out": workflows.start({"Call": lambda_task()}, {"sleep": 5}),
+        "function timed out": workflows.start({"Call": hasty}, {"sleep": 60}),
         "error passed on": workflows.start({"Call": lambda_task(**late), "On": repeat}, {"sleep": 1.5}),
         "answer too late": workflows.start({"Call": lambda_task(**late), "On": linger}, {"sleep": 1.5}),
         "token too late": workflows.start({"Call": late_wait, "On": linger}, {"sleep": 1.5}),
@@ -255,8 +257,8 @@ def test_is_present_may_ask_for_an_absent_path(workflows):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"TableName": "hooks-ItemsTable", "Item": {"id": {"S.$": "$.gone"}}},
-        {"TableName": "hooks-ItemsTable", "Item": {"id": {"S": 5}}},
+        {"TableName": "small-ItemsTable", "Item": {"id": {"S.$": "$.gone"}}},
+        {"TableName": "small-ItemsTable", "Item": {"id": {"S": 5}}},
     ],
 )
 def test_nothing_catches_states_runtime(workflows, parameters):
@@ -276,7 +278,7 @@ def test_data_limit_exceeded_is_caught_by_its_name_only(workflows):
 
 def test_what_a_task_is_given_counts_against_the_limit(workflows):
     """Parameters may be larger than the input that they are made from."""
-    twice = {"FunctionName": "hooks-MisbehaveFunction", "Payload": {"one.$": "$.text", "two.$": "$.text"}}
+    twice = {"FunctionName": "small-MisbehaveFunction", "Payload": {"one.$": "$.text", "two.$": "$.text"}}
     found = workflows.run({"Call": lambda_task(Parameters=twice)}, {"text": "x" * (LIMIT // 2)})
     assert "States.DataLimitExceeded" == found["error"]
 
@@ -317,13 +319,13 @@ class BrokenEndpoint(BaseHTTPRequestHandler):
     """Answers every call with one status, or hangs up."""
 
     status = None
-    delay = 0.0
     calls = 0
+    go_on = threading.Event()
 
     def do_POST(self):
         """Answer as told."""
         type(self).calls += 1
-        time.sleep(self.delay)
+        self.go_on.wait(PATIENCE_SECONDS)
         if self.status is None:
             self.connection.close()
             return
@@ -344,7 +346,7 @@ def cut_off_workflows():
         threading.Thread(target=broken.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{broken.server_port}"
         through = dict.fromkeys(("dynamodb", "lambda"), lambda _: url)
-        with LocalStack.from_template(TEMPLATE, name="hooks", through=through) as stack:
+        with LocalStack.from_template(TEMPLATE, name="small", through=through) as stack:
             yield Workflows(stack)
         broken.shutdown()
 
@@ -367,6 +369,7 @@ def cut_off_workflows():
 def test_a_broken_endpoint_is_an_error_that_retry_can_match(cut_off_workflows, task, status, error):
     """The engine calls once; ASL's Retry is what retries, and TaskFailed matches."""
     BrokenEndpoint.status, BrokenEndpoint.calls = status, 0
+    BrokenEndpoint.go_on.set()
     retry = [
         {"ErrorEquals": ["DynamoDB.ConditionalCheckFailedException"], "MaxAttempts": 0},
         {
@@ -384,7 +387,7 @@ def test_a_broken_endpoint_is_an_error_that_retry_can_match(cut_off_workflows, t
 def test_a_table_that_answers_too_late_is_a_time_out(cut_off_workflows, monkeypatch):
     """Not an error of DynamoDB, and its answer is not history."""
     monkeypatch.setattr(BrokenEndpoint, "status", 200)
-    monkeypatch.setattr(BrokenEndpoint, "delay", 1.2)
+    monkeypatch.setattr(BrokenEndpoint, "go_on", threading.Event())
     catch = [{"ErrorEquals": ["States.Timeout"], "Next": "Linger"}]
     arn = cut_off_workflows.start(
         {
@@ -392,6 +395,8 @@ def test_a_table_that_answers_too_late_is_a_time_out(cut_off_workflows, monkeypa
             "Linger": {"Type": "Wait", "Seconds": 1, "End": True},
         }
     )
+    eventually(lambda: "WaitStateEntered" in cut_off_workflows.history(arn))
+    BrokenEndpoint.go_on.set()
     assert "SUCCEEDED" == cut_off_workflows.end(arn)["status"]
     assert "TaskSucceeded" not in cut_off_workflows.history(arn)
 
@@ -446,14 +451,14 @@ def test_of_many_conditional_writes_one_wins(workflows):
 
     def put(_):
         return dynamodb.put_item(
-            TableName="hooks-ItemsTable",
+            TableName="small-ItemsTable",
             Item={"id": {"S": "put-race"}},
             ConditionExpression="attribute_not_exists(id)",
         )
 
     def update(_):
         return dynamodb.update_item(
-            TableName="hooks-ItemsTable",
+            TableName="small-ItemsTable",
             Key={"id": {"S": "update-race"}},
             UpdateExpression="SET n = :n",
             ConditionExpression="attribute_not_exists(id)",
@@ -472,37 +477,52 @@ def test_of_many_conditional_writes_one_wins(workflows):
 
 
 @pytest.mark.parametrize(
-    "states",
+    ("begun", "states"),
     [
-        {"Call": lambda_task(Next="Put"), "Put": put_task({"id": {"S": "stopped"}})},
-        {"Call": lambda_task(Catch=CATCH_ALL), "Caught": CAUGHT},
-        {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}},
-        {"Call": lambda_task(Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 60}])},
-        {"Wait": waiting_task()},
-        {
-            "Both": {
-                "Type": "Parallel",
-                "Branches": [{"StartAt": "Call", "States": {"Call": lambda_task()}}],
-                "End": True,
-            }
-        },
+        ("TaskStarted", {"Call": lambda_task(Next="Put"), "Put": put_task({"id": {"S": "stopped"}})}),
+        ("TaskStarted", {"Call": lambda_task(Catch=CATCH_ALL), "Caught": CAUGHT}),
+        ("WaitStateEntered", {"Wait": {"Type": "Wait", "Seconds": 60, "End": True}}),
+        (
+            "TaskFailed",
+            {"Call": lambda_task(Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 60}])},
+        ),
+        ("TaskSubmitted", {"Wait": waiting_task()}),
+        (
+            "TaskStarted",
+            {
+                "Both": {
+                    "Type": "Parallel",
+                    "Branches": [{"StartAt": "Call", "States": {"Call": lambda_task()}}],
+                    "End": True,
+                }
+            },
+        ),
     ],
     ids=["then-write", "then-catch", "wait", "retry", "callback", "parallel"],
 )
-def test_a_stopped_execution_stays_stopped(workflows, states):
+def test_a_stopped_execution_stays_stopped(workflows, tmp_path, begun, states):
     """No later state runs, the history ends with the stop, and error and cause are kept."""
-    event = {"sleep": 0.25, **({"raise": "late"} if "Caught" in states or "Retry" in str(states) else {})}
+    gate = tmp_path / "gate"
+    event = {
+        "until": str(gate),
+        **({"raise": "late"} if "Caught" in states or "Retry" in str(states) else {}),
+    }
+    if "Retry" in str(states):
+        gate.touch()
     arn = workflows.start(states, event)
-    time.sleep(0.1)
+    eventually(lambda: begun in workflows.history(arn))
+    if begun == "TaskStarted":
+        eventually(lambda: str(gate) in workflows.stack.logs("small-MisbehaveFunction"))
     stopped = workflows.sfn.stop_execution(executionArn=arn, error="Tired", cause="of waiting")
     assert "ABORTED" == workflows.end(arn)["status"]
-    time.sleep(0.2)
+    gate.touch()
+    workflows.run({"Call": lambda_task()})  # by then the late answer has long been there
     found = workflows.end(arn)
     assert ("ABORTED", "Tired", "of waiting") == (found["status"], found["error"], found["cause"])
     assert stopped["stopDate"] == found["stopDate"]
     assert "ExecutionAborted" == workflows.history(arn)[-1]
     item = workflows.stack.boto3("dynamodb").get_item(
-        TableName="hooks-ItemsTable", Key={"id": {"S": "stopped"}}
+        TableName="small-ItemsTable", Key={"id": {"S": "stopped"}}
     )
     assert "Item" not in item
 
@@ -586,10 +606,10 @@ def test_of_many_answers_one_is_accepted(workflows):
 def test_a_token_is_dead_once_its_attempt_is_over(workflows):
     """The next attempt has a token of its own."""
     retry = [{"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "MaxAttempts": 1}]
-    arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1, Retry=retry)})
+    lasting = {"HeartbeatSeconds": 1, "Retry": retry}
+    arn = workflows.start({"Wait": waiting_task(**lasting)})
     first = workflows.token(arn)
-    while (second := workflows.token(arn)) == first:
-        time.sleep(0.05)
+    second = eventually(lambda: (token := workflows.token(arn)) != first and token)
     assert ["TaskTimedOut"] * 3 == answers(workflows, first)
     assert ["accepted", "TaskTimedOut", "TaskTimedOut"] == answers(workflows, second)
     assert "SUCCEEDED" == workflows.end(arn)["status"]
@@ -597,10 +617,13 @@ def test_a_token_is_dead_once_its_attempt_is_over(workflows):
 
 def test_heartbeats_keep_a_task_alive(workflows):
     """As long as they come in time."""
-    arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1)})
-    token = workflows.token(arn)
-    for _ in range(3):
-        time.sleep(0.4)
-        workflows.sfn.send_task_heartbeat(taskToken=token)
-    workflows.sfn.send_task_success(taskToken=token, output="1")
-    assert "1" == workflows.end(arn)["output"]
+
+    def lives():
+        arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1)})
+        token = workflows.token(arn)
+        if not in_time(lambda: workflows.sfn.send_task_heartbeat(taskToken=token), limit=1, beats=3):
+            return False
+        workflows.sfn.send_task_success(taskToken=token, output="1")
+        return "1" == workflows.end(arn)["output"]
+
+    eventually(lives)

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ import pytest
 from steponce.local import LocalStack, LocalStackError, jars
 from steponce.local.jars import LocalServers
 from tests import stand_in_states
+from tests.patience import eventually
 from tests.workflow.relay import Answer, Relay, serve
 from tests.workflow.switchboard import Switchboard
 
@@ -159,10 +159,12 @@ def test_a_workflow_runs_on_the_servers_that_the_stack_started(
         assert f"http://127.0.0.1:{port}" == stack.endpoints["states"]
         states = stack.boto3("stepfunctions")
         arn = states.start_execution(stateMachineArn=stack.outputs["FlowArn"], name="first", input="{}")
-        end = time.monotonic() + 20
-        while (found := states.describe_execution(executionArn=arn["executionArn"]))["status"] == "RUNNING":
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        found = eventually(
+            lambda: (
+                (one := states.describe_execution(executionArn=arn["executionArn"]))["status"] != "RUNNING"
+                and one
+            )
+        )
         assert "SUCCEEDED" == found["status"]
         assert 1 == stack.boto3("dynamodb").scan(TableName=stack.outputs["ItemsTable"])["Count"]
     assert not jars._answers(port)
@@ -179,16 +181,11 @@ def test_a_server_ends_with_an_owner_that_was_killed(tmp_path: Path):
     log = tmp_path / "log"
     with log.open("wb") as output:
         owner = subprocess.Popen([sys.executable, "-c", script], stderr=output)
-    end = time.monotonic() + 20
-    while not log.read_text().strip():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: log.read_text().endswith("\n"))
     kept = int(log.read_text())
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    while _lives(kept):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: not _lives(kept))
 
 
 def test_the_switchboard_knows_whose_a_call_is():

@@ -6,25 +6,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from steponce.local import LocalStack, LocalStackError, read_facts, write_facts
+from tests.patience import PATIENCE_SECONDS, eventually
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
-
-
-@pytest.fixture(scope="module")
-def small_stack():
-    """A stack, started by somebody who has an AWS account."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_PROFILE", "no-such-profile")
-        environment.setenv("AWS_SESSION_TOKEN", "the-callers")
-        with LocalStack.from_template(TEMPLATE, name="small") as stack:
-            yield stack
 
 
 def call(stack, event, **options):
@@ -42,8 +32,9 @@ def run(stack, name, event):
     arn = states.start_execution(
         stateMachineArn=stack.outputs["FlowArn"], name=name, input=json.dumps(event)
     )["executionArn"]
-    while (found := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
-        time.sleep(0.01)
+    found = eventually(
+        lambda: (one := states.describe_execution(executionArn=arn))["status"] != "RUNNING" and one
+    )
     return found
 
 
@@ -73,46 +64,52 @@ def test_a_warm_worker_is_used_again(small_stack):
     assert 1 == len({call(small_stack, {})[1]["pid"] for _ in range(2)})
 
 
-def test_slow_calls_run_side_by_side(small_stack):
-    """Two calls of half a second take less than two."""
-    started = time.monotonic()
-    with ThreadPoolExecutor(2) as pool:
-        pids = {
-            answer["pid"] for _, answer in pool.map(lambda _: call(small_stack, {"sleep": 0.5}), range(2))
-        }
-    assert 2 == len(pids)
-    assert 0.95 > time.monotonic() - started
+def test_slow_calls_run_side_by_side(small_stack, tmp_path):
+    """While one call stays, the next one has come and gone."""
+    gate = tmp_path / "gate"
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(call, small_stack, {"until": str(gate)})
+        eventually(lambda: str(gate) in small_stack.logs("small-MisbehaveFunction"))
+        quick = call(small_stack, {})
+        assert not slow.done()
+        gate.touch()
+    assert quick[1]["pid"] != slow.result()[1]["pid"]
 
 
 def test_a_dead_worker_is_told_at_once_and_replaced(small_stack):
     """The call does not wait for the time-out, and the next one works."""
-    started = time.monotonic()
     flag, answer = call(small_stack, {"exit": 3})
     assert ("Unhandled", "Runtime.ExitError") == (flag, answer["errorType"])
     assert answer["errorMessage"].endswith("Error: Runtime exited with error: exit status 3")
-    assert 1 > time.monotonic() - started
     assert None is call(small_stack, {})[0]
 
 
-def test_an_event_is_taken_and_run_later(small_stack):
+def test_an_event_is_taken_and_run_later(small_stack, tmp_path):
     """InvocationType Event answers before the function does."""
-    started = time.monotonic()
-    assert (None, None) == call(small_stack, {"sleep": 0.3, "mark": "later"}, InvocationType="Event")
-    assert 0.3 > time.monotonic() - started
-    while "later" not in small_stack.logs("small-MisbehaveFunction"):
-        assert 5 > time.monotonic() - started
-        time.sleep(0.02)
+    gate = tmp_path / "gate"
+    event = {"until": str(gate), "mark": f"after {gate}"}
+    assert (None, None) == call(small_stack, event, InvocationType="Event")
+    gate.touch()
+    eventually(lambda: f"'mark': 'after {gate}'" in small_stack.logs("small-MisbehaveFunction"))
 
 
-def test_only_the_workflow_goes_through_a_proxy():
-    """Clients and functions keep the direct address."""
-    asked = []
+def test_only_the_workflow_goes_through_a_proxy(small_stack):
+    """Clients and functions keep the direct address; a server may be one that must know the others."""
+    asked, told = [], []
 
     def through(url):
         asked.append(url)
         return "http://127.0.0.1:9"
 
-    with LocalStack.from_template(TEMPLATE, name="proxied", through={"lambda": through}) as stack:
+    def start_server(addresses):
+        told.append(dict(addresses))
+        return small_stack.endpoints["dynamodb"]
+
+    with LocalStack.from_template(
+        TEMPLATE, name="guest", through={"lambda": through}, endpoints={"dynamodb": start_server}
+    ) as stack:
+        assert [{key: url for key, url in stack.endpoints.items() if key != "dynamodb"}] == told
+        assert small_stack.endpoints["dynamodb"] == stack.endpoints["dynamodb"]
         assert [stack.endpoints["lambda"]] == asked
         assert "Lambda.SdkClientException" == run(stack, "cut-off", {})["error"]
         assert None is call(stack, {})[0]
@@ -127,19 +124,6 @@ def test_an_endpoint_may_be_a_server_that_runs_already(small_stack, monkeypatch)
         with pytest.raises(LocalStackError, match="guest-ItemsTable is already there"):
             LocalStack.from_template(TEMPLATE, name="guest").start()
     assert ["small-ItemsTable"] == small_stack.boto3("dynamodb").list_tables()["TableNames"]
-
-
-def test_a_server_may_be_started_once_the_addresses_are_known(small_stack):
-    """Like a Step Functions that must be told where Lambda is."""
-    told = []
-
-    def start_server(addresses):
-        told.append(dict(addresses))
-        return small_stack.endpoints["dynamodb"]
-
-    with LocalStack.from_template(TEMPLATE, name="guest", endpoints={"dynamodb": start_server}) as guest:
-        assert [{key: url for key, url in guest.endpoints.items() if key != "dynamodb"}] == told
-        assert small_stack.endpoints["dynamodb"] == guest.endpoints["dynamodb"]
 
 
 def test_an_unknown_endpoint_is_named():
@@ -200,7 +184,9 @@ def alive(pids):
     return {pid for pid, (_, state) in processes().items() if not state.startswith("Z")} & pids
 
 
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "ending", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.full)], ids=lambda s: s.name
+)
 def test_nothing_outlives_the_owner(ending):
     """Engine, nursery, busy workers and logs go with the process that started them, however it ends."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(TEMPLATE)], stdout=subprocess.PIPE, text=True)
@@ -209,12 +195,9 @@ def test_nothing_outlives_the_owner(ending):
     children = descendants(owner.pid)
     assert 3 <= len(children)
     owner.send_signal(ending)
-    owner.wait(10)
+    owner.wait(PATIENCE_SECONDS)
     owner.stdout.close()
-    deadline = time.monotonic() + 5
-    while left := alive(children):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+    eventually(lambda: not alive(children), lambda: alive(children))
     assert not logs.exists()
 
 

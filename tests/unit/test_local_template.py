@@ -92,9 +92,9 @@ def test_a_plan_has_what_runs_on_a_laptop():
     made = plan()
     assert ["demo-ItemsTable"] == [table.name for table in made.tables]
     assert ["ttl"] == [table.ttl_attribute for table in made.tables]
-    (function,) = made.functions
+    function, hasty = made.functions
     assert {"ITEMS_TABLE": "demo-ItemsTable", "GREETING": "hello from demo"} == function.environment
-    assert 2 == function.timeout_seconds
+    assert (60, 1) == (function.timeout_seconds, hasty.timeout_seconds)
     (machine,) = made.machines
     assert function.arn in machine.definition
     assert made.outputs["FlowArn"] == machine.arn

@@ -415,9 +415,7 @@ def test_steps_leave_time_for_the_locks(world: World, wait: Wait, monkeypatch: p
     world.put("k")
     wait.lag()
     at(monkeypatch, hours=3)
-    spent: list[float] = []
-    monkeypatch.setattr("steponce.pace.time.sleep", spent.append)
-    monkeypatch.setattr("steponce.pace.time.monotonic", lambda: sum(spent))
-    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20.0 - sum(spent))
+    clock = PaceClock(monkeypatch)
+    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20.0 - clock.slept)
     tally = world.round(wait, per_second=1)
     assert (1, True) == (tally.repairs, 0 < tally.skipped <= 7)

@@ -13,7 +13,7 @@ from steponce.local import LocalStack, write_facts
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.workflow.faults import Faults
-from tests.workflow.program import Run, run_in_a_pipe
+from tests.workflow.program import Run, run_here, run_in_a_pipe
 from tests.workflow.scene import Scene
 
 WORK_TIMEOUT_SECONDS = 3
@@ -71,7 +71,13 @@ def home(stack: LocalStack, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def steponce(home: Path) -> Run:
-    """Run the program in a pipe: its exit code and its one object."""
+    """Run a command as in a pipe, in this process: its exit code and its one object."""
+    return functools.partial(run_here, home)
+
+
+@pytest.fixture
+def in_a_shell(home: Path) -> Run:
+    """Run the installed program in a pipe, as a shell does."""
     return functools.partial(run_in_a_pipe, home)
 
 

@@ -59,7 +59,7 @@ def ask(scene: Scene, who: str, name: str, payload: Mapping[str, Any], key: str)
     """Ask again: the same id, or another id with the same key."""
     request_id = name if who == "same id" else f"{name}-other"
     scene.client.start(request_id, payload, lock_token=key, check_owner=True)
-    return scene.client.wait(request_id, timeout_seconds=30, lock_token=key)
+    return scene.client.wait(request_id, timeout_seconds=100, lock_token=key)
 
 
 def verdict_of(scene: Scene, key: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_SECONDS
 from tests.workflow.relay import Answer, Relay, serve
 
 ASL = Path(__file__).parents[2] / "statemachines" / "run_once.asl.json"
@@ -71,11 +72,11 @@ class Hold:
     def __call__(self, _call: Call, forward: Callable[[], Answer]) -> Answer:
         answer = forward() if self.after else _SERVER_ERROR
         self.reached.set()
-        self.go_on.wait(30)
+        self.go_on.wait(PATIENCE_SECONDS)
         return forward() if self.arrives and not self.after else answer
 
     def wait(self) -> None:
-        assert self.reached.wait(20), "the call that was to be held has not come"
+        assert self.reached.wait(PATIENCE_SECONDS), "the call that was to be held has not come"
 
 
 class Faults:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from steponce import Client, Receipt
 from steponce.local import LocalStack
 from steponce.locks import Locks
 from steponce.records import Lock
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.workflow.faults import Answer, Call, Faults
 
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
@@ -182,12 +182,8 @@ class Scene:
         """Start and wait."""
         token = options.get("lock_token")
         self.client.start(request_id, payload, **options)
-        return self.client.wait(request_id, timeout_seconds=30, lock_token=token)
+        return self.client.wait(request_id, timeout_seconds=PATIENCE_SECONDS, lock_token=token)
 
-    def eventually(self, question: Callable[[], Any], timeout_seconds: float = 20) -> Any:
+    def eventually(self, question: Callable[[], Any]) -> Any:
         """Ask again and again until the answer is true."""
-        end = time.monotonic() + timeout_seconds
-        while not (answer := question()):
-            assert time.monotonic() < end, "it has not come true in time"
-            time.sleep(0.05)
-        return answer
+        return eventually(question, pause=0.05)

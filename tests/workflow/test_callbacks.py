@@ -31,7 +31,7 @@ def test_an_answer_continues_the_workflow(scene: Scene):
 
     assert (200, "accepted") == verdict(waiting.post(YES))
 
-    done = scene.client.wait(waiting.name, timeout_seconds=30)
+    done = scene.client.wait(waiting.name, timeout_seconds=100)
     assert ("COMPLETED", {"confirmed": True}) == (done.status, done.result["confirmation"])
     assert 1 == len(scene.charges(scene.key(waiting.name)))
     assert (ANSWERED, Answer.parse(YES)) == (waiting.record().status, waiting.record().answer)
@@ -50,7 +50,7 @@ def test_every_way_of_answering_leads_to_the_same_verdicts(scene: Scene, way: st
     else:
         waiting.answer_raw(YES)
 
-    assert "COMPLETED" == scene.client.wait(waiting.name, timeout_seconds=30).status
+    assert "COMPLETED" == scene.client.wait(waiting.name, timeout_seconds=100).status
     again = verdict(waiting.post({"output": {"confirmed": True}, "outcome": "success"}))
     assert (200, "duplicate") == again if way != "token" else again in [(200, "accepted"), (200, "duplicate")]
     assert (409, "conflict") == verdict(waiting.post(NO))
@@ -75,7 +75,7 @@ def test_a_failure_is_recorded_on_the_lock(scene: Scene):
 
     waiting.post(NO)
 
-    failed = scene.client.wait(waiting.name, timeout_seconds=30)
+    failed = scene.client.wait(waiting.name, timeout_seconds=100)
     assert ("FAILED", "Refused", "by the provider") == (failed.status, failed.error, failed.cause)
     assert scene.on_open_index(scene.lock(scene.key(waiting.name)))
 
@@ -86,7 +86,7 @@ def test_a_failure_may_be_a_final_answer(bold_scene: Scene):
 
     waiting.post({"outcome": "failure", "error": "OutOfStock"})
 
-    failed = bold_scene.client.wait(waiting.name, timeout_seconds=30)
+    failed = bold_scene.client.wait(waiting.name, timeout_seconds=100)
     assert ("FAILED", "OutOfStock", None) == (failed.status, failed.error, failed.cause)
     assert bold_scene.lock(bold_scene.key(waiting.name)).open_status is None
 
@@ -97,7 +97,7 @@ def test_a_failure_that_says_nothing_stays_one(scene: Scene):
 
     waiting.post({"outcome": "failure"})
 
-    failed = scene.client.wait(waiting.name, timeout_seconds=30)
+    failed = scene.client.wait(waiting.name, timeout_seconds=100)
     assert ("FAILED", None, None) == (failed.status, failed.error, failed.cause)
     assert "duplicate" == waiting.answer({"outcome": "failure"})
 
@@ -109,7 +109,7 @@ def test_retry_later_after_the_charge_does_not_release_the_lock(scene: Scene):
     assert 400 == waiting.post({"outcome": "failure", "error": "RetryLater"})[0]
     waiting.answer_raw({"outcome": "failure", "error": "RetryLater", "cause": ""})
 
-    scene.client.wait(waiting.name, timeout_seconds=30)
+    scene.client.wait(waiting.name, timeout_seconds=100)
     assert "FAILED" == scene.lock(scene.key(waiting.name)).status
 
 
@@ -117,7 +117,7 @@ def test_nobody_answers_in_time(bold_scene: Scene):
     """The time-out is on record for a person, and every later answer is late."""
     waiting = Waiting.begin(bold_scene)
 
-    failed = bold_scene.client.wait(waiting.name, timeout_seconds=30)
+    failed = bold_scene.client.wait(waiting.name, timeout_seconds=100)
 
     assert ("FAILED", True) == (failed.status, failed.error in ("States.Timeout", "States.HeartbeatTimeout"))
     assert bold_scene.on_open_index(bold_scene.lock(bold_scene.key(waiting.name)))
@@ -134,7 +134,7 @@ def test_heartbeats_keep_a_step_waiting(bold_scene: Scene):
         sleep(1.5)
 
     assert (200, "accepted") == verdict(waiting.post(YES))
-    assert "COMPLETED" == bold_scene.client.wait(waiting.name, timeout_seconds=30).status
+    assert "COMPLETED" == bold_scene.client.wait(waiting.name, timeout_seconds=100).status
 
 
 def test_heartbeats_do_not_outlast_the_time_out(bold_scene: Scene):
@@ -147,7 +147,7 @@ def test_heartbeats_do_not_outlast_the_time_out(bold_scene: Scene):
 
     assert (410, "late") == verdicts[-1]
     assert len(verdicts) > 5
-    assert "States.Timeout" == bold_scene.client.wait(waiting.name, timeout_seconds=30).error
+    assert "States.Timeout" == bold_scene.client.wait(waiting.name, timeout_seconds=100).error
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_many_answers_at_once_have_one_winner(scene: Scene):
     with ThreadPoolExecutor(16) as pool:
         verdicts = list(pool.map(waiting.answer, answers))
 
-    arrived = scene.client.wait(waiting.name, timeout_seconds=30).result["confirmation"]
+    arrived = scene.client.wait(waiting.name, timeout_seconds=100).result["confirmation"]
     alike = [v for a, v in zip(answers, verdicts, strict=True) if a["output"] == arrived]
     unlike = [v for a, v in zip(answers, verdicts, strict=True) if a["output"] != arrived]
     assert {"accepted": 1, "duplicate": 7} == Counter(alike)
@@ -388,7 +388,7 @@ def test_a_recorder_that_meets_an_outage_is_tried_again(scene: Scene):
     waiting = Waiting.begin(scene, name)
 
     assert (200, "accepted") == verdict(waiting.post(YES))
-    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30).status
+    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=100).status
 
 
 def test_a_link_outlives_the_rotation_of_its_key(scene: Scene):
@@ -421,8 +421,8 @@ def test_a_queue_gives_back_only_what_is_no_answer(scene: Scene):
     )
 
     assert {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m5"}]} == back
-    assert "COMPLETED" == scene.client.wait(one.name, timeout_seconds=30).status
-    assert "Refused" == scene.client.wait(two.name, timeout_seconds=30).error
+    assert "COMPLETED" == scene.client.wait(one.name, timeout_seconds=100).status
+    assert "Refused" == scene.client.wait(two.name, timeout_seconds=100).error
 
 
 def test_the_task_token_is_told_to_nobody(scene: Scene):

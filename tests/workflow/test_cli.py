@@ -14,15 +14,16 @@ import pytest
 
 from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
-from tests.workflow.program import PROGRAM, Run, environment, until
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.workflow.program import PROGRAM, Run, environment
 
 EVENT = str(TEMPLATE.parent / "events" / "start_order.json")
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 
 
-def test_start_and_wait_answers_with_the_result(steponce: Run, order: str):
+def test_start_and_wait_answers_with_the_result(in_a_shell: Run, order: str):
     """One command from a file to a result."""
-    code, receipt = steponce("start", order, EVENT, "--local", "--wait")
+    code, receipt = in_a_shell("start", order, EVENT, "--local", "--wait")
 
     assert (0, "COMPLETED", False) == (code, receipt["status"], receipt["duplicate"])
     assert ("1", 500) == (receipt["result"]["orderId"], receipt["result"]["amount"])
@@ -34,7 +35,7 @@ def test_the_same_start_again_gets_the_same_answer(steponce: Run, order: str):
 
     assert (0, first | {"duplicate": True}) == steponce("start", order, EVENT, "--wait")
     assert (0, first) == steponce("status", order)
-    assert (0, first) == steponce("wait", order, "--timeout", "5")
+    assert (0, first) == steponce("wait", order)
 
 
 def test_another_payload_under_the_id_leaves_with_3(steponce: Run, order: str):
@@ -74,13 +75,14 @@ def test_a_declined_card_leaves_with_1(steponce: Run, order: str):
 
 def test_a_request_that_outlasts_the_wait_leaves_with_1_and_goes_on(steponce: Run, order: str):
     """Waiting again finds its end."""
-    slow = VISA | {"card": "tok_slow", "delaySeconds": 4}
+    confirmed = VISA | {"confirm": True}
 
-    code, answer = steponce("start", order, "-", "--wait", "--timeout", "0.2", payload=slow)
+    code, answer = steponce("start", order, "-", "--wait", "--timeout", "0.2", payload=confirmed)
 
     assert (1, "WaitTimeout") == (code, answer["error"]["type"])
     assert "still runs" in answer["error"]["message"]
     assert "running" == steponce("show", order)[1]["situation"]
+    steponce("callback", "succeed", order)
     assert (0, "COMPLETED") == ((done := steponce("wait", order))[0], done[1]["status"])
 
 
@@ -122,7 +124,7 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     """Its owner is dead, its lock open: --check-owner starts the attempt that looks into it."""
     slow = VISA | {"card": "tok_slow", "delaySeconds": 30}
     _, receipt = steponce("start", order, "-", payload=slow)
-    until(lambda: steponce("show", order)[1]["attempts"][0]["visits"][-1]["state"] == "DoWork")
+    eventually(lambda: steponce("show", order)[1]["attempts"][0]["visits"][-1]["state"] == "DoWork")
     stack.boto3("stepfunctions").stop_execution(executionArn=receipt["execution_arn"])
 
     _, story = steponce("show", order)
@@ -133,11 +135,11 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     assert (0, f"{order}--2") == (code, next_one["execution_arn"].rpartition(":")[2])
 
 
-def test_an_unknown_request_leaves_with_1(steponce: Run, order: str):
+def test_an_unknown_request_leaves_with_1(in_a_shell: Run, order: str):
     """Whatever is asked of it."""
     assert [(1, "RequestNotFound")] * 3 == [
         (code, answer["error"]["type"])
-        for code, answer in (steponce("status", order), steponce("wait", order), steponce("show", order))
+        for code, answer in (in_a_shell(command, order) for command in ("status", "wait", "show"))
     ]
 
 
@@ -157,7 +159,7 @@ def test_a_terminal_gets_a_table_and_a_spinner(home: Path, order: str):
     program.stdin.close()
     written = b"".join(read_all(master)).decode()
 
-    assert 0 == program.wait(30)
+    assert 0 == program.wait(PATIENCE_SECONDS)
     assert f"Waiting for {order}" in written
     assert "COMPLETED" in written
     assert '"amount": 500' in written
@@ -183,7 +185,7 @@ def test_up_serves_until_it_is_told_to_end(tmp_path: Path, order: str, number: i
             [PROGRAM, "start", order, EVENT, "--local", "--wait"],
             env=environment(home),
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
         assert (0, "COMPLETED") == (done.returncode, json.loads(done.stdout)["status"])
         assert facts == json.loads((home / "stack.json").read_text())
@@ -192,7 +194,7 @@ def test_up_serves_until_it_is_told_to_end(tmp_path: Path, order: str, number: i
 
         up.send_signal(number)
 
-        assert (b"", b"") == up.communicate(timeout=30)
+        assert (b"", b"") == up.communicate(timeout=PATIENCE_SECONDS)
         assert 0 == up.returncode
     finally:
         up.kill()
@@ -200,7 +202,7 @@ def test_up_serves_until_it_is_told_to_end(tmp_path: Path, order: str, number: i
     assert [] == list(home.iterdir())
     assert not Path(facts["logs"]).exists()
     assert processes
-    until(lambda: not processes & set(parents()))
+    eventually(lambda: not processes & set(parents()))
 
 
 def read_all(master: int) -> Iterator[bytes]:

@@ -126,7 +126,7 @@ def test_a_retried_request_gets_its_own_payload(scene: Scene, run: Run):
     code, told = run("locks", "retry", name, *SIGNED)
 
     assert (0, False) == (code, told["receipt"]["duplicate"])
-    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30).status
+    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=100).status
     assert 1 == len(scene.charges(scene.key(name)))
     assert kind(run("locks", "retry", name, *SIGNED)) == (3, "Refused")
 
@@ -165,7 +165,7 @@ def test_nothing_is_done_to_a_request_that_runs(scene: Scene, run: Run, result: 
 
     assert [(3, "Refused")] * 3 == refused
     hold.go_on.set()
-    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30).status
+    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=100).status
     assert () == lock_of(scene, name).interventions
 
 
@@ -265,7 +265,7 @@ def test_an_owner_that_finishes_while_the_operator_thinks_is_not_cancelled(
 
     def think(hand: asking.Hand, _shown: Any, _question: str) -> str:
         hold.go_on.set()
-        scene.client.wait(name, timeout_seconds=30)
+        scene.client.wait(name, timeout_seconds=100)
         scene.closed(name)
         return str(hand.why)
 
@@ -352,7 +352,7 @@ def test_one_customer_is_erased_and_the_neighbour_keeps_everything(scene: Scene,
         waits = Waiting.begin(scene, scene.new_id("waits"), f"{owner}o-1")
         waits.answer({"outcome": "success", "output": None})
         scene.run(scene.new_id("o"), VISA, lock_token=f"{owner}o-2")
-        scene.client.wait(waits.name, timeout_seconds=30, lock_token=f"{owner}o-1")
+        scene.client.wait(waits.name, timeout_seconds=100, lock_token=f"{owner}o-1")
 
     code, told = run("erase", f"{customer}/", *SIGNED)
 
@@ -383,7 +383,7 @@ def test_nothing_is_erased_while_something_waits(scene: Scene, run: Run, result:
     assert "waits for a person" in refused[1]["error"]["message"]
 
     complete = ("locks", "complete", f"{customer}/o-2", result, *SIGNED)
-    scene.eventually(lambda: run(*complete)[0] == 0, STILL_WORKS + 20)
+    scene.eventually(lambda: run(*complete)[0] == 0)
     code, told = run("erase", f"{customer}/", *SIGNED)
     assert (0, 2, 1) == (code, len(told["locks"]), told["awaiting_steps"])
 
@@ -427,7 +427,7 @@ def test_on_a_terminal_it_is_asked(scene: Scene, folder: Path):
     )
     os.close(slave)
     os.write(master, b"nothing was charged\ny\n")
-    told, _ = program.communicate(timeout=60)
+    told, _ = program.communicate(timeout=100)
     shown = os.read(master, 65_536).decode()
     os.close(master)
 

@@ -14,7 +14,8 @@ from steponce.cli.resolver import resolve
 from steponce.errors import InvalidAnswer, OutputTooLarge
 from steponce.links import Keys, verify
 from steponce.local import LocalStack
-from tests.workflow.program import Run, until
+from tests.patience import eventually
+from tests.workflow.program import Run
 
 CONFIRMED = {"orderId": "1", "amount": 500, "card": "tok_visa", "confirm": True}
 
@@ -33,7 +34,7 @@ def waiting(steponce: Run, order: str) -> list[dict[str, Any]]:
 def step_id(steponce: Run, order: str) -> str:
     """The order has been started, and waits for its confirmation."""
     steponce("start", order, "-", payload=CONFIRMED)
-    until(lambda: waiting(steponce, order))
+    eventually(lambda: waiting(steponce, order))
     (step,) = waiting(steponce, order)
     return str(step["awaitingStepId"])
 
@@ -94,11 +95,11 @@ def test_an_answer_to_a_stopped_execution_is_late(stack: LocalStack, order: str,
     assert [(1, "late")] * 3 == [say("succeed"), say("succeed"), say("fail")]
 
 
-def test_nobody_waits_under_an_unknown_id(steponce: Run):
+def test_nobody_waits_under_an_unknown_id(in_a_shell: Run):
     """It is the verdict of an answer, and an error of a question."""
-    code, told = steponce("callback", "succeed", "as_nobody")
+    code, told = in_a_shell("callback", "succeed", "as_nobody")
     assert (1, "unknown") == (code, told["verdict"])
-    code, told = steponce("awaiting", "show", "as_nobody")
+    code, told = in_a_shell("awaiting", "show", "as_nobody")
     assert (1, "StepNotFound") == (code, told["error"]["type"])
 
 

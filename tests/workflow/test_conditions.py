@@ -78,7 +78,7 @@ def test_a_record_that_is_taken_begins_anew(scene: Scene):
 
     assert_begun_anew(scene, key, shard, key)
     hold.go_on.set()
-    done = scene.client.wait(key, timeout_seconds=30, lock_token=key)
+    done = scene.client.wait(key, timeout_seconds=100, lock_token=key)
     assert ("COMPLETED", None) == (done.status, done.error)
 
 
@@ -93,7 +93,7 @@ def test_a_record_that_is_taken_over_begins_anew(scene: Scene):
 
     assert_begun_anew(scene, key, shard, f"{key}-b")
     hold.go_on.set()
-    assert "COMPLETED" == scene.client.wait(f"{key}-b", timeout_seconds=30, lock_token=key).status
+    assert "COMPLETED" == scene.client.wait(f"{key}-b", timeout_seconds=100, lock_token=key).status
 
 
 @pytest.mark.parametrize(("payload", "ends"), [(VISA, "COMPLETED"), (DECLINED, "FAILED"), (BUG, "FAILED")])

@@ -54,7 +54,7 @@ def send(
 ) -> Answer:
     """One HTTP request; the answer is held against the OpenAPI document."""
     address = urlsplit(scene.stack.outputs["RequestsUrl"])
-    connection = HTTPConnection(address.hostname or "", address.port, timeout=40)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=100)
     data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
     connection.request(method, path, data, {"Content-Type": "application/json"} | dict(headers or {}))
     raw = connection.getresponse()

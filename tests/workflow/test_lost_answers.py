@@ -63,7 +63,7 @@ def test_a_completion_that_can_never_be_written_is_no_failed_request(scene: Scen
 
     assert "INPROGRESS" == scene.lock(scene.key(order)).status
     settled = scene.client.start(order, VISA, check_owner=True)
-    done = scene.client.wait(order, timeout_seconds=30)
+    done = scene.client.wait(order, timeout_seconds=100)
 
     assert not settled.duplicate
     assert ("COMPLETED", "1") == (done.status, done.result["orderId"])

@@ -20,7 +20,7 @@ def test_start_and_status_agree_after_a_key_mate_took_over(scene: Scene):
     name = scene.new_id("t1a")
     stop_in(scene, "AcquireLock", f"{name}-a", VISA, name, after=True)
     scene.client.start(f"{name}-b", VISA, lock_token=name, check_owner=True)
-    scene.client.wait(f"{name}-b", timeout_seconds=30, lock_token=name)
+    scene.client.wait(f"{name}-b", timeout_seconds=100, lock_token=name)
     started = scene.client.start(f"{name}-a", VISA, lock_token=name)
     asked = scene.client.status(f"{name}-a")
     assert (started.status, started.result) == (asked.status, asked.result)
@@ -150,7 +150,7 @@ def test_waiting_for_a_next_attempt_that_cannot_be_seen_yet_is_waiting(
 
     monkeypatch.setattr(client.machine.sfn, "describe_execution", describe)
     threading.Timer(0.5, hold.go_on.set).start()
-    done = client.wait(name, timeout_seconds=20)
+    done = client.wait(name, timeout_seconds=100)
     hold.go_on.set()
     assert "COMPLETED" == done.status, done
 
@@ -183,7 +183,7 @@ def test_racers_after_a_death_get_one_execution(scene: Scene):
         receipts = list(
             pool.map(lambda _: scene.client.start(name, VISA, lock_token=name, check_owner=True), range(6))
         )
-    scene.client.wait(name, timeout_seconds=30, lock_token=name)
+    scene.client.wait(name, timeout_seconds=100, lock_token=name)
     assert 1 >= sum(not r.duplicate for r in receipts), [r.execution_arn for r in receipts]
     assert [name, f"{name}--2"] == scene.executions(name)
 
@@ -306,7 +306,7 @@ def test_a_lock_that_is_being_settled_is_waited_for(scene: Scene):
     scene.client.start(name, VISA, lock_token=name, check_owner=True)
     hold.wait()
     threading.Timer(4, hold.go_on.set).start()
-    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=30, lock_token=name).status
+    assert "COMPLETED" == scene.client.wait(name, timeout_seconds=100, lock_token=name).status
 
 
 def test_another_key_under_the_same_id_is_refused_though_it_has_an_answer(scene: Scene):

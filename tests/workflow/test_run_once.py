@@ -24,7 +24,7 @@ def test_a_request_is_answered_with_the_result_of_its_work(scene: Scene):
     order = scene.new_id()
 
     first = scene.client.start(order, VISA)
-    done = scene.client.wait(order, timeout_seconds=30)
+    done = scene.client.wait(order, timeout_seconds=100)
 
     assert ("RUNNING", False) == (first.status, first.duplicate)
     assert ("COMPLETED", 1, None) == (done.status, done.attempt, done.error)
@@ -57,7 +57,7 @@ def test_the_same_id_twenty_times_at_once_runs_once(scene: Scene):
     order = scene.new_id()
 
     receipts = at_once(20, lambda _: scene.client.start(order, VISA))
-    results = at_once(20, lambda _: scene.client.wait(order, timeout_seconds=30).result)
+    results = at_once(20, lambda _: scene.client.wait(order, timeout_seconds=100).result)
 
     assert 1 == sum(not receipt.duplicate for receipt in receipts)
     assert [order] == scene.executions(order)
@@ -71,7 +71,7 @@ def test_the_same_key_under_twenty_ids_at_once_is_charged_once(scene: Scene):
 
     at_once(20, lambda n: scene.client.start(f"{key}-{n}", VISA, lock_token=key))
     ends = [scene.closed(f"{key}-{n}") for n in range(20)]
-    receipts = [scene.client.wait(f"{key}-{n}", timeout_seconds=30) for n in range(20)]
+    receipts = [scene.client.wait(f"{key}-{n}", timeout_seconds=100) for n in range(20)]
 
     assert 1 == len(scene.charges(key))
     assert {"AlreadyInProgress"} >= {end["error"] for end in ends if end["status"] == "FAILED"}
@@ -122,12 +122,12 @@ def test_another_payload_under_the_same_id_is_refused(scene: Scene, finished: bo
     order = scene.new_id()
     scene.client.start(order, slow(1))
     if finished:
-        scene.client.wait(order, timeout_seconds=30)
+        scene.client.wait(order, timeout_seconds=100)
 
     with pytest.raises(PayloadMismatch, match=f"Request '{order}'.*Send the first payload again"):
         scene.client.start(order, slow(1) | {"amount": 501})
 
-    scene.client.wait(order, timeout_seconds=30)
+    scene.client.wait(order, timeout_seconds=100)
     assert [order] == scene.executions(order)
 
 
@@ -138,12 +138,12 @@ def test_another_payload_under_the_same_key_is_refused(scene: Scene, finished: b
     scene.client.start(f"{key}-a", slow(1), lock_token=key)
     scene.eventually(lambda: scene.lock(key))
     if finished:
-        scene.client.wait(f"{key}-a", timeout_seconds=30)
+        scene.client.wait(f"{key}-a", timeout_seconds=100)
 
     refused = scene.run(f"{key}-b", slow(1) | {"amount": 501}, lock_token=key)
 
     assert ("FAILED", "PayloadMismatch", None) == (refused.status, refused.error, refused.result)
-    scene.client.wait(f"{key}-a", timeout_seconds=30)
+    scene.client.wait(f"{key}-a", timeout_seconds=100)
     assert 1 == len(scene.charges(key))
 
 
@@ -153,7 +153,7 @@ def test_another_key_under_the_same_id_is_refused(scene: Scene, finished: bool):
     order = scene.new_id()
     scene.client.start(order, slow(1), lock_token=f"{order}/a")
     if finished:
-        scene.client.wait(order, timeout_seconds=30)
+        scene.client.wait(order, timeout_seconds=100)
 
     with pytest.raises(LockTokenMismatch, match="Send the first lock token again"):
         scene.client.start(order, slow(1), lock_token=f"{order}/b")
@@ -216,7 +216,7 @@ def test_racers_for_the_next_attempt_get_one_execution(scene: Scene):
     scene.run(order, UNREACHABLE)
 
     receipts = at_once(10, lambda _: scene.client.start(order, UNREACHABLE))
-    scene.client.wait(order, timeout_seconds=30)
+    scene.client.wait(order, timeout_seconds=100)
 
     assert 1 == sum(not receipt.duplicate for receipt in receipts)
     assert [order, f"{order}--2"] == scene.executions(order)
@@ -254,14 +254,14 @@ def test_an_expired_record_is_taken_anew(scene: Scene):
     key = scene.new_id("key")
     brief = scene.client_with(retention_seconds=0.5)
     brief.start(f"{key}-a", VISA, lock_token=key)
-    brief.wait(f"{key}-a", timeout_seconds=30, lock_token=key)
+    brief.wait(f"{key}-a", timeout_seconds=100, lock_token=key)
     scene.eventually(lambda: scene.lock(key).is_reusable(now_text()))
 
     same_id = brief.start(f"{key}-a", VISA, lock_token=key)
     scene.closed(f"{key}-a--2")
     scene.eventually(lambda: scene.lock(key).is_reusable(now_text()))
     scene.client.start(f"{key}-b", VISA, lock_token=key)
-    same_key = scene.client.wait(f"{key}-b", timeout_seconds=30)
+    same_key = scene.client.wait(f"{key}-b", timeout_seconds=100)
 
     assert (False, scene.arn(f"{key}-a--2")) == (same_id.duplicate, same_id.execution_arn)
     assert ("COMPLETED", 3) == (same_key.status, same_key.attempt)
@@ -287,7 +287,7 @@ def test_a_record_that_is_to_stay_for_ever_is_never_taken(scene: Scene):
     order = scene.new_id()
     forever = scene.client_with(retention_seconds=None)
     forever.start(order, VISA)
-    forever.wait(order, timeout_seconds=30)
+    forever.wait(order, timeout_seconds=100)
 
     assert "9999-12-31T23:59:59.000Z" == scene.lock(scene.key(order)).expires_at
     assert forever.start(order, VISA).duplicate
@@ -310,7 +310,7 @@ def test_two_machines_on_one_table_never_answer_for_each_other(scene: Scene):
 
     here_done = scene.run(order, VISA)
     there.start(order, VISA)
-    there_done = there.wait(order, timeout_seconds=30)
+    there_done = there.wait(order, timeout_seconds=100)
 
     assert f"another-machine/{order}" == there_done.lock_token
     assert (False, False) == (here_done.duplicate, there_done.duplicate)
@@ -325,7 +325,7 @@ def test_an_execution_started_by_hand_needs_only_a_payload(scene: Scene):
     )
 
     while_running = scene.client.start(order, VISA)
-    done = scene.client.wait(order, timeout_seconds=30)
+    done = scene.client.wait(order, timeout_seconds=100)
 
     assert (True, "COMPLETED", scene.key(order)) == (while_running.duplicate, done.status, done.lock_token)
     assert "PrepareRequest" == scene.states(order)[1]
@@ -372,7 +372,7 @@ def test_a_request_that_runs_has_no_result_yet(scene: Scene):
 
     with pytest.raises(NotFinished, match="still runs"):
         scene.client.result(order)
-    scene.client.wait(order, timeout_seconds=30)
+    scene.client.wait(order, timeout_seconds=100)
 
 
 def test_a_large_payload_and_a_large_result_travel_together(scene: Scene):

@@ -91,7 +91,7 @@ def invoke(scene: Scene, event: dict[str, Any]) -> dict[str, Any]:
 def http(method: str, url: str, body: bytes | None = None, kind: str | None = None) -> tuple[int, str]:
     """One request; status and text."""
     parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=100)
     headers = {"Content-Type": kind} if kind else {}
     connection.request(method, f"{parts.path}?{parts.query}", body, headers)
     answer = connection.getresponse()

@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 
 class CardDeclined(Exception):
@@ -9,8 +10,12 @@ class CardDeclined(Exception):
 
 
 def handler(event, context):
-    """Return, raise, exit or sleep."""
+    """Return, raise, exit, sleep, or stay until a file is there."""
     time.sleep(event.get("sleep", 0))
+    if "until" in event:
+        print("stays", event["until"], flush=True)
+        while not Path(event["until"]).exists():
+            time.sleep(0.02)
     if "exit" in event:
         os._exit(event["exit"])
     if "raise" in event:

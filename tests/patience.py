@@ -1,0 +1,41 @@
+"""
+The one place where tests wait: for a condition, never for time.
+
+The limit is one that only a hang reaches, however slow and busy the machine is; no test may lean on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from botocore.exceptions import ClientError
+
+PATIENCE_SECONDS = 100
+
+T = TypeVar("T")
+
+
+def eventually(question: Callable[[], T], told: Callable[[], object] = lambda: "", pause: float = 0.02) -> T:
+    """Ask again and again until the answer is true; `told` is what the failure says beside."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not (answer := question()):
+        assert time.monotonic() < end, f"it has not come true in time {told()}"
+        time.sleep(pause)
+    return answer
+
+
+def signs_of_life(send: Callable[[], object], *, limit: float) -> bool:
+    """
+    Send three signs of life, which span more than their limit; False if one was refused.
+
+    A machine that is busy may be late with one, and such a try says nothing: ask `eventually`.
+    """
+    for _ in range(3):
+        time.sleep(limit / 2)
+        try:
+            send()
+        except ClientError:
+            return False
+    return True
