@@ -9,6 +9,7 @@ import pytest
 
 from steponce.local import LocalStack
 from tests import engines
+from tests.sharing import SharedStacks
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
@@ -28,6 +29,12 @@ def stack(parts: engines.Parts) -> Iterator[LocalStack]:
         TEMPLATE, name="plain", deliveries=False, **parts.options("plain")
     ) as running:
         yield running
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let files that share a stack run in one worker, for each worker would start a stack of its own."""
+    return SharedStacks(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from botocore.exceptions import ClientError
-
 PATIENCE_SECONDS = 100
 
 T = TypeVar("T")
@@ -26,7 +24,7 @@ def eventually(question: Callable[[], T], told: Callable[[], object] = lambda: "
     return answer
 
 
-def signs_of_life(send: Callable[[], object], *, limit: float) -> bool:
+def signs_of_life(send: Callable[[], bool], *, limit: float) -> bool:
     """
     Send three signs of life, which span more than their limit; False if one was refused.
 
@@ -34,8 +32,6 @@ def signs_of_life(send: Callable[[], object], *, limit: float) -> bool:
     """
     for _ in range(3):
         time.sleep(limit / 2)
-        try:
-            send()
-        except ClientError:
+        if not send():
             return False
     return True

@@ -643,12 +643,15 @@ def race(schedule: Schedule, answers: tuple[Answer, Answer], meanwhile: str, **o
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("answers", [(YES, YES), (YES, NO), (YES, BEAT)])
-def test_two_answers_at_once_get_true_verdicts(answers: tuple[Answer, Answer], meanwhile: str):
+@pytest.mark.parametrize("switches", [2, pytest.param(3, marks=pytest.mark.full)])
+def test_two_answers_at_once_get_true_verdicts(
+    answers: tuple[Answer, Answer], meanwhile: str, switches: int
+):
     """Whoever moves next at every call's boundary, with a few switches away from who is at it."""
-    switches = 3 if ", and" in meanwhile else 2
     assert 50 < schedules(lambda schedule: race(schedule, answers, meanwhile), switches)
 
 
+@pytest.mark.full
 def test_two_answers_at_once_may_switch_more_often():
     """With nothing but each other in the way, and up to four switches."""
     assert 500 < schedules(lambda schedule: race(schedule, (YES, NO), "nothing"), switches=4)

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce.local import LocalStack
-from tests.patience import PATIENCE_SECONDS, eventually, in_time
+from tests.patience import PATIENCE_SECONDS, eventually, signs_of_life
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -503,11 +503,10 @@ def test_of_many_conditional_writes_one_wins(workflows):
 def test_a_stopped_execution_stays_stopped(workflows, tmp_path, begun, states):
     """No later state runs, the history ends with the stop, and error and cause are kept."""
     gate = tmp_path / "gate"
-    event = {
-        "until": str(gate),
-        **({"raise": "late"} if "Caught" in states or "Retry" in str(states) else {}),
-    }
-    if "Retry" in str(states):
+    event = {"until": str(gate)}
+    if "Caught" in states or begun == "TaskFailed":
+        event["raise"] = "late"
+    if begun == "TaskFailed":
         gate.touch()
     arn = workflows.start(states, event)
     eventually(lambda: begun in workflows.history(arn))
@@ -545,18 +544,18 @@ def test_history_comes_in_the_order_and_the_pages_asked_for(workflows):
     assert workflows.history(arn) == [event["type"] for event in page["events"] + rest["events"]]
 
 
-def answers(workflows, token):
-    """Every kind of answer; what each got."""
+def answers(workflows, token, *kinds):
+    """Every kind of answer, or these; what each got."""
     sfn = workflows.sfn
-    calls = (
-        lambda: sfn.send_task_success(taskToken=token, output="{}"),
-        lambda: sfn.send_task_failure(taskToken=token),
-        lambda: sfn.send_task_heartbeat(taskToken=token),
-    )
+    calls = {
+        "success": lambda: sfn.send_task_success(taskToken=token, output="{}"),
+        "failure": lambda: sfn.send_task_failure(taskToken=token),
+        "heartbeat": lambda: sfn.send_task_heartbeat(taskToken=token),
+    }
     found = []
-    for call in calls:
+    for kind in kinds or calls:
         try:
-            call()
+            calls[kind]()
             found.append("accepted")
         except ClientError as error:
             found.append(error.response["Error"]["Code"])
@@ -621,7 +620,7 @@ def test_heartbeats_keep_a_task_alive(workflows):
     def lives():
         arn = workflows.start({"Wait": waiting_task(HeartbeatSeconds=1)})
         token = workflows.token(arn)
-        if not in_time(lambda: workflows.sfn.send_task_heartbeat(taskToken=token), limit=1, beats=3):
+        if not signs_of_life(lambda: answers(workflows, token, "heartbeat") == ["accepted"], limit=1):
             return False
         workflows.sfn.send_task_success(taskToken=token, output="1")
         return "1" == workflows.end(arn)["output"]

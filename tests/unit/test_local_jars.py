@@ -158,14 +158,10 @@ def test_a_workflow_runs_on_the_servers_that_the_stack_started(
     with LocalStack.from_template(TEMPLATE, name="beside") as stack:
         assert f"http://127.0.0.1:{port}" == stack.endpoints["states"]
         states = stack.boto3("stepfunctions")
-        arn = states.start_execution(stateMachineArn=stack.outputs["FlowArn"], name="first", input="{}")
-        found = eventually(
-            lambda: (
-                (one := states.describe_execution(executionArn=arn["executionArn"]))["status"] != "RUNNING"
-                and one
-            )
-        )
-        assert "SUCCEEDED" == found["status"]
+        started = states.start_execution(stateMachineArn=stack.outputs["FlowArn"], name="first", input="{}")
+        arn = {"executionArn": started["executionArn"]}
+        eventually(lambda: states.describe_execution(**arn)["status"] != "RUNNING")
+        assert "SUCCEEDED" == states.describe_execution(**arn)["status"]
         assert 1 == stack.boto3("dynamodb").scan(TableName=stack.outputs["ItemsTable"])["Count"]
     assert not jars._answers(port)
 

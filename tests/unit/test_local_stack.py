@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack, LocalStackError, read_facts, write_facts
+from steponce.local.deploy import Deployment
 from tests.patience import PATIENCE_SECONDS, eventually
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
@@ -32,10 +33,8 @@ def run(stack, name, event):
     arn = states.start_execution(
         stateMachineArn=stack.outputs["FlowArn"], name=name, input=json.dumps(event)
     )["executionArn"]
-    found = eventually(
-        lambda: (one := states.describe_execution(executionArn=arn))["status"] != "RUNNING" and one
-    )
-    return found
+    eventually(lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
+    return states.describe_execution(executionArn=arn)
 
 
 def items(stack):
@@ -122,7 +121,7 @@ def test_an_endpoint_may_be_a_server_that_runs_already(small_stack, monkeypatch)
         assert "SUCCEEDED" == run(guest, "visit", {})["status"]
         assert "guest-ItemsTable" in small_stack.boto3("dynamodb").list_tables()["TableNames"]
         with pytest.raises(LocalStackError, match="guest-ItemsTable is already there"):
-            LocalStack.from_template(TEMPLATE, name="guest").start()
+            Deployment(guest.boto3).make(guest._plan)
     assert ["small-ItemsTable"] == small_stack.boto3("dynamodb").list_tables()["TableNames"]
 
 

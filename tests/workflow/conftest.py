@@ -12,22 +12,24 @@ import pytest
 from steponce.local import LocalStack, write_facts
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
+from tests.workflow.clock import Clock, ClockedStack
 from tests.workflow.faults import Faults
 from tests.workflow.program import Run, run_here, run_in_a_pipe
 from tests.workflow.scene import Scene
 
-WORK_TIMEOUT_SECONDS = 3
+WORK_TIMEOUT_SECONDS = 60
 
 
 def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     faults = Faults()
     options = parts.options(name, {"dynamodb": faults.through, "lambda": faults.through})
-    quick = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS), "DescribesPerSecond": "1000"}
-    parameters = quick | parameters
-    with LocalStack.from_template(
-        TEMPLATE, name=name, parameters=parameters, deliveries=False, **options
-    ) as stack:
-        yield Scene(stack, faults)
+    patient = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS), "DescribesPerSecond": "1000"}
+    parameters = patient | parameters
+    made = ClockedStack.from_template(TEMPLATE, name=name, parameters=parameters, deliveries=False, **options)
+    assert isinstance(made, ClockedStack)
+    made.clock = clock = Clock()
+    with made as stack:
+        yield Scene(stack, faults, clock)
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +52,7 @@ def _taking_over(parts: Parts) -> Iterator[Scene]:
 
 @pytest.fixture
 def scene(_holding: Scene) -> Iterator[Scene]:
-    """The template's defaults, with a short time-out for the work."""
+    """The template's defaults, with a time-out for the work that no test waits for."""
     yield _holding
     _holding.faults.clear()
 
@@ -60,6 +62,12 @@ def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
     """Takes over when the outcome is unknown, refuses duplicates, and does not wait long for callbacks."""
     yield _taking_over
     _taking_over.faults.clear()
+
+
+@pytest.fixture(scope="session")
+def stack(_holding: Scene) -> LocalStack:
+    """The same stack as the scene's; a second one would say nothing more."""
+    return _holding.stack
 
 
 @pytest.fixture

@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from steponce import Receipt
-from steponce.owner import INIT_TIME, settle_owner
 from steponce.request import Envelope
-from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Hold
 from tests.workflow.scene import Scene
 
-UNKNOWN_AFTER_SECONDS = WORK_TIMEOUT_SECONDS + INIT_TIME.total_seconds()
 HURRIED_SECONDS = 6
 
 
@@ -60,18 +57,6 @@ def ask(scene: Scene, who: str, name: str, payload: Mapping[str, Any], key: str)
     request_id = name if who == "same id" else f"{name}-other"
     scene.client.start(request_id, payload, lock_token=key, check_owner=True)
     return scene.client.wait(request_id, timeout_seconds=100, lock_token=key)
-
-
-def verdict_of(scene: Scene, key: str) -> str:
-    """What is known of a lock's owner; an unknown outcome is left as it is."""
-    return settle_owner(
-        scene.lock(key),
-        scene.stack.boto3("stepfunctions"),
-        scene.locks,
-        work_timeout_seconds=WORK_TIMEOUT_SECONDS,
-        when_outcome_unknown="take-over",
-        by="a test",
-    ).verdict
 
 
 def name_of(scene: Scene, function: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +15,8 @@ from steponce.local import LocalStack
 from steponce.locks import Locks
 from steponce.records import Lock
 from tests.patience import PATIENCE_SECONDS, eventually
-from tests.workflow.faults import Answer, Call, Faults
+from tests.workflow.clock import Clock
+from tests.workflow.faults import Answer, Call, Faults, Hold
 
 VISA = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 DECLINED = VISA | {"card": "tok_declined"}
@@ -33,6 +36,7 @@ class Scene:
 
     stack: LocalStack
     faults: Faults
+    clock: Clock = field(default_factory=Clock)
     client: Client = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,6 +52,29 @@ class Scene:
         """A client with other rules, for example another retention."""
         rules = replace(self.client.rules, **rules)
         arn, table = self.client.state_machine_arn, self.stack.outputs["LocksTable"]
+        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)
+
+    @contextmanager
+    def working(self, key: str) -> Iterator[Hold]:
+        """The work of whoever gets this key's lock lasts until the block ends."""
+        hold = self.faults.plan("DoWork", Hold(), key=key)
+        assert isinstance(hold, Hold)
+        try:
+            yield hold
+        finally:
+            hold.go_on.set()
+
+    def hasty_client(self) -> Client:
+        """A client of a machine of the same workflow that gives the work one second."""
+        sfn = self.stack.boto3("stepfunctions")
+        here = sfn.describe_state_machine(stateMachineArn=self.client.state_machine_arn)
+        definition = json.loads(here["definition"])
+        del definition["States"]["DoWork"]["TimeoutSecondsPath"]
+        definition["States"]["DoWork"]["TimeoutSeconds"] = 1
+        arn = sfn.create_state_machine(
+            name="hasty", definition=json.dumps(definition), roleArn=here["roleArn"]
+        )["stateMachineArn"]
+        table, rules = self.stack.outputs["LocksTable"], self.client.rules
         return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)
 
     def key(self, request_id: str) -> str:

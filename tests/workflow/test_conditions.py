@@ -11,7 +11,7 @@ from steponce.records import Lock
 from steponce.request import Envelope
 from steponce.times import now_text
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
-from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -264,7 +264,10 @@ def test_work_that_takes_too_long_is_not_tried_again(scene: Scene):
     """Its Lambda may still run: a second try would overlap it."""
     name = scene.new_id("once")
 
-    scene.run(name, slow(60))
+    with scene.working(name):
+        hasty = scene.hasty_client()
+        hasty.start(name, VISA)
+        assert "States.Timeout" == hasty.wait(name, timeout_seconds=100).error
 
     assert 1 == sum(call.state == "DoWork" for call in scene.faults.calls)
 
@@ -380,9 +383,9 @@ def test_work_that_never_answers_is_given_up(scene: Scene):
     """The task has a time-out of its own; without it the lock would hang for years."""
     name = scene.new_id("mute")
     scene.faults.plan("DoWork", Hold(arrives=False), key=name)
+    hasty = scene.hasty_client()
 
-    scene.client.start(name, VISA, lock_token=name)
-    end = scene.closed(name)
+    hasty.start(name, VISA, lock_token=name)
 
-    assert "States.Timeout" == end["error"]
+    assert "States.Timeout" == hasty.wait(name, timeout_seconds=100, lock_token=name).error
     assert scene.on_open_index(scene.lock(name))

@@ -13,9 +13,9 @@ import pytest
 
 from steponce import LockLost, Unsettled
 from steponce.owner import TOO_LARGE
-from tests.workflow.dying import ask, stop_in, verdict_of
+from tests.workflow.dying import ask, stop_in
 from tests.workflow.faults import Answer, Hold, lose_the_answer
-from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 
 WHO = pytest.mark.parametrize("who", ["same id", "same key"])
 WHEN = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -91,32 +91,35 @@ def test_an_owner_that_died_before_its_lock_leaves_a_request_that_runs(scene: Sc
 def test_an_owner_that_died_at_work_is_alive_until_its_time_is_over_then_held(scene: Scene, who: str):
     """Stopping an execution does not stop its Lambda; then nobody knows, and a person decides."""
     name = scene.new_id("unknown")
-    scene.client.start(name, slow(1), lock_token=name)
-    scene.eventually(lambda: "DoWork" in scene.states(name))
-    scene.stop(name)
+    with scene.working(name) as hold:
+        scene.client.start(name, VISA, lock_token=name)
+        hold.wait()
+        scene.stop(name)
 
     early = f"{name}-early"
-    scene.client.start(early, slow(1), lock_token=name)
+    scene.client.start(early, VISA, lock_token=name)
     assert "AlreadyInProgress" == scene.closed(early)["error"]
 
-    scene.eventually(lambda: verdict_of(scene, name) == "unknown")
-    held = ask(scene, who, name, slow(1), name)
+    scene.clock.let_an_hour_pass()
+    held = ask(scene, who, name, VISA, name)
 
     assert ("FAILED", "OutcomeUnknown") == (held.status, held.error)
     assert scene.on_open_index(scene.lock(name))
-    assert 1 == len(scene.charges(name))
+    scene.eventually(lambda: 1 == len(scene.charges(name)))
 
 
 def test_an_outcome_that_is_unknown_may_be_taken_over(bold_scene: Scene):
     """By parameter: the work gets the same key and a higher attempt."""
     scene = bold_scene
     name = scene.new_id("unknown")
-    scene.client.start(name, slow(0.5), lock_token=name)
-    scene.eventually(lambda: "DoWork" in scene.states(name))
-    scene.stop(name)
-    scene.eventually(lambda: verdict_of(scene, name) == "unknown")
+    with scene.working(name) as hold:
+        scene.client.start(name, VISA, lock_token=name)
+        hold.wait()
+        scene.stop(name)
+    scene.eventually(lambda: scene.charges(name))
+    scene.clock.let_an_hour_pass()
 
-    done = ask(scene, "same id", name, slow(0.5), name)
+    done = ask(scene, "same id", name, VISA, name)
 
     assert ("COMPLETED", 2, scene.arn(f"{name}--2")) == (done.status, done.attempt, done.execution_arn)
     assert [1, 2] == sorted(int(charge["attempt"]["N"]) for charge in scene.charges(name))
@@ -127,12 +130,13 @@ def test_an_outcome_that_is_unknown_may_be_taken_over(bold_scene: Scene):
 def test_a_duplicate_that_dies_harms_nobody(scene: Scene, state: str):
     """Stopped while it looks at another's lock: the owner goes on, the next duplicate gets the answer."""
     key = scene.new_id("key")
-    scene.client.start(f"{key}-a", slow(2), lock_token=key)
-    scene.eventually(lambda: scene.lock(key))
-    stop_in(scene, state, f"{key}-b", slow(2), key, after=False)
+    with scene.working(key):
+        scene.client.start(f"{key}-a", VISA, lock_token=key)
+        scene.eventually(lambda: scene.lock(key))
+        stop_in(scene, state, f"{key}-b", VISA, key, after=False)
 
     done = scene.client.wait(f"{key}-a", timeout_seconds=100)
-    again = scene.client.start(f"{key}-a", slow(2), lock_token=key)
+    again = scene.client.start(f"{key}-a", VISA, lock_token=key)
 
     assert ["COMPLETED"] * 2 == [done.status, again.status]
     assert 1 == len(scene.charges(key))
@@ -218,16 +222,17 @@ def test_a_name_that_came_back_does_not_own_the_old_lock(scene: Scene):
 def test_a_copied_input_does_not_own_the_lock_it_was_copied_from(scene: Scene):
     """ "New execution" in the console sends the same callId; the fence also wants the same execution."""
     name = scene.new_id("copy")
-    scene.client.start(name, slow(2))
-    scene.eventually(lambda: scene.lock(scene.key(name)))
+    with scene.working(name):
+        scene.client.start(name, VISA)
+        scene.eventually(lambda: scene.lock(scene.key(name)))
 
-    scene.stack.boto3("stepfunctions").start_execution(
-        stateMachineArn=scene.client.state_machine_arn,
-        name=f"{name}-copy",
-        input=scene.execution(name)["input"],
-    )
+        scene.stack.boto3("stepfunctions").start_execution(
+            stateMachineArn=scene.client.state_machine_arn,
+            name=f"{name}-copy",
+            input=scene.execution(name)["input"],
+        )
 
-    assert "AlreadyInProgress" == scene.closed(f"{name}-copy")["error"]
+        assert "AlreadyInProgress" == scene.closed(f"{name}-copy")["error"]
     scene.client.wait(name, timeout_seconds=100)
     assert 1 == len(scene.charges(scene.key(name)))
 
@@ -260,10 +265,11 @@ def test_a_late_writer_changes_nothing(scene: Scene, state: str, payload: dict):
 def test_work_whose_fence_is_lost_does_nothing(scene: Scene):
     """Somebody took the lock over while the work slept: no charge, and its error is written nowhere."""
     name = scene.new_id("fence")
-    scene.client.start(name, slow(1.5), lock_token=name)
-    scene.eventually(lambda: scene.lock(name))
-    scene.change_lock(name, callId="f" * 32, lockedBy="arn:of-the-new-owner", attempt=2)
-    before = scene.lock(name)
+    with scene.working(name) as hold:
+        scene.client.start(name, VISA, lock_token=name)
+        hold.wait()
+        scene.change_lock(name, callId="f" * 32, lockedBy="arn:of-the-new-owner", attempt=2)
+        before = scene.lock(name)
 
     scene.closed(name)
 

@@ -18,7 +18,7 @@ from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.doors_world import sqs_record
 from tests.workflow.faults import Faults
-from tests.workflow.scene import UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import UNREACHABLE, VISA, Scene
 
 EVENTS = Path(__file__).parents[2] / "events"
 ODD = ' über/1 "é" \u2028\x7f\x01\ufffe 😀 '
@@ -30,12 +30,13 @@ def _doors(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     parameters |= {
         "QueueRequestIdPath": "attributes.requestId || body.orderId",
         "QueueLockTokenPath": "attributes.key || body.orderId",
-        "WorkTimeoutSeconds": "10",
         "ResendBaseSeconds": "1",
         "ResendMaxSeconds": "2",
     }
-    with LocalStack.from_template(TEMPLATE, name=name, parameters=parameters, **parts.options(name)) as stack:
-        yield Scene(stack, Faults())
+    faults = Faults()
+    options = parts.options(name, {"lambda": faults.through})
+    with LocalStack.from_template(TEMPLATE, name=name, parameters=parameters, **options) as stack:
+        yield Scene(stack, faults)
 
 
 @pytest.fixture(scope="module")
@@ -204,11 +205,11 @@ def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_inp
 def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: Scene):
     """It comes back until then, and is answered from the first one's record; the work runs once."""
     first, second, key = doors.new_id("first"), doors.new_id("second"), doors.new_id("held")
-    payload = slow(5)
-    doors.client.start(first, payload, lock_token=key)
-    doors.eventually(lambda: doors.lock(key))
-
-    put(doors, payload, requestId=second, key=key)
+    with doors.working(key):
+        doors.client.start(first, VISA, lock_token=key)
+        doors.eventually(lambda: doors.lock(key))
+        put(doors, VISA, requestId=second, key=key)
+        doors.eventually(lambda: "resent" in fates(doors, second))
 
     doors.eventually(lambda: "COMPLETED" in told(doors, second))
     assert ["started", *["resent"] * (len(fates(doors, second)) - 2), "replayed"] == fates(doors, second)
@@ -223,16 +224,16 @@ def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: S
 def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_doors: Scene):
     """With its id, and with what it ended with."""
     request_id, key = hasty_doors.new_id("tired"), hasty_doors.new_id("held")
-    hasty_doors.client.start(hasty_doors.new_id("holder"), slow(9), lock_token=key)
-    hasty_doors.eventually(lambda: hasty_doors.lock(key))
+    with hasty_doors.working(key):
+        hasty_doors.client.start(hasty_doors.new_id("holder"), VISA, lock_token=key)
+        hasty_doors.eventually(lambda: hasty_doors.lock(key))
+        put(hasty_doors, VISA, requestId=request_id, key=key)
+        (letter,) = hasty_doors.eventually(lambda: dead_letters(hasty_doors))
 
-    put(hasty_doors, slow(9), requestId=request_id, key=key)
-
-    (letter,) = hasty_doors.eventually(lambda: dead_letters(hasty_doors))
     told = {name: value["StringValue"] for name, value in letter["MessageAttributes"].items()}
     assert "AlreadyInProgress: sent again 2 times." == told["steponceReason"]
     assert json.dumps(request_id) == told["steponceRequestId"]
-    assert slow(9) == json.loads(letter["Body"])
+    assert VISA == json.loads(letter["Body"])
 
 
 def test_poison_is_laid_aside_at_once(doors: Scene):

@@ -17,17 +17,18 @@ from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.http_door import POSTED, READ, Answer, complaints
 from tests.workflow.faults import Faults
-from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
 
 HARD_KEYS = ["a/b?c=d#e%41", "..", "~YQ", 'say "hi"', "back\\slash", "a b", "[x]{y}|z^`", "order:1@shop"]
 
 
 def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
-    parameters = {"WorkTimeoutSeconds": "3"} | parameters
+    faults = Faults()
+    options = parts.options(name, {"lambda": faults.through})
     with LocalStack.from_template(
-        TEMPLATE, name=name, parameters=parameters, deliveries=False, **parts.options(name)
+        TEMPLATE, name=name, parameters=parameters, deliveries=False, **options
     ) as stack:
-        yield Scene(stack, Faults())
+        yield Scene(stack, faults)
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +138,14 @@ def test_whoever_clicks_often_is_charged_once(scene: Scene):
 
 def test_a_running_request_says_so(scene: Scene):
     """202 or, for whoever will not wait, 409; another payload outranks both."""
-    key, work = scene.new_id("http"), slow(2)
-    answers = [post(scene, key, work), post(scene, key, work, "wait=1"), post(scene, key, work, "wait=0")]
-    answers += [post(scene, key, VISA, "wait=0"), get(scene, answers[0].headers["Location"], "wait=0")]
+    key, work, other = scene.new_id("http"), VISA, VISA | {"amount": 501}
+    with scene.working(key):
+        answers = [post(scene, key, work), post(scene, key, work, "wait=1"), post(scene, key, work, "wait=0")]
+        answers += [post(scene, key, other, "wait=0"), get(scene, answers[0].headers["Location"], "wait=0")]
     assert [202, 202, 409, 422, 200] == [answer.status for answer in answers]
     assert ["RUNNING", "RUNNING"] == [answers[index].body["status"] for index in (1, 4)]
     assert 200 == post(scene, key, work, "wait=20").status
-    assert 422 == post(scene, key, VISA).status
+    assert 422 == post(scene, key, other).status
 
 
 @pytest.mark.parametrize(("payload", "error"), [(DECLINED, "CardDeclined"), (BUG, "ZeroDivisionError")])

@@ -7,7 +7,6 @@ happens twice, and whoever asks afterwards gets the same answer from each of the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from steponce.owner import CANCELLED, OUTCOMES
 from steponce.records import Lock
 from tests import covering
 from tests.workflow.dying import (
-    UNKNOWN_AFTER_SECONDS,
     ask,
     monitor,
     name_of,
@@ -148,7 +146,7 @@ def graveyard(_holding: Scene, request: pytest.FixtureRequest) -> Graveyard:
         ]
         for job in jobs:
             job.result()
-    time.sleep(UNKNOWN_AFTER_SECONDS)
+    scene.clock.let_an_hour_pass()
     for (death, how), key in keys.items():
         if how.endswith("rule"):
             tell_of_its_end(scene, key)
@@ -424,7 +422,7 @@ def test_an_unknown_outcome_that_may_be_taken_over_waits_for_the_next_request(bo
     key = scene.new_id("unknown")
     stop_in(scene, "DoWork", key, VISA, key, after=True)
     scene.change_lock(key, expectedCompletion="2020-01-01T00:00:00.000Z", created="2020-01-01T00:00:00.000Z")
-    time.sleep(UNKNOWN_AFTER_SECONDS)
+    scene.clock.let_an_hour_pass()
 
     tally = monitor(scene)
     left = scene.lock(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from steponce import Client, LockTokenMismatch, PayloadMismatch, RequestFailed, RequestNotFound
 from steponce.errors import InvalidRequestId, NotFinished
 from steponce.times import now_text
-from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
 
 
 def at_once(count: int, call) -> list:
@@ -120,12 +121,13 @@ def test_a_workflow_may_refuse_duplicates_of_what_is_completed(bold_scene: Scene
 def test_another_payload_under_the_same_id_is_refused(scene: Scene, finished: bool):
     """While the first still runs, and after; nothing is started."""
     order = scene.new_id()
-    scene.client.start(order, slow(1))
-    if finished:
-        scene.client.wait(order, timeout_seconds=100)
+    with nullcontext() if finished else scene.working(order):
+        scene.client.start(order, VISA)
+        if finished:
+            scene.client.wait(order, timeout_seconds=100)
 
-    with pytest.raises(PayloadMismatch, match=f"Request '{order}'.*Send the first payload again"):
-        scene.client.start(order, slow(1) | {"amount": 501})
+        with pytest.raises(PayloadMismatch, match=f"Request '{order}'.*Send the first payload again"):
+            scene.client.start(order, VISA | {"amount": 501})
 
     scene.client.wait(order, timeout_seconds=100)
     assert [order] == scene.executions(order)
@@ -135,12 +137,13 @@ def test_another_payload_under_the_same_id_is_refused(scene: Scene, finished: bo
 def test_another_payload_under_the_same_key_is_refused(scene: Scene, finished: bool):
     """The workflow itself refuses it, and it never gets the other's result."""
     key = scene.new_id("key")
-    scene.client.start(f"{key}-a", slow(1), lock_token=key)
-    scene.eventually(lambda: scene.lock(key))
-    if finished:
-        scene.client.wait(f"{key}-a", timeout_seconds=100)
+    with nullcontext() if finished else scene.working(key):
+        scene.client.start(f"{key}-a", VISA, lock_token=key)
+        scene.eventually(lambda: scene.lock(key))
+        if finished:
+            scene.client.wait(f"{key}-a", timeout_seconds=100)
 
-    refused = scene.run(f"{key}-b", slow(1) | {"amount": 501}, lock_token=key)
+        refused = scene.run(f"{key}-b", VISA | {"amount": 501}, lock_token=key)
 
     assert ("FAILED", "PayloadMismatch", None) == (refused.status, refused.error, refused.result)
     scene.client.wait(f"{key}-a", timeout_seconds=100)
@@ -151,12 +154,13 @@ def test_another_payload_under_the_same_key_is_refused(scene: Scene, finished: b
 def test_another_key_under_the_same_id_is_refused(scene: Scene, finished: bool):
     """One id is one request; with a second key its work would run twice."""
     order = scene.new_id()
-    scene.client.start(order, slow(1), lock_token=f"{order}/a")
-    if finished:
-        scene.client.wait(order, timeout_seconds=100)
+    with nullcontext() if finished else scene.working(order):
+        scene.client.start(order, VISA, lock_token=f"{order}/a")
+        if finished:
+            scene.client.wait(order, timeout_seconds=100)
 
-    with pytest.raises(LockTokenMismatch, match="Send the first lock token again"):
-        scene.client.start(order, slow(1), lock_token=f"{order}/b")
+        with pytest.raises(LockTokenMismatch, match="Send the first lock token again"):
+            scene.client.start(order, VISA, lock_token=f"{order}/b")
 
 
 def test_a_declined_card_is_a_final_answer(scene: Scene):
@@ -243,9 +247,13 @@ def test_work_that_takes_too_long_waits_for_a_person(scene: Scene):
     """Nobody knows whether it took effect."""
     order = scene.new_id()
 
-    failed = scene.run(order, slow(60))
+    hasty = scene.hasty_client()
 
-    assert failed.error in ("States.Timeout", "Sandbox.Timedout")
+    with scene.working(order):
+        hasty.start(order, VISA)
+        failed = hasty.wait(order, timeout_seconds=100)
+
+    assert "States.Timeout" == failed.error
     assert scene.on_open_index(scene.lock(scene.key(order)))
 
 
@@ -368,10 +376,10 @@ def test_any_text_can_be_a_request_id(scene: Scene):
 def test_a_request_that_runs_has_no_result_yet(scene: Scene):
     """`result` says so instead of waiting."""
     order = scene.new_id()
-    scene.client.start(order, slow(1))
-
-    with pytest.raises(NotFinished, match="still runs"):
-        scene.client.result(order)
+    with scene.working(order):
+        scene.client.start(order, VISA)
+        with pytest.raises(NotFinished, match="still runs"):
+            scene.client.result(order)
     scene.client.wait(order, timeout_seconds=100)
 
 

@@ -1,0 +1,47 @@
+"""No test waits for time: only the one helper sleeps, between two looks at a condition."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = [
+    path for part in ("unit", "workflow", "e2e") for path in sorted((ROOT / "tests" / part).rglob("*.py"))
+]
+WORK = ROOT / "tests" / "unit" / "local_fixture" / "functions"
+"""Functions that are slow because a test asks them to be."""
+
+
+def sleeps(text: str) -> list[int]:
+    """The lines that sleep, under whatever name."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "time":
+            found += [node.lineno for name in node.names if name.name == "sleep"]
+        elif isinstance(node, ast.Attribute) and node.attr == "sleep":
+            owner = node.value
+            if isinstance(owner, ast.Name) and owner.id == "time":
+                found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize(
+    "planted", ["import time\ntime.sleep(0.1)", "from time import sleep", "wait = time.sleep"]
+)
+def test_a_planted_sleep_is_caught(planted: str):
+    """Called, imported or passed on."""
+    assert [] != sleeps(planted)
+
+
+def test_only_the_helper_sleeps():
+    """Wait with tests.patience.eventually, or hold the call that would be too quick."""
+    told = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in TESTS
+        if not path.is_relative_to(WORK)
+        for line in sleeps(path.read_text())
+    ]
+    assert [] == told

@@ -1,0 +1,45 @@
+"""
+Which test files run in one worker because they share a stack.
+
+A stack costs five seconds of processor time, as much as fifty tests on it.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from xdist.scheduler import LoadFileScheduling
+
+OF_THEIR_OWN = {"test_front_doors.py", "test_http_door.py"}
+"""Workflow tests that start other stacks than their neighbours."""
+
+WITH_THE_BOLD = {
+    "test_callbacks.py",
+    "test_dead_owners.py",
+    "test_one_story.py",
+    "test_repair.py",
+    "test_run_once.py",
+}
+"""Workflow tests that want both scenes of their conftest."""
+
+ON_THE_SMALL_STACK = {"test_local_stack.py", "test_local_hooks.py"}
+
+
+def group(file: str) -> str:
+    """The name of the files that this one shares a worker with; itself, if it shares nothing."""
+    path = PurePosixPath(file)
+    folder = path.parent.name
+    if folder == "workflow" and path.name not in OF_THEIR_OWN:
+        return "both scenes" if path.name in WITH_THE_BOLD else "one scene"
+    return "the small stack" if path.name in ON_THE_SMALL_STACK else file
+
+
+class SharedStacks(LoadFileScheduling):
+    """One worker for each group of files, in the order in which pytest finds them: the long ones first."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(super()._split_scope(nodeid))
