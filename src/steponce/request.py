@@ -15,10 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Self
-
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
+from typing import TYPE_CHECKING, Any, Self
 
 from steponce import times
 from steponce.canonical import canonical_json, sha256
@@ -32,6 +29,9 @@ from steponce.errors import (
     shown,
 )
 from steponce.paths import find
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
 
 WORKFLOW_LIMIT = 262_144
 """Bytes that Step Functions allows for an input, an output and a task's result."""
@@ -267,6 +267,8 @@ class Envelope:
         Raises:
             InvalidRequest: the input has something missing, wrong or unknown; the message says what.
         """
+        from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
+
         problem = best_match(_hand_started_schema().iter_errors(execution_input))
         if problem is not None:
             place = ".".join(["input", *map(str, problem.absolute_path)])
@@ -317,6 +319,8 @@ def _fitting(value: Any, where: str) -> str:
 
 @cache
 def _hand_started_schema() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(
         json.loads(files("steponce").joinpath("hand_started.schema.json").read_text())
     )

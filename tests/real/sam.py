@@ -53,6 +53,11 @@ class Build:
             if resource["Type"] == FUNCTION
         }
 
+    @property
+    def layer(self) -> Path:
+        """The folder of the functions' layer."""
+        return self.folder / str(self.template["Resources"]["SteponceLayer"]["Properties"]["ContentUri"])
+
 
 def build(folder: Path, python: Python) -> Build:
     """Build the template for this machine; where its own Python is lacking, for the given one."""
@@ -65,7 +70,7 @@ def build(folder: Path, python: Python) -> Build:
     path = f"{python.path.parent}{os.pathsep}{os.environ['PATH']}"
     command = [tool("sam"), "build", "--build-dir", str(folder / "built"), "--region", REGION]
     command += ["--parameter-overrides", f"Architecture={MACHINE}"]
-    run(command, env=environment(PATH=path), cwd=source)
+    run(command, env=environment(PATH=path, RUNTIME=python.runtime), cwd=source)
     return Build(folder / "built", python)
 
 

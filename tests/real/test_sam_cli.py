@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests import layer
 from tests.real.conftest import Contained
 from tests.real.sam import Build, Sam, is_error, validate
 from tests.rules.documents import FUNCTIONS, ROOT
@@ -78,11 +79,43 @@ def test_the_template_is_valid():
 @pytest.mark.usefixtures("on_sam_cli")
 def test_every_function_and_the_layer_are_built(built: Build):
     """Each handler is where Lambda looks for it, and the package is in the layer with what it imports."""
-    layer = built.folder / built.template["Resources"]["SteponceLayer"]["Properties"]["ContentUri"]
-
     assert {folder.name for folder in FUNCTIONS} == {_source(name) for name in built.functions}
     assert {True} == {(folder / "app.py").exists() for folder in built.functions.values()}
-    assert {True} == {(layer / "python" / name).is_dir() for name in ("steponce", "boto3", "jsonschema")}
+    assert {True} == {(built.layer / "python" / name).is_dir() for name in ("steponce", "jsonschema")}
+
+
+@pytest.mark.usefixtures("on_sam_cli")
+def test_the_layer_holds_nothing_of_a_laptop_nor_of_lambda(built: Build):
+    """Neither the command line and the local stack, nor what Lambda has of its own."""
+    python = built.layer / "python"
+    parts = {path.name for path in (python / "steponce").iterdir()}
+    packages = {path.name for path in python.iterdir()}
+
+    assert parts.isdisjoint(layer.listed("LAPTOP"))
+    assert packages.isdisjoint({"boto3", "botocore", "moto", "click", "bin"})
+    assert sum(file.stat().st_size for file in python.rglob("*")) < 20_000_000
+
+
+@pytest.mark.usefixtures("on_sam_cli")
+def test_every_built_function_is_imported_from_the_built_layer(built: Build, tmp_path: Path):
+    """With Lambda's own packages beside it; an extension of the wrong processor would fail here."""
+    runtime = layer.of_lambda(tmp_path / "runtime")
+    functions = list(built.functions.values())
+
+    loaded = layer.import_functions(built.python.path, functions, built.layer / "python", runtime)
+
+    assert {"jsonschema", "rpds", "wrapt"} <= loaded
+
+
+@pytest.mark.usefixtures("on_sam_cli")
+def test_the_layer_is_built_for_either_processor_and_compiled(built: Build):
+    """Both extensions are there, and nothing is left for Lambda to compile at each cold start."""
+    python = built.layer / "python"
+    machines = {path.name.split("-")[-3] for path in (python / "rpds").glob("*.so")}
+    sources = [path for path in python.rglob("*.py") if path.parent.name != "__pycache__"]
+
+    assert {"aarch64", "x86_64"} == machines
+    assert len(sources) == len(list(python.rglob("__pycache__/*.pyc")))
 
 
 @pytest.mark.usefixtures("in_containers")
