@@ -8,9 +8,12 @@ pulled; where it cannot, an image is built from this machine's Python and says s
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -24,6 +27,7 @@ import pytest
 
 from tests.real.programs import MACHINE, Python, stop
 
+SIOCGIFADDR = 0x8915
 RUNTIME_LOCK = Path(__file__).with_name("runtime.lock")
 _PLATFORM = {"x86_64": "linux/amd64", "arm64": "linux/arm64"}[MACHINE]
 _SHELL = ("sh", "mv", "cp", "chmod", "rm")  # what sam's own Dockerfile runs
@@ -55,11 +59,22 @@ class Engine:
 
     @property
     def host_address(self) -> str:
-        """The bridge's address on this machine."""
-        form = "{{(index .IPAM.Config 0).Gateway}}"
+        """
+        The bridge's address on this machine, which the interface knows.
+
+        An engine that has just made its bridge does not tell it as the network's gateway before a restart.
+        """
+        form = '{{index .Options "com.docker.network.bridge.name"}}'
         answer = self.docker("network", "inspect", "bridge", "--format", form)
         assert answer.stdout.strip(), answer.stderr
-        return answer.stdout.strip()
+        return address_of(answer.stdout.strip())
+
+
+def address_of(interface: str) -> str:
+    """The IPv4 address of a network interface of this machine (Linux)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        request = struct.pack("256s", interface.encode()[:15])
+        return socket.inet_ntoa(fcntl.ioctl(asking, SIOCGIFADDR, request)[20:24])
 
 
 @dataclass(frozen=True)
