@@ -255,12 +255,26 @@ def test_a_request_that_runs_itself_does_not_come_back(keyed_door: Any, world: W
 
 
 def test_a_message_delivered_twice_does_not_become_two(keyed_door: Any, world: World):
-    """Its execution carries it on: how that ends brings it back."""
+    """Its open execution carries it on: how that ends brings it back."""
     failures(keyed_door, keyed("mine", "key"))
-    world.end("mine", "AlreadyInProgress")
     world.hold("key", "other", HASH)
     assert [] == failures(keyed_door, keyed("mine", "key"))
     assert [] == world.sent
+
+
+@pytest.mark.parametrize("tries", [0, 3])
+def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
+    keyed_door: Any, world: World, tries: int
+):
+    """That one's message was laid aside; while another request holds the key, this one has to come back."""
+    failures(keyed_door, _sent_again("mine", "key", tries))
+    world.end("mine", "AlreadyInProgress")
+    world.hold("key", "other", HASH)
+    world.executions["other"] = {"status": "RUNNING", "input": json.dumps({"callId": "0" * 32})}
+
+    assert [] == failures(keyed_door, _sent_again("mine", "key", 0))
+
+    assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_door: Any, world: World):

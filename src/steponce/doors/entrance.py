@@ -115,12 +115,12 @@ class Entrance:
 
     def _is_cared_for(self, asked: Asked) -> bool:
         """
-        Whether an execution carries this very message on: its end, if it ends AlreadyInProgress, brings the
-        message back. So a queue that delivers twice does not make two messages of one.
+        Whether an open execution carries this request on: its end, if it ends AlreadyInProgress, brings the
+        message back. A closed one has brought it back already, or has laid it aside; so it cares for nothing
+        any more. One message too many does no harm, one too few loses the request.
         """
         execution, _ = self._client.machine.newest(name_of(asked.request_id), 1)
-        redelivery = execution.input.get("redelivery") if execution is not None else None
-        return isinstance(redelivery, dict) and redelivery.get("tries", -1) >= asked.tries
+        return execution is not None and execution.is_open and "redelivery" in execution.input
 
 
 def _is_own(receipt: Receipt) -> bool:
