@@ -21,7 +21,8 @@ from steponce import Client
 from steponce.doors.asked import Door
 from steponce.doors.entrance import COUNTED, Entrance, Outcome
 from steponce.doors.events import asked_by, original_of, single_events
-from steponce.doors.resending import DeadLetters, Resender
+from steponce.doors.letters import DeadLetters
+from steponce.doors.resending import Resender
 from steponce.request import RequestRules
 
 logger = Logger()
@@ -34,7 +35,7 @@ rules = RequestRules.from_settings(os.environ)
 client = Client(os.environ["RunOnceStateMachineArn"], os.environ["LocksTable"], rules=rules)
 sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, os.environ["RequestsDeadLetterQueueUrl"])
-entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, os.environ))
+entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, os.environ), postpones=True)
 threads = ThreadPoolExecutor(10)
 stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
 

@@ -20,8 +20,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce import Client
 from steponce.doors.asked import Door
 from steponce.doors.entrance import COUNTED, Entrance, Outcome
+from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by, original_of
-from steponce.doors.resending import DeadLetters, Resender
+from steponce.doors.resending import Resender
 from steponce.pace import Pace
 from steponce.request import RequestRules
 
@@ -32,6 +33,9 @@ tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, wh
 metrics = Metrics()
 door = Door(
     os.environ["QueueRequestIdPath"], os.environ["QueuePayloadPath"], os.environ["QueueLockTokenPath"]
+)
+event_door = Door(  # an event that was laid aside is put back into the queue
+    os.environ["EventRequestIdPath"], os.environ["EventPayloadPath"], os.environ["EventLockTokenPath"]
 )
 containers = int(os.environ["QueueConcurrency"]) * int(os.environ["QueueMappings"])
 pace = Pace(float(os.environ["StartsPerSecond"]) / containers)
@@ -74,7 +78,7 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
     """Whatever this raises lets the message come back."""
     try:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
-        outcome = entrance.admit(lambda: asked_by(record, door), original_of(record))
+        outcome = entrance.admit(lambda: asked_by(record, door, event_door), original_of(record))
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, message_id=record.message_id)
         raise

@@ -116,7 +116,7 @@ def test_a_hand_started_example_becomes_an_envelope(started: dict[str, Any]) -> 
 def test_the_messages_ask_for_the_order(name: str) -> None:
     """Whichever way they came, and at a time of their own."""
     (record,) = event(name)["Records"]
-    asked = messages.asked_by(SQSRecord(record), Door("messageId", "body"))
+    asked = messages.asked_by(SQSRecord(record), Door("messageId", "body"), Door("id", "detail"))
     assert (event("start_order"), NOON) == (asked.payload, asked.requested_at)
 
 

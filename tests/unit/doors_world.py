@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import importlib.util
 import json
@@ -179,7 +180,7 @@ def check_message(message: Mapping[str, Any]) -> None:
     size = sum(len(text.encode()) for text in texts) + sum(map(len, bytes_of_attributes))
     size += sum(len(name) + len(value["DataType"]) for name, value in attributes.items())
     assert len(attributes) <= 10
-    assert size <= 262_144
+    assert size <= (1_048_576 if message.get("QueueUrl") == DEAD else 851_968)
     assert all([*texts, *bytes_of_attributes])
     assert 0 <= message.get("DelaySeconds", 0) <= 900
     for text in texts:
@@ -188,11 +189,20 @@ def check_message(message: Mapping[str, Any]) -> None:
 
 def received(message: Mapping[str, Any], message_id: str = "hop") -> dict[str, Any]:
     """A message that was sent, as Lambda gets it."""
-    given = {
-        name: {"dataType": value["DataType"], "stringValue": value["StringValue"]}
-        for name, value in message["MessageAttributes"].items()
-    }
+    given = {name: _received(value) for name, value in message["MessageAttributes"].items()}
     return sqs_record(message["MessageBody"], message_id, messageAttributes=given)
+
+
+def _received(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    if "BinaryValue" in attribute:
+        binary = base64.b64encode(attribute["BinaryValue"]).decode()
+        return {"dataType": attribute["DataType"], "binaryValue": binary}
+    return {"dataType": attribute["DataType"], "stringValue": attribute["StringValue"]}
+
+
+def letter_of(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What a dead letter says of itself."""
+    return dict(json.loads(message["MessageAttributes"]["steponceLetter"]["StringValue"]))
 
 
 def sqs_record(body: str, message_id: str = "m-1", queue: str = "requests", **more: Any) -> dict[str, Any]:

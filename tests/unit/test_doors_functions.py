@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steponce.errors import Unavailable
 from steponce.request import name_of
-from tests.unit.doors_world import ORDER, Context, World, function
+from tests.unit.doors_world import ORDER, Context, World, function, letter_of
 
 EVENTS = Path(__file__).parents[2] / "events"
 WORLD = World()
@@ -81,9 +81,23 @@ def test_the_answer_says_what_became_of_an_event(door: Any):
     assert {"outcomes": [outcome | {"fate": "duplicate", "replayed": True}]} == again
 
 
-def test_an_event_that_cannot_be_started_now_comes_back(door: Any, world: World):
+def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, world: World):
+    """Lambda would try it for three minutes only; the queue has two weeks, and none of its tries is spent."""
+    event = example("start_from_event")
+    world.throttled.add(event["id"])
+    (outcome,) = door.handler(event, Context())["outcomes"]
+    assert ("resent", "Unavailable") == (outcome["fate"], outcome["reason"])
+    (message,) = world.resent()
+    assert ORDER == json.loads(message["MessageBody"])
+    attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+    assert (json.dumps(event["id"]), "0") == (attributes["steponceRequestId"], attributes["steponceTries"])
+    assert {} == world.executions
+
+
+def test_an_event_comes_back_while_the_queue_cannot_be_reached_either(door: Any, world: World):
     """Lambda tries it again."""
     world.throttled.add(example("start_from_event")["id"])
+    world.queue_is_down = True
     with pytest.raises(Unavailable):
         door.handler(example("start_from_event"), Context())
 
@@ -93,6 +107,7 @@ def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any,
     event = batch("start_from_bucket", s3__object__sequencer=["1", "2", "3"])
     second = name_of("example-orders/2026/order é.json 096fKKXTRTtl3on89fVO.nfljtsv6qko 2")
     world.throttled.add(second)
+    world.queue_is_down = True
     with pytest.raises(Unavailable):
         door.handler(event, Context())
     assert (2, False) == (len(world.executions), second in world.executions)
@@ -101,18 +116,22 @@ def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any,
     assert ["duplicate", "started", "duplicate"] == fates
 
 
-def test_of_a_stream_only_what_failed_comes_back(door: Any, world: World):
-    """By its sequence number; poison is laid aside and does not block the shard."""
-    event = batch(
-        "start_from_stream",
-        eventID=["a", "b", "c"],
-        kinesis__sequenceNumber=["1", "2", "3"],
-        kinesis__data=[example("start_from_stream")["Records"][0]["kinesis"]["data"]] * 2 + ["%"],
-    )
+def test_of_a_stream_nothing_blocks_the_shard(door: Any, world: World):
+    """Poison is laid aside, and what cannot be started now goes into the queue."""
+    data = example("start_from_stream")["Records"][0]["kinesis"]["data"]
+    event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__data=[data, data, "%"])
     world.throttled.add("b")
-    answer = door.handler(event, Context())
-    assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == answer
-    assert (["a"], 1) == (list(world.executions), len(world.dead()))
+    assert {"batchItemFailures": []} == door.handler(event, Context())
+    assert (["a"], 1, 1) == (list(world.executions), len(world.resent()), len(world.dead()))
+
+
+def test_of_a_stream_only_what_failed_comes_back(door: Any, world: World):
+    """By its sequence number, where the queue cannot be reached either."""
+    event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__sequenceNumber=["1", "2", "3"])
+    world.throttled.add("b")
+    world.queue_is_down = True
+    assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == door.handler(event, Context())
+    assert {"a", "c"} == set(world.executions)
 
 
 def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
@@ -122,7 +141,7 @@ def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
     (letter,) = world.dead()
     assert event == json.loads(letter["MessageBody"])
     assert "InvalidPayload" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
-    assert f"com.example.shop {event['id']}" == letter["MessageAttributes"]["steponceSource"]["StringValue"]
+    assert {"shape": "event", "source": f"com.example.shop {event['id']}"} == letter_of(letter)
 
 
 def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: World):

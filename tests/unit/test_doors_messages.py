@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from steponce.doors import messages
 from steponce.doors.asked import Asked, Door
-from steponce.doors.messages import asked_by, original_of, see
+from steponce.doors.messages import original_of, see
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId, MissingKey
 from tests.unit.doors_world import ORDER, notification, sqs_record
 
@@ -44,6 +45,11 @@ FIFO = {
     "MessageGroupId": "g",
     "MessageDeduplicationId": "d",
 }
+
+
+def asked_by(came: SQSRecord, door: Door) -> Asked:
+    """Nothing here is an event that was laid aside."""
+    return messages.asked_by(came, door, Door("id", "detail"))
 
 
 def record(body: str = TEXT, **more: Any) -> SQSRecord:

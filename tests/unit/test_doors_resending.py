@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 from steponce import times
 from steponce.doors.asked import Asked, Door
+from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by
-from steponce.doors.resending import (
-    DeadLetters,
-    Original,
-    Resender,
-    asked_by_execution,
-)
-from steponce.errors import InvalidPayload, PayloadTooLarge, Unavailable
+from steponce.doors.resending import Resender, asked_by_execution
+from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.locks import Locks
-from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, received
+from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
 EVENT = Path(__file__).parents[2] / "events" / "resend_request.json"
 LOCKS = Locks(World(), "locks")  # type: ignore[arg-type]
+DOOR = Door("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -55,7 +52,7 @@ def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_a
     assert "resent" == resender(world).send_again(asked, "RetryLater", "here")
 
     (message,) = world.resent()
-    again = asked_by(_record(message), Door("messageId", "body"))
+    again = asked_by(_record(message), DOOR, DOOR)
     assert Asked(request_id, payload, lock_token, requested_at, tries + 1) == again
 
 
@@ -88,60 +85,16 @@ def test_after_the_last_try_a_person_has_to_look():
     (letter,) = world.dead()
     assert [] == world.resent()
     assert "RetryLater: sent again 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
-    assert "the execution" == letter["MessageAttributes"]["steponceSource"]["StringValue"]
-    assert Asked("order-1", ORDER, "key", NOON, 0) == asked_by(_record(letter), Door("messageId", "body"))
+    about = {"shape": "request", "source": "the execution", "requestId": "order-1", "tries": 3}
+    assert about == letter_of(letter)
+    assert Asked("order-1", ORDER, "key", NOON, 0) == asked_by(_record(letter), DOOR, DOOR)
 
 
 def test_a_message_too_large_to_be_sent_is_an_error():
     """It stays where it is then."""
     world = World()
     with pytest.raises(PayloadTooLarge):
-        resender(world).send_again(Asked("a", {"text": "\uffff" * 60_000}), "RetryLater", "here")
-    assert [] == world.sent
-
-
-def test_a_dead_letter_keeps_its_body_and_attributes():
-    """With the reason, where it came from, and the request id if it is known."""
-    world = World()
-    original = Original("no JSON", "queue m-1", {"customer": {"DataType": "String", "StringValue": "c"}})
-
-    DeadLetters(world, DEAD).give_up(original, InvalidPayload("Not\x00so."), "or\x00der")
-
-    (letter,) = world.dead()
-    texts = {name: value["StringValue"] for name, value in letter["MessageAttributes"].items()}
-    assert "no JSON" == letter["MessageBody"]
-    assert {
-        "customer": "c",
-        "steponceReason": "InvalidPayload: Not\\u0000so.",
-        "steponceSource": "queue m-1",
-        "steponceAbout": '"or\\u0000der"',
-    } == texts
-
-
-@pytest.mark.parametrize(("others", "kept"), [(7, 3), (8, 2), (9, 1)])
-def test_a_dead_letter_loses_nothing_that_it_came_with(others: int, kept: int):
-    """Ten attributes are allowed; the reason is the last of ours to go."""
-    world = World()
-    DeadLetters(world, DEAD).give_up(_original(others), InvalidPayload("x"), "order-1")
-    (letter,) = world.dead()
-    names = list(letter["MessageAttributes"])
-    assert [f"a{n}" for n in range(others)] == names[:others]
-    assert ["steponceReason", "steponceSource", "steponceAbout"][:kept] == names[others:]
-
-
-def test_a_dead_letter_with_ten_attributes_gives_one_up_for_its_reason():
-    """Without the reason it would go round."""
-    world = World()
-    DeadLetters(world, DEAD).give_up(_original(10), InvalidPayload("x"), None)
-    (letter,) = world.dead()
-    assert [*(f"a{n}" for n in range(9)), "steponceReason"] == list(letter["MessageAttributes"])
-
-
-def test_a_message_without_room_for_a_reason_stays_where_it_is():
-    """Coming back, it gets to the dead letters by the queue itself, whole."""
-    world = World()
-    with pytest.raises(PayloadTooLarge):
-        DeadLetters(world, DEAD).give_up(Original("x" * 262_144, "queue m-1", {}), InvalidPayload("x"), None)
+        resender(world).send_again(Asked("a", {"text": "\uffff" * 180_000}), "RetryLater", "here")
     assert [] == world.sent
 
 
@@ -202,11 +155,6 @@ def test_an_execution_too_new_to_be_described_is_asked_for_again():
     """Nothing is decided without its input."""
     with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
         asked_by_execution(detail(input=None), World(), LOCKS)
-
-
-def _original(attributes: int) -> Original:
-    value = {"DataType": "String", "StringValue": "x"}
-    return Original("body", "queue m-1", {f"a{n}": value for n in range(attributes)})
 
 
 def _record(message: dict[str, Any]) -> SQSRecord:

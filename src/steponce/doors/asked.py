@@ -12,8 +12,21 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from steponce.canonical import canonical_json
-from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidRequestId,
+    PayloadTooLarge,
+)
 from steponce.paths import find
+from steponce.request import RESULT_RESERVE, WORKFLOW_LIMIT
+
+MAX_READ_BYTES = 2 * (WORKFLOW_LIMIT - RESULT_RESERVE)
+"""
+Larger text is refused unread. What was admitted once is never so large: in a message it grows to at most the
+double, if it is all U+FFFE and U+FFFF, which SQS wants escaped.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,23 @@ class Door:
                 "text or a whole number. Send it there."
             )
         return lock_token
+
+
+def expect_readable(size: int) -> None:
+    """
+    Refuse by its size what can never start, before it costs anything.
+
+    Args:
+        size: Its bytes.
+
+    Raises:
+        PayloadTooLarge: no request that fits into a workflow comes so large.
+    """
+    if size > MAX_READ_BYTES:
+        raise PayloadTooLarge(
+            f"It has {size:,} bytes; {MAX_READ_BYTES:,} are read. Keep the large part in S3 and send its "
+            "address."
+        )
 
 
 def json_or_text(text: str) -> Any:

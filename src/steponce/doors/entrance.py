@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from steponce.client import Client
 from steponce.doors.asked import Asked
-from steponce.doors.resending import DeadLetters, Original, Resender
-from steponce.errors import Conflict, InvalidRequest, TooManyAttempts, Unsettled
+from steponce.doors.letters import DeadLetters, Original
+from steponce.doors.resending import Resender
+from steponce.errors import Conflict, InvalidRequest, TooManyAttempts, Unavailable, Unsettled
 from steponce.receipt import Receipt, Status
 from steponce.request import name_by_hand, name_of, split_attempt
 
@@ -43,7 +44,7 @@ class Outcome:
         request_id: None if none was found.
         status: Of the request, if it is known.
         replayed: Whether the answer was there before.
-        reason: The error's name, if it was laid aside.
+        reason: The error's name, if it was laid aside, or could not be started now.
     """
 
     fate: Fate
@@ -72,12 +73,17 @@ class Entrance:
         client: Of the machine that runs the requests.
         dead_letters: For what cannot become a request.
         resender: For a request whose key is held by another one.
+        postpones: What AWS cannot start now goes into the queue. For doors whose own way to come back is too
+            short: Lambda tries an event twice more, within three minutes, and a stream would stand still.
     """
 
-    def __init__(self, client: Client, dead_letters: DeadLetters, resender: Resender) -> None:
+    def __init__(
+        self, client: Client, dead_letters: DeadLetters, resender: Resender, *, postpones: bool = False
+    ) -> None:
         self._client = client
         self._dead_letters = dead_letters
         self._resender = resender
+        self._postpones = postpones
 
     def admit(self, ask: Callable[[], Asked], original: Original) -> Outcome:
         """
@@ -95,9 +101,14 @@ class Entrance:
             asked = ask()
             return self._start(asked, original.source)
         except POISON as error:
+            self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", asked)
             request_id = None if asked is None else asked.request_id
-            self._dead_letters.give_up(original, error, request_id)
             return Outcome("dead-lettered", request_id, None, replayed=False, reason=type(error).__name__)
+        except Unavailable:
+            if asked is None or not self._postpones:
+                raise
+            self._resender.postpone(asked)
+            return Outcome("resent", asked.request_id, None, replayed=False, reason="Unavailable")
 
     def _start(self, asked: Asked, source: str) -> Outcome:
         receipt = self._client.start(

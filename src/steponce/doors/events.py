@@ -24,8 +24,9 @@ from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import Ki
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
 from steponce import times
-from steponce.doors.asked import Asked, Door, json_or_text
-from steponce.doors.resending import MAX_MESSAGE_BYTES, Original, escaped
+from steponce.doors.asked import Asked, Door, expect_readable, json_or_text
+from steponce.doors.letters import Letter, Original
+from steponce.doors.sending import MAX_MESSAGE_BYTES, escaped
 from steponce.errors import InvalidRequest
 
 _SCHEDULES = ("aws.events", "aws.scheduler")
@@ -45,6 +46,7 @@ def asked_by(event: Mapping[str, Any], door: Door) -> Asked:
     Raises:
         InvalidRequest: nothing that could be started; the message says why.
     """
+    expect_readable(_size_of(event))
     seen = see(event)
     return door.ask(seen, None if seen["time"] is None else times.from_text(seen["time"]))
 
@@ -70,12 +72,21 @@ def see(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def original_of(event: Mapping[str, Any]) -> Original:
-    """The event as it came. A record that no message can hold lacks its data; the stream has it."""
-    body = _json(event)
+    """
+    The event as it came. A record of a stream that no message can hold lacks its data: it can never start,
+    and the stream has it.
+    """
+    body = escaped(_json(event))
     source = f"{event.get('eventSource') or event.get('source')} {event.get('eventID') or event.get('id')}"
-    if event.get("eventSource") == "aws:kinesis" and len(body) > MAX_MESSAGE_BYTES * 3 // 4:
-        body = _json({**event, "kinesis": {**event["kinesis"], "data": ""}})
-    return Original(body, escaped(source)[:1_000], {})
+    if event.get("eventSource") == "aws:kinesis" and len(body.encode()) > MAX_MESSAGE_BYTES * 3 // 4:
+        body = escaped(_json({**event, "kinesis": {**event["kinesis"], "data": ""}}))
+    return Original(Letter("event", source), body)
+
+
+def _size_of(event: Mapping[str, Any]) -> int:
+    """The bytes of what it says; of a record of a stream, before it was made Base64."""
+    size = len(_json(event).encode("utf-8", "surrogatepass"))
+    return size * 3 // 4 if event.get("eventSource") == "aws:kinesis" else size
 
 
 def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
@@ -130,4 +141,4 @@ def _utc(text: str) -> str | None:
 
 
 def _json(event: Mapping[str, Any]) -> str:
-    return escaped(json.dumps(event, ensure_ascii=False))
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

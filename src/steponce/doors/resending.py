@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce import times
-from steponce.aws import answering
 from steponce.canonical import canonical_json
 from steponce.doors.asked import Asked
-from steponce.errors import PayloadTooLarge, SteponceError, Unavailable
+from steponce.doors.letters import DeadLetters, Letter, Original
+from steponce.doors.sending import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
+from steponce.errors import Unavailable
 from steponce.locks import Locks
 from steponce.owner import CANCELLED, describe_execution
 from steponce.records import COMPLETED, FAILED, Lock
@@ -33,83 +32,6 @@ LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
 REQUESTED_AT = "steponceRequestedAt"
 TRIES = "steponceTries"
 """Attributes of a message that was sent again. Id and lock token are JSON, so that any character fits."""
-
-REASON = "steponceReason"
-SOURCE = "steponceSource"
-ABOUT = "steponceAbout"
-"""Attributes of a dead letter: the error, where the message came from, and the request id as JSON text."""
-
-MAX_MESSAGE_BYTES = 262_144
-MAX_ATTRIBUTES = 10
-MAX_DELAY_SECONDS = 900
-_MAX_REASON = 1_000
-
-_NOT_IN_A_MESSAGE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-Attributes = Mapping[str, Mapping[str, Any]]
-
-
-class Queues(Protocol):
-    """What is used of boto3's SQS client."""
-
-    def send_message(self, **arguments: Any) -> Any:
-        """SendMessage."""
-
-
-@dataclass(frozen=True)
-class Original:
-    """
-    What came, as it is kept if it cannot become a request.
-
-    Args:
-        body: Of the message; of an event, its JSON.
-        source: The ARN or name of where it came from, and its id there.
-        attributes: Message attributes, as SendMessage wants them.
-    """
-
-    body: str
-    source: str
-    attributes: Attributes
-
-
-class DeadLetters:
-    """
-    The queue for what a person has to look at.
-
-    Args:
-        sqs: A client that may send to it.
-        queue_url: Its URL; a standard queue.
-    """
-
-    def __init__(self, sqs: Queues, queue_url: str) -> None:
-        self._sqs = sqs
-        self._queue_url = queue_url
-
-    def give_up(self, original: Original, error: SteponceError, request_id: str | None) -> None:
-        """
-        Lay a message aside as it came, with the reason.
-
-        Raises:
-            PayloadTooLarge: its body leaves no room for a reason. Nothing was sent.
-            Unavailable: throttled or no answer; safe to try again.
-        """
-        known = {
-            REASON: _string(f"{type(error).__name__}: {error}"[:_MAX_REASON]),
-            SOURCE: _string(original.source),
-            **({} if request_id is None else {ABOUT: _string(json.dumps(request_id, ensure_ascii=False))}),
-        }
-        given = {name: value for name, value in original.attributes.items() if name not in known}
-        while given and not _fits(original.body, given | {REASON: known[REASON]}):
-            given.popitem()  # without its reason a message would go round
-        while known and not _fits(original.body, given | known):
-            known.popitem()
-        if REASON not in known:
-            raise PayloadTooLarge(f"The message from {original.source} leaves no room for a reason.")
-        self.send(original.body, given | known)
-
-    def send(self, body: str, attributes: Attributes) -> None:
-        """Send as it is."""
-        _send(self._sqs, self._queue_url, body, attributes)
 
 
 class Resender:
@@ -167,18 +89,31 @@ class Resender:
             PayloadTooLarge: no message can hold it.
             Unavailable: throttled or no answer; safe to try again.
         """
-        body = _json(asked.payload)
         if asked.tries >= self._tries:
             # Whoever puts it back into the queue gives it all its tries again.
-            given_up = {
-                REASON: _string(f"{why}: sent again {asked.tries} times."),
-                SOURCE: _string(source),
-            }
-            self._dead_letters.send(body, _attributes(asked, 0) | given_up)
+            original = Original(Letter("request", source), _json(asked.payload), _attributes(asked, 0))
+            reason = f"{why}: sent again {asked.tries} times."
+            self._dead_letters.give_up(original, reason, asked)
             return "dead-lettered"
-        attributes = _attributes(asked, asked.tries + 1)
-        _send(self._sqs, self._queue_url, body, attributes, DelaySeconds=self._delay(asked.tries))
+        self._send(asked, asked.tries + 1)
         return "resent"
+
+    def postpone(self, asked: Asked) -> None:
+        """
+        Let a request come by the queue that could not be started now; this is none of its tries.
+
+        The queue holds it as long as AWS is busy, and hands it out at the pace of its door.
+
+        Raises:
+            PayloadTooLarge: no message can hold it.
+            Unavailable: throttled or no answer; safe to try again.
+        """
+        self._send(asked, asked.tries)
+
+    def _send(self, asked: Asked, tries: int) -> None:
+        delay = self._delay(asked.tries)
+        body, attributes = _json(asked.payload), _attributes(asked, tries)
+        send(self._sqs, self._queue_url, body, attributes, DelaySeconds=delay)
 
     def _delay(self, tries: int) -> int:
         """Doubled with every try; somewhere in its upper half, so that not all come back at once."""
@@ -236,43 +171,15 @@ def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _attributes(asked: Asked, tries: int) -> dict[str, Mapping[str, Any]]:
     attributes = {
-        REQUEST_ID: _string(_json(asked.request_id)),
+        REQUEST_ID: text_attribute(_json(asked.request_id)),
         TRIES: {"DataType": "Number", "StringValue": str(tries)},
     }
     if asked.lock_token is not None:
-        attributes[LOCK_TOKEN] = _string(_json(asked.lock_token))
+        attributes[LOCK_TOKEN] = text_attribute(_json(asked.lock_token))
     if asked.requested_at is not None:
-        attributes[REQUESTED_AT] = _string(times.to_text(asked.requested_at))
+        attributes[REQUESTED_AT] = text_attribute(times.to_text(asked.requested_at))
     return attributes
-
-
-def _string(text: str) -> Mapping[str, str]:
-    return {"DataType": "String", "StringValue": escaped(text)}
 
 
 def _json(value: Any) -> str:
     return escaped(canonical_json(value))
-
-
-def escaped(text: str) -> str:
-    """Text with what no message may hold written as in JSON. Source: SendMessage API reference."""
-    return _NOT_IN_A_MESSAGE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def _send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more: int) -> None:
-    if not _fits(body, attributes):
-        raise PayloadTooLarge(
-            f"The message would be larger than {MAX_MESSAGE_BYTES:,} bytes or have more than "
-            f"{MAX_ATTRIBUTES} attributes. It was not sent."
-        )
-    with answering("SQS"):
-        sqs.send_message(QueueUrl=queue_url, MessageBody=body, MessageAttributes=attributes, **more)
-
-
-def _fits(body: str, attributes: Attributes) -> bool:
-    parts = [body, *attributes]
-    for attribute in attributes.values():
-        parts += [value for value in attribute.values() if isinstance(value, str)]
-    sizes = [len(part.encode("utf-8", "surrogatepass")) for part in parts]
-    sizes += [len(attribute.get("BinaryValue", b"")) for attribute in attributes.values()]
-    return sum(sizes) <= MAX_MESSAGE_BYTES and len(attributes) <= MAX_ATTRIBUTES

@@ -1,0 +1,70 @@
+"""What an SQS message may hold, and sending one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from steponce.aws import answering
+from steponce.errors import PayloadTooLarge
+
+MAX_MESSAGE_BYTES = 1_048_576
+"""What SQS takes, attributes included; the queues that take requests want less, so that a letter has room."""
+
+MAX_ATTRIBUTES = 10
+MAX_DELAY_SECONDS = 900
+
+_NOT_IN_A_MESSAGE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Attributes = Mapping[str, Mapping[str, Any]]
+
+
+class Queues(Protocol):
+    """What is used of boto3's SQS client."""
+
+    def send_message(self, **arguments: Any) -> Any:
+        """SendMessage."""
+
+
+def send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more: Any) -> None:
+    """
+    Send one message.
+
+    Raises:
+        PayloadTooLarge: no message can hold it. Nothing was sent.
+        Unavailable: throttled or no answer; safe to try again.
+    """
+    if not fits(body, attributes):
+        raise PayloadTooLarge(
+            f"The message would be larger than {MAX_MESSAGE_BYTES:,} bytes or have more than "
+            f"{MAX_ATTRIBUTES} attributes. It was not sent."
+        )
+    with answering("SQS"):
+        sqs.send_message(QueueUrl=queue_url, MessageBody=body, MessageAttributes=attributes, **more)
+
+
+def fits(body: str, attributes: Attributes) -> bool:
+    """Whether SQS takes such a message."""
+    size = _bytes(body) + sum(size_of(name, attribute) for name, attribute in attributes.items())
+    return size <= MAX_MESSAGE_BYTES and len(attributes) <= MAX_ATTRIBUTES
+
+
+def size_of(name: str, attribute: Mapping[str, Any]) -> int:
+    """The bytes of a message that an attribute takes: of its name, its type and its value."""
+    texts = [name, *(value for value in attribute.values() if isinstance(value, str))]
+    return sum(map(_bytes, texts)) + len(attribute.get("BinaryValue", b""))
+
+
+def text_attribute(text: str) -> Mapping[str, str]:
+    """A message attribute that is text."""
+    return {"DataType": "String", "StringValue": escaped(text)}
+
+
+def escaped(text: str) -> str:
+    """Text with what no message may hold written as in JSON. Source: SendMessage API reference."""
+    return _NOT_IN_A_MESSAGE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,80 @@
+"""A burst of events above the quota of StartExecution: the queue holds what cannot start yet."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from steponce.request import name_of
+from tests.unit.doors_world import Context, World, function, received, refusal
+
+EVENT = json.loads((Path(__file__).parents[2] / "events" / "start_from_event.json").read_text())
+EVENTS, BURST, PER_ROUND = 5_000, 1_300, 150
+
+
+@dataclass
+class Throttling(World):
+    """Step Functions with a bucket of tokens that is filled by rounds, not by a clock."""
+
+    tokens: int = BURST
+
+    def start_execution(self, *, name: str, input: str, **_rest: str) -> None:
+        with self.lock:
+            self.starts += 1
+            if self.tokens == 0:
+                raise refusal("ThrottlingException")
+            self.tokens -= 1
+            if name in self.executions:
+                raise refusal("ExecutionAlreadyExists")
+            self.executions[name] = {"status": "RUNNING", "input": input}
+
+
+@dataclass
+class Queue:
+    """Hands out ten messages at a time; what comes back waits for the next round."""
+
+    waiting: deque[dict[str, Any]] = field(default_factory=deque)
+    receives: dict[str, int] = field(default_factory=dict)
+
+    def deliver(self, module: Any) -> None:
+        back = []
+        for _ in range(len(self.waiting) // 10 + 1):
+            batch = [self.waiting.popleft() for _ in range(min(10, len(self.waiting)))]
+            if not batch:
+                break
+            for record in batch:
+                self.receives[record["messageId"]] = self.receives.get(record["messageId"], 0) + 1
+            failed = module.handler({"Records": batch}, Context())["batchItemFailures"]
+            ids = {one["itemIdentifier"] for one in failed}
+            back += [record for record in batch if record["messageId"] in ids]
+            if len(ids) == len(batch):  # nothing passes any more in this round
+                break
+        self.waiting.extend(back)
+
+
+def test_a_burst_of_five_thousand_events_loses_none_and_lays_none_aside(monkeypatch: pytest.MonkeyPatch):
+    """Each of them starts once, and none goes round so often that its queue gives it up."""
+    world, queue = Throttling(), Queue()
+    ids = [f"event-{n}" for n in range(EVENTS)]
+    with function("start_from_event", world) as bus, function("start_from_queue", world) as door:
+        monkeypatch.setattr(bus, "logger", Mock())  # most of the time would go into nine thousand lines
+        monkeypatch.setattr(door, "logger", Mock())
+        for request_id in ids:
+            bus.start(EVENT | {"id": request_id})
+        assert EVENTS - BURST == len(world.resent())
+        queue.waiting.extend(received(one, f"m-{n}") for n, one in enumerate(world.resent()))
+        for _ in range(EVENTS):
+            if not queue.waiting:
+                break
+            world.tokens = PER_ROUND
+            queue.deliver(door)
+    assert {name_of(one) for one in ids} == set(world.executions)
+    assert ([], EVENTS - BURST) == (world.dead(), len(world.sent))
+    assert max(queue.receives.values()) < 100
+    assert {0} == {one["redelivery"]["tries"] for one in world.inputs()}

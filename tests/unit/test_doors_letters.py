@@ -1,0 +1,370 @@
+"""A dead letter that is put back asks for what its door asked for the first time, whichever door it was."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from steponce import times
+from steponce.canonical import canonical_json, sha256
+from steponce.doors.asked import MAX_READ_BYTES, Asked, Door
+from steponce.doors.letters import DeadLetters, Letter, Original
+from steponce.doors.messages import asked_by, original, original_of, see
+from steponce.doors.resending import Resender
+from steponce.doors.sending import MAX_MESSAGE_BYTES, fits, size_of
+from steponce.errors import InvalidRequest, PayloadTooLarge
+from steponce.request import Envelope, RequestRules, name_of
+from tests.unit.doors_world import (
+    DEAD,
+    ORDER,
+    QUEUE,
+    Context,
+    World,
+    check_message,
+    function,
+    letter_of,
+    notification,
+    received,
+    sqs_record,
+)
+
+EVENTS = Path(__file__).parents[2] / "events"
+WORLD = World()
+MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
+RULES = RequestRules(key_prefix="steponce-run-once")
+QUEUE_TAKES = 851_968
+PATHS = {
+    "QueueLockTokenPath": "body.orderId || body.key",
+    "EventLockTokenPath": "detail.orderId || detail.object.key",
+}
+
+
+@pytest.fixture(scope="module")
+def doors() -> Iterator[dict[str, Any]]:
+    """Both functions; the lock token is in what comes."""
+    with (
+        function("start_from_queue", WORLD, **PATHS) as queue,
+        function("start_from_event", WORLD, **PATHS) as bus,
+    ):
+        yield {"queue": queue, "event": bus}
+
+
+@pytest.fixture(autouse=True)
+def world() -> World:
+    """A world in which nothing has happened."""
+    return WORLD.clear()
+
+
+def sample(name: str) -> dict[str, Any]:
+    return json.loads((EVENTS / f"{name}.json").read_text())
+
+
+def bucket_event() -> dict[str, Any]:
+    """What EventBridge says of the example's object."""
+    said = sample("start_from_bucket")["Records"][0]["s3"]
+    told = {"key": "2026/order é.json", "size": 64, "etag": "e", "sequencer": said["object"]["sequencer"]}
+    detail = {"version": "0", "bucket": {"name": said["bucket"]["name"]}, "object": told}
+    return sample("start_from_event") | {
+        "source": "aws.s3",
+        "detail-type": "Object Created",
+        "detail": detail,
+    }
+
+
+def raw_message() -> dict[str, Any]:
+    """With raw delivery SNS writes the payload itself, and its attributes become the queue's."""
+    given = {"customer": {"dataType": "String", "stringValue": "c"}}
+    return {"Records": [sqs_record(json.dumps(ORDER), "raw-1", messageAttributes=given)]}
+
+
+WAYS = {
+    "queue": ("queue", sample("start_from_queue")),
+    "fifo": ("queue", sample("start_from_fifo_queue")),
+    "topic": ("queue", sample("start_from_topic")),
+    "topic, raw": ("queue", raw_message()),
+    "bus": ("event", sample("start_from_event")),
+    "schedule": ("event", sample("start_from_schedule") | {"detail": ORDER}),
+    "bucket": ("event", sample("start_from_bucket")),
+    "bucket by the bus": ("event", bucket_event()),
+    "stream": ("event", sample("start_from_stream")),
+}
+
+
+def asked(world: World) -> list[tuple[Any, ...]]:
+    """What the executions were started with: id, payload, key, time, tries."""
+    return [
+        (one["redelivery"]["requestId"], one["payload"], one["lockToken"], one["requestedAt"])
+        for one in world.inputs()
+    ]
+
+
+def put_back(module: Any, letter: dict[str, Any]) -> None:
+    """As the command does, and as the console does too: the letter, as it is, under a new message id."""
+    answer = module.handler({"Records": [received(letter, "anew")]}, Context())
+    assert {"batchItemFailures": []} == answer
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_letter_put_back_asks_for_the_same(doors: dict[str, Any], world: World, way: str):
+    """Laid aside because its id was taken by another payload; the other one is gone when it is put back."""
+    door, came = WAYS[way]
+    doors[door].handler(copy.deepcopy(came), Context())
+    (first,), (name,) = asked(world), list(world.executions)
+    world.clear()
+    world.executions[name] = {"status": "RUNNING", "input": "{}"}
+    world.hold(first[2], name, "another payload")
+    doors[door].handler(copy.deepcopy(came), Context())
+    (letter,) = world.dead()
+    assert "PayloadMismatch" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert first[0] == letter_of(letter)["requestId"]
+    world.clear()
+
+    put_back(doors["queue"], letter)
+
+    assert [first] == asked(world)
+    assert ([name], []) == (list(world.executions), world.sent)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_letter_that_is_laid_aside_again_is_the_same_letter(doors: dict[str, Any], world: World, way: str):
+    """However often it is put back too early."""
+    door, came = WAYS[way]
+    doors[door].handler(copy.deepcopy(came), Context())
+    (first,), (name,) = asked(world), list(world.executions)
+    world.hold(first[2], name, "another payload")
+    letters = []
+    doors[door].handler(copy.deepcopy(came), Context())
+    for _ in range(3):
+        letters.append(world.dead()[-1])
+        put_back(doors["queue"], letters[-1])
+    assert letters[0] == letters[1] == letters[2] == world.dead()[-1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_letter_of_what_had_no_payload_asks_once_the_door_is_mended(world: World, way: str):
+    """The paths were wrong, so everything was laid aside; with the right ones it asks under its first id."""
+    door, came = WAYS[way]
+    wrong = {"QueuePayloadPath": "attributes.nothing", "EventPayloadPath": "nothing"}
+    with function(f"start_from_{door}", world, **wrong) as module:
+        module.handler(copy.deepcopy(came), Context())
+    (letter,) = world.dead()
+    assert {} == world.executions
+    with function("start_from_queue", world, **PATHS) as queue:
+        put_back(queue, letter)
+    (again,) = asked(world)
+    with function(f"start_from_{door}", world.clear(), **PATHS) as module:
+        module.handler(copy.deepcopy(came), Context())
+    assert [again] == asked(world)
+
+
+def test_a_letter_of_a_request_that_came_back_too_often_has_all_its_tries(
+    doors: dict[str, Any], world: World
+):
+    """And its id, payload, key and time."""
+    noon = times.from_text("2026-01-31T12:00:00.000Z")
+    dead = DeadLetters(world, DEAD)
+    resender = Resender(world, QUEUE, dead, tries=3, base_seconds=5, max_seconds=9)
+    resender.send_again(Asked("a b", ORDER, "key", noon, 3), "RetryLater", "the execution")
+    (letter,) = world.dead()
+    put_back(doors["queue"], letter)
+    assert [("a b", ORDER, "key", "2026-01-31T12:00:00.000Z")] == asked(world)
+    assert [{"requestId": "a b", "tries": 0}] == [one["redelivery"] for one in world.inputs()]
+
+
+INVOCATION = {
+    "version": "1.0",
+    "timestamp": "2026-01-31T12:00:00.000Z",
+    "requestContext": {
+        "requestId": "e4b46cbf-b738-4880-8a18-4e4b4d1d4a4e",
+        "functionArn": "arn:aws:lambda:us-east-1:123456789012:function:steponce-StartFromEvent:$LATEST",
+        "condition": "RetriesExhausted",
+        "approximateInvokeCount": 3,
+    },
+    "requestPayload": sample("start_from_event"),
+    "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+    "responsePayload": {"errorMessage": "x"},
+}
+STREAM = {key: INVOCATION[key] for key in ("version", "timestamp", "requestContext")} | {
+    "KinesisBatchInfo": {
+        "shardId": "shardId-000000000001",
+        "startSequenceNumber": "1",
+        "endSequenceNumber": "2",
+        "batchSize": 2,
+        "streamArn": "arn:aws:kinesis:us-east-1:123456789012:stream/orders",
+    }
+}
+UNDELIVERED = {
+    name: {"dataType": "String", "stringValue": value}
+    for name, value in {
+        "RULE_ARN": "arn:aws:events:us-east-1:123456789012:rule/steponce-StartRule",
+        "TARGET_ARN": "arn:aws:lambda:us-east-1:123456789012:function:steponce-StartFromEvent",
+        "ERROR_CODE": "NO_PERMISSIONS",
+        "ERROR_MESSAGE": "Lambda denied access",
+    }.items()
+}
+FOREIGN = {
+    "invocation": (INVOCATION, {}),
+    "stream": (STREAM, {}),
+    "bus": (sample("start_from_event"), UNDELIVERED),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_record_of_aws_s_own_failures_starts_nothing(doors: dict[str, Any], world: World, kind: str):
+    """Even if somebody moves it into the queue for requests by hand."""
+    body, attributes = FOREIGN[kind]
+    doors["queue"].handler(
+        {"Records": [sqs_record(json.dumps(body), "moved", messageAttributes=attributes)]}, Context()
+    )
+    (letter,) = world.dead()
+    assert {} == world.executions
+    assert "no request" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"shape":"x"}', '{"shape":"event","attributes":{"a":1}}', "{"]
+)
+def test_a_letter_that_somebody_has_spoilt_is_laid_aside(doors: dict[str, Any], world: World, text: str):
+    """No start under an id that is a guess."""
+    given = {"steponceLetter": {"dataType": "String", "stringValue": text or " "}}
+    doors["queue"].handler({"Records": [sqs_record(json.dumps(ORDER), messageAttributes=given)]}, Context())
+    assert ({}, 1) == (world.executions, len(world.dead()))
+
+
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_characters="\ufffe\uffff", exclude_categories=["Cc", "Cs"])
+)
+VALUES = st.one_of(
+    st.builds(lambda text: {"DataType": "String", "StringValue": text + "x"}, TEXT),
+    st.builds(lambda data: {"DataType": "Binary", "BinaryValue": data + b"x"}, st.binary()),
+    st.just({"DataType": "Number.int", "StringValue": "3"}),
+)
+
+
+@given(values=st.lists(VALUES, max_size=10), body=TEXT)
+@example(values=[{"DataType": "String", "StringValue": '"\\' * 40_000}] * 10, body='"' * 50_000)
+@example(values=[{"DataType": "Binary", "BinaryValue": b"\xff" * 85_000}] * 10, body="x")
+@example(values=[{"DataType": "String", "StringValue": '"'}] * 9, body='"' * (QUEUE_TAKES - 100))
+@settings(max_examples=40, deadline=None)
+def test_whatever_the_queue_takes_fits_into_a_letter_and_comes_back_whole(values: list[Any], body: str):
+    """With ten attributes, near the limit of the queue, of characters that double."""
+    attributes = {f"a{n}": value for n, value in enumerate(values)}
+    body = body + "x"
+    assert len(body.encode()) + sum(size_of(*one) for one in attributes.items()) <= QUEUE_TAKES
+    came = received({"MessageBody": body, "MessageAttributes": attributes}, "first")
+    world = World()
+    reason = "InvalidPayload: " + "\x00\uffff" * 900
+
+    DeadLetters(world, DEAD).give_up(original_of(SQSRecord(came)), reason, Asked("\x00é" * 900, {}, tries=4))
+
+    (letter,) = world.dead()
+    assert see(SQSRecord(came)) == see(SQSRecord(received(letter, "anew")))
+
+
+CHARACTERS = ["a", '"', "\\", "\n", "\x00", "\x7f", "é", "\ufffe", "\uffff", "😀", "\ue000"]
+
+
+@given(unit=st.text(CHARACTERS, min_size=1, max_size=4), where=st.sampled_from(["payload", "id"]))
+@example(unit="\uffff", where="payload")
+@example(unit="\ufffe", where="id")
+@settings(max_examples=12, deadline=None)
+def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: str):
+    """The largest request of each character; its message is read again, too."""
+    largest = 196_608 - 600
+    payload, request_id = {"text": ""}, "x"
+    text = unit * (largest // len(canonical_json(unit).encode()))
+    if where == "payload":
+        payload["text"] = text
+    else:
+        request_id += text
+    asked = Asked(request_id, payload, "key", times.from_text("2026-01-31T12:00:00.000Z"), 1)
+    Envelope.make(name_of(request_id), payload, RULES, redelivery=asked.redelivery)
+    for tries, box in ((9, "resent"), (1, "dead")):
+        world = World()
+        dead = DeadLetters(world, DEAD)
+        Resender(world, QUEUE, dead, tries=tries, base_seconds=5, max_seconds=9).send_again(
+            asked, "RetryLater", "\x00" * 2_000
+        )
+        (message,) = getattr(world, box)()
+        check_message(message | {"QueueUrl": QUEUE})
+        again = asked_by(SQSRecord(received(message)), MESSAGE_DOOR, EVENT_DOOR)
+        assert (request_id, payload, "key") == (again.request_id, again.payload, again.lock_token)
+
+
+def test_a_large_notification_of_a_small_payload_is_read(doors: dict[str, Any], world: World):
+    """Every quote in it doubles, and the envelope comes on top."""
+    payload = {"orderId": "1", "text": '"' * 90_000}
+    body = notification(json.dumps(payload))
+    assert len(body) > 262_144
+    doors["queue"].handler({"Records": [sqs_record(body)]}, Context())
+    assert [payload] == [one["payload"] for one in world.inputs()]
+
+
+@pytest.mark.parametrize("door", ["queue", "topic", "event", "stream"])
+def test_what_is_too_large_is_refused_before_it_is_read(
+    doors: dict[str, Any], world: World, door: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Neither JMESPath nor canonical JSON ever sees it; it is laid aside with its reason."""
+    monkeypatch.setattr(Door, "ask", lambda *_: pytest.fail("it was read"))
+    large = {"orderId": "1", "text": "x" * MAX_READ_BYTES}
+    bus = sample("start_from_event") | {"detail": large}
+    stream = sample("start_from_stream")
+    stream["Records"][0]["kinesis"]["data"] = base64.b64encode(json.dumps(large).encode()).decode()
+    ways = {
+        "queue": ("queue", {"Records": [sqs_record(json.dumps(large))]}),
+        "topic": ("queue", {"Records": [sqs_record(notification(json.dumps(large)))]}),
+        "event": ("event", bus),
+        "stream": ("event", stream),
+    }
+    name, came = ways[door]
+    doors[name].handler(came, Context())
+    (letter,) = world.dead()
+    assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("PayloadTooLarge: ")
+
+
+def test_a_letter_that_fits_nowhere_stays_where_it_is():
+    """Its queue moves it to the dead letters by itself, whole, or Lambda to those of events."""
+    world = World()
+    came = Original(Letter("event", "x"), "x" * MAX_MESSAGE_BYTES)
+    with pytest.raises(PayloadTooLarge):
+        DeadLetters(world, DEAD).give_up(came, "why", None)
+    assert ([], False) == (world.sent, fits(came.body, came.to_send("why")))
+
+
+def test_what_the_queue_itself_has_given_up_keeps_its_id():
+    """It has no letter's attributes yet; put back it gets them, with the id that its queue gave it."""
+    attributes = {"customer": {"DataType": "String", "StringValue": "c"}}
+    moved = original(json.dumps(ORDER), attributes, "queue", "first", "2026-01-31T12:00:00.000Z")
+    message = {"MessageBody": moved.body, "MessageAttributes": moved.to_send()}
+    again = see(SQSRecord(received(message, "anew")))
+    assert ("first", "2026-01-31T12:00:00.000Z", {"customer": "c"}, ORDER) == (
+        again["messageId"],
+        again["sentAt"],
+        again["attributes"],
+        again["body"],
+    )
+    assert "steponceReason" not in message["MessageAttributes"]
+
+
+def test_an_event_s_letter_is_an_event():
+    """Not a message that happens to hold one."""
+    letter = {"steponceLetter": {"dataType": "String", "stringValue": '{"shape":"event"}'}}
+    for body in ("no JSON", "[]", '{"orderId": "1"}'):
+        with pytest.raises(InvalidRequest):
+            asked_by(SQSRecord(sqs_record(body, messageAttributes=letter)), MESSAGE_DOOR, EVENT_DOOR)
+
+
+def test_a_letter_says_what_it_is_in_few_words():
+    """Its attribute does not grow with what came."""
+    text = Letter("message", "s" * 9_999, "é" * 9_999, 3, "m", "t").to_text()
+    assert len(text.encode()) < 4_000
+    assert sha256(text) == sha256(Letter.from_text(text).to_text())
