@@ -1,0 +1,120 @@
+"""`steponce letters`: look at dead letters, and put them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich import box as boxes
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
+from steponce.cli.target import Stack, Target, output_of, where_to
+from steponce.doors.redriving import Box, Found, Letters, advice, is_foreign, reason_of
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def letters(context: click.Context) -> None:
+    """
+    Look at dead letters, and put them back as the requests that they were.
+
+    ID is the letter's own, as the list shows it. Looking takes nothing; a letter that somebody else looks at
+    is hidden for a moment.
+    """
+    ask_which(context)
+
+
+@letters.command("list")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
+@where_to
+def list_letters(limit: int, target: Target) -> int:
+    """List what was laid aside and why, without what is in it."""
+    found, more = _letters(target.reach()).look(limit)
+    say({"letters": [_describe(one) for one in found], "more": more}, _table(found, more))
+    return DONE
+
+
+@letters.command()
+@click.argument("letter_id", metavar="ID")
+@where_to
+def show(letter_id: str, target: Target) -> int:
+    """Show one letter with its body and attributes, which may hold what a log must not."""
+    found = _letters(target.reach()).get(letter_id)
+    command = f"steponce letters redrive {found.id}"
+    what_next = command if is_foreign(found) is None else advice(found)
+    told = _describe(found) | {"attributes": found.text_attributes(), "body": found.body, "next": what_next}
+    rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
+    rows |= found.text_attributes()
+    say(told, Group(fields(rows), plain(found.body), fields({"next": what_next})))
+    return DONE
+
+
+@letters.command()
+@click.argument("letter_id", metavar="ID", required=False)
+@click.option("--all", "everything", is_flag=True, help="All that can be put back.")
+@where_to
+def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
+    """
+    Put a letter back: it asks for the same id, payload and key as the first time.
+
+    Mend first what its reason says, or it comes to lie here again. Doing it twice does no harm. Records of
+    AWS about what it could not deliver are no requests; `show` says what to do with each.
+    """
+    if everything == (letter_id is not None):
+        raise click.UsageError("Give the ID of one letter, or --all.")
+    found = _letters(target.reach())
+    done = [found.redrive(letter_id)] if letter_id is not None else list(found.redrive_all())
+    more = found.count()
+    told: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
+    rest = [Text(f"About {more} more lie there.")] if more else []
+    say(told, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))
+    return DONE
+
+
+def _letters(stack: Stack) -> Letters:
+    """The stack's queues of letters, with where each of them leads back to."""
+    found = [
+        Box("queue", output_of(stack, "RequestsDeadLetterQueueUrl"), output_of(stack, "RequestsQueueUrl"))
+    ]
+    if "RequestsFifoDeadLetterQueueUrl" in stack.outputs:
+        dead, back = stack.outputs["RequestsFifoDeadLetterQueueUrl"], output_of(stack, "RequestsFifoQueueUrl")
+        found.append(Box("FIFO queue", dead, back))
+    found.append(Box("events", output_of(stack, "DeadEventsQueueUrl"), None))
+    return Letters(stack.boto3("sqs"), found)
+
+
+def _describe(found: Found) -> dict[str, Any]:
+    letter, foreign = found.letter, is_foreign(found)
+    return {
+        "id": found.id,
+        "kind": foreign or letter.shape,
+        "queue": found.box.name,
+        "reason": reason_of(found),
+        "source": letter.source,
+        "request_id": letter.request_id,
+        "tries": letter.tries,
+        "when": found.when,
+        "can_be_put_back": foreign is None,
+    }
+
+
+def _table(found: Sequence[Found], more: int) -> RenderableType:
+    if not found:
+        return Text("No letter lies there.")
+    table = Table(box=boxes.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("letter", overflow="fold")
+    table.add_column("request", overflow="fold")
+    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for one in found:
+        told = _describe(one)
+        request = (
+            plain(one.letter.request_id or "-") if told["can_be_put_back"] else Text("no request", "red")
+        )
+        table.add_row(plain(one.id), request, one.when[:19], plain(told["reason"]))
+    rest = [Text(f"And about {more} more; --limit says how many to list.")] if more else []
+    return Group(table, *rest)

@@ -1,0 +1,293 @@
+"""`steponce letters`: what it shows takes nothing, and what it puts back is the request that it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from moto import mock_aws
+
+from steponce.cli import commands, target
+from steponce.doors import redriving
+from steponce.doors.asked import Asked, Door
+from steponce.doors.letters import DeadLetters
+from steponce.doors.messages import asked_by, original_of
+from steponce.doors.resending import Resender
+from steponce.local.mappings import record
+from tests.unit.doors_world import ORDER, refusal, sqs_record
+from tests.unit.test_doors_letters import FOREIGN
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
+URLS = ("RequestsQueueUrl", "RequestsFifoQueueUrl", "RequestsDeadLetterQueueUrl")
+URLS += ("RequestsFifoDeadLetterQueueUrl", "DeadEventsQueueUrl")
+
+
+class Stack:
+    """A stack on AWS, of which only the queues are looked at."""
+
+    name = "s"
+
+    def __init__(self) -> None:
+        self.sqs = boto3.client("sqs", region_name="us-east-1")
+        self.outputs = {name: self._make(name) for name in URLS}
+
+    def boto3(self, service: str) -> Any:
+        assert "sqs" == service
+        return self.sqs
+
+    def put(self, name: str, body: Any, attributes: Mapping[str, Any] | None = None, **more: str) -> str:
+        sent = self.sqs.send_message(
+            QueueUrl=self.outputs[name],
+            MessageBody=body if isinstance(body, str) else json.dumps(body),
+            MessageAttributes=attributes or {},
+            **more,
+        )
+        return str(sent["MessageId"])
+
+    def take(self, name: str) -> list[dict[str, Any]]:
+        """What Lambda would get, all of it."""
+        found = self.sqs.receive_message(
+            QueueUrl=self.outputs[name],
+            MaxNumberOfMessages=10,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        return [record(one, "arn:aws:sqs:us-east-1:123456789012:q") for one in found.get("Messages", [])]
+
+    def asked(self, name: str = "RequestsQueueUrl") -> list[Asked]:
+        return [asked_by(SQSRecord(one), MESSAGE_DOOR, EVENT_DOOR) for one in self.take(name)]
+
+    def lay_aside(self, message_id: str, reason: str = "PayloadMismatch: x") -> None:
+        """As the door does."""
+        came = SQSRecord(sqs_record(json.dumps(ORDER), message_id))
+        url = self.outputs["RequestsDeadLetterQueueUrl"]
+        DeadLetters(self.sqs, url).give_up(original_of(came), reason, Asked(message_id, ORDER))
+
+    def _make(self, name: str) -> str:
+        fifo = "Fifo" in name
+        attributes = {"FifoQueue": "true"} if fifo else {}
+        made = self.sqs.create_queue(QueueName=name + (".fifo" if fifo else ""), Attributes=attributes)
+        return str(made["QueueUrl"])
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+    """Every command reaches it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    with mock_aws():
+        found = Stack()
+        receive = found.sqs.receive_message
+        monkeypatch.setattr(
+            found.sqs, "receive_message", lambda **given: receive(**given | {"WaitTimeSeconds": 0})
+        )
+        monkeypatch.setattr(target.Target, "reach", lambda _target: found)
+        yield found
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a pipe: exit code and the one object."""
+
+    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = commands.run(["letters", *arguments])
+        out = capsys.readouterr().out
+        assert 1 == out.count("\n")
+        return code, json.loads(out)
+
+    return run_it
+
+
+def test_the_list_says_why_and_takes_nothing(stack: Stack, run: Run):
+    """Nor does it show what is in a letter."""
+    stack.lay_aside("order-1")
+    first, again = run("list"), run("list")
+    assert first == again
+    code, told = first
+    (letter,) = told["letters"]
+    assert (0, 0) == (code, told["more"])
+    assert ("order-1", "PayloadMismatch: x", "message", "queue", True, 0) == tuple(
+        letter[name] for name in ("request_id", "reason", "kind", "queue", "can_be_put_back", "tries")
+    )
+    assert letter["source"].endswith("requests order-1")
+    assert "tok_visa" not in json.dumps(told)
+
+
+def test_a_long_list_is_cut(stack: Stack, run: Run):
+    """And says that there are more."""
+    for number in range(13):
+        stack.lay_aside(f"order-{number}")
+    _, told = run("list", "--limit", "11")
+    assert (11, 2) == (len(told["letters"]), told["more"])
+    assert 13 == len(run("list")[1]["letters"])
+
+
+def test_show_tells_all_of_one(stack: Stack, run: Run):
+    """With the command that comes next; it takes nothing, either."""
+    stack.lay_aside("order-1")
+    letter_id = run("list")[1]["letters"][0]["id"]
+    for _ in range(2):
+        code, told = run("show", letter_id)
+        assert (0, ORDER) == (code, json.loads(told["body"]))
+        assert f"steponce letters redrive {letter_id}" == told["next"]
+        assert "PayloadMismatch: x" == told["attributes"]["steponceReason"]
+
+
+def test_one_letter_is_put_back_and_no_other(stack: Stack, run: Run):
+    """It asks for what it asked for, and is gone from the letters."""
+    stack.lay_aside("order-1")
+    stack.lay_aside("order-2")
+    letters = {one["request_id"]: one["id"] for one in run("list")[1]["letters"]}
+    code, told = run("redrive", letters["order-2"])
+    assert (0, [letters["order-2"]], 1) == (code, [one["id"] for one in told["letters"]], told["more"])
+    (asked,) = stack.asked()
+    assert ("order-2", ORDER) == (asked.request_id, asked.payload)
+    assert ["order-1"] == [one["request_id"] for one in run("list")[1]["letters"]]
+
+
+def test_all_letters_are_put_back(stack: Stack, run: Run):
+    """Of more than one batch; what a queue gave up by itself keeps the id that the queue gave it."""
+    given_up = stack.put("RequestsDeadLetterQueueUrl", ORDER)
+    for number in range(11):
+        stack.lay_aside(f"order-{number}")
+    resender = Resender(
+        stack.sqs,
+        stack.outputs["RequestsQueueUrl"],
+        DeadLetters(stack.sqs, stack.outputs["RequestsDeadLetterQueueUrl"]),
+        tries=3,
+        base_seconds=1,
+        max_seconds=1,
+    )
+    resender.send_again(Asked("tired", ORDER, "key", None, 3), "RetryLater", "x")
+    code, told = run("redrive", "--all")
+    assert (0, 13, 0) == (code, len(told["letters"]), told["more"])
+    asked = stack.asked() + stack.asked()
+    assert {given_up, "tired", *(f"order-{n}" for n in range(11))} == {one.request_id for one in asked}
+    assert {"key", None} == {one.lock_token for one in asked}
+    assert 13 == len(asked)
+    assert [] == run("list")[1]["letters"]
+
+
+def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):
+    """In its group and in order; twice within five minutes, too."""
+    given = {"MessageGroupId": "g", "MessageDeduplicationId": "d"}
+    first = stack.put("RequestsFifoDeadLetterQueueUrl", ORDER, **given)
+    assert 0 == run("redrive", "--all")[0]
+    (back,) = stack.take("RequestsFifoQueueUrl")
+    assert "g" == back["attributes"]["MessageGroupId"]
+    assert first == asked_by(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+    stack.put("RequestsFifoDeadLetterQueueUrl", ORDER, MessageGroupId="g", MessageDeduplicationId="other")
+    assert 1 == len(run("redrive", "--all")[1]["letters"])
+
+
+def test_a_notification_that_did_not_arrive_is_put_back(stack: Stack, run: Run):
+    """SNS adds its reason, which is no part of the message."""
+    said = {"ErrorCode": "AccessDenied", "ErrorMessage": "no", "RequestID": "r"}
+    attributes = {name: {"DataType": "String", "StringValue": value} for name, value in said.items()}
+    first = stack.put("RequestsDeadLetterQueueUrl", ORDER, attributes)
+    assert "AccessDenied" in run("list")[1]["letters"][0]["reason"]
+    assert 0 == run("redrive", "--all")[0]
+    (back,) = stack.take("RequestsQueueUrl")
+    assert {"steponceLetter"} == set(back["messageAttributes"])
+    assert first == asked_by(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("queue", ["DeadEventsQueueUrl", "RequestsDeadLetterQueueUrl"])
+def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, kind: str, queue: str):
+    """Not by its id nor with all; the command says why, and what to do with it."""
+    body, given = FOREIGN[kind]
+    attributes = {
+        name: {"DataType": "String", "StringValue": value["stringValue"]} for name, value in given.items()
+    }
+    letter_id = stack.put(queue, body, attributes)
+    (letter,) = run("list")[1]["letters"]
+    assert not letter["can_be_put_back"]
+    code, told = run("redrive", letter_id)
+    assert (3, "Refused") == (code, told["error"]["type"])
+    assert run("show", letter_id)[1]["next"] in told["error"]["message"]
+    assert [] == run("redrive", "--all")[1]["letters"]
+    assert [] == stack.take("RequestsQueueUrl")
+    assert 1 == len(run("list")[1]["letters"])
+
+
+def test_two_operators_share_the_letters(stack: Stack, run: Run):
+    """What one holds, the other does not get; it is back when the first one is done."""
+    stack.lay_aside("order-1")
+    letters = redriving.Letters(
+        stack.sqs, [redriving.Box("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
+    )
+    going = letters.redrive_all()
+    taken = next(going)
+    assert (1, "LetterNotFound") == ((told := run("redrive", taken.id))[0], told[1]["error"]["type"])
+    assert [] == list(going)
+    assert 1 == len(stack.take("RequestsQueueUrl"))
+
+
+def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """Put back twice, it asks twice for one id."""
+    stack.lay_aside("order-1")
+
+    def die(**_given: Any) -> None:
+        raise refusal("ServiceUnavailable", 503)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(stack.sqs, "delete_message", die)
+        assert 4 == run("redrive", "--all")[0]
+    assert 1 == len(run("redrive", "--all")[1]["letters"])
+    assert ["order-1", "order-1"] == [one.request_id for one in stack.asked()]
+
+
+def test_poison_that_comes_back_at_once_does_not_keep_it_busy(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """A command that puts all back ends, whatever the door does with them."""
+    stack.lay_aside("order-1")
+    send = stack.sqs.send_message
+
+    def lay_aside_again(**given: Any) -> Any:
+        return send(**given | {"QueueUrl": stack.outputs["RequestsDeadLetterQueueUrl"]})
+
+    monkeypatch.setattr(stack.sqs, "send_message", lay_aside_again)
+    code, told = run("redrive", "--all")
+    assert (0, 10) == (code, len(told["letters"]))
+
+
+@pytest.mark.parametrize("arguments", [["redrive"], ["redrive", "x", "--all"], [], ["list", "--limit", "0"]])
+@pytest.mark.usefixtures("stack")
+def test_wrong_usage_is_said(run: Run, arguments: list[str]):
+    """And nothing is done."""
+    assert 2 == run(*arguments)[0]
+
+
+@pytest.mark.usefixtures("stack")
+def test_an_unknown_letter_is_not_found(run: Run):
+    """With the command that lists them."""
+    for command in ("show", "redrive"):
+        code, told = run(command, "nothing")
+        assert (1, "LetterNotFound") == (code, told["error"]["type"])
+        assert "steponce letters list" in told["error"]["message"]
+
+
+def test_people_get_a_table(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Without what steers a terminal."""
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setenv("COLUMNS", "160")
+    stack.lay_aside("order-1", "PayloadMismatch: \x1b[31m")
+    assert 0 == commands.run(["letters", "list"])
+    out = capsys.readouterr().out
+    assert "order-1" in out
+    assert "\x1b[31m" not in out
+    assert 0 == commands.run(["letters", "redrive", "--all"])
+    assert "Put back 1 letter." in capsys.readouterr().out
+    assert 0 == commands.run(["letters", "list"])
+    assert "No letter lies there." in capsys.readouterr().out
