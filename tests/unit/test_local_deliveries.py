@@ -316,6 +316,15 @@ def test_a_function_that_fails_is_tried_three_times(stack):
     line = next(line for line in stack.logs("engine").splitlines() if event_id in line)
     assert line.startswith("Rule notes-NoteRule gave up")
     assert line.endswith("notes-TakeNoteFunction: ValueError")
+    records = []
+    eventually(lambda: records.extend(map(json.loads, bodies(stack, "GivenUp"))) or records)
+    (record,) = records
+    assert event_id == record["requestPayload"]["id"]
+    assert ("RetriesExhausted", 3) == (
+        record["requestContext"]["condition"],
+        record["requestContext"]["approximateInvokeCount"],
+    )
+    assert "ValueError" == record["responsePayload"]["errorType"]
 
 
 @pytest.mark.parametrize(

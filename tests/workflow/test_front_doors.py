@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,17 +13,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from steponce.local import LocalStack
+from steponce.local import LocalStack, write_facts
+from steponce.local.targets import invocation_record
 from steponce.request import name_of
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
-from tests.unit.doors_world import sqs_record
+from tests.unit.doors_world import FUNCTIONS, SETTINGS, Context, sqs_record
 from tests.workflow.faults import Faults
-from tests.workflow.scene import UNREACHABLE, VISA, Scene
+from tests.workflow.program import run_in_a_pipe
+from tests.workflow.relay import Answer, Relay, serve
+from tests.workflow.scene import UNREACHABLE, VISA, Scene, slow
 
 EVENTS = Path(__file__).parents[2] / "events"
 ODD = ' über/1 "é" \u2028\x7f\x01\ufffe 😀 '
+
+THROTTLED = Answer(
+    400,
+    [("Content-Type", "application/x-amz-json-1.0")],
+    json.dumps({"__type": "ThrottlingException", "message": "Rate exceeded"}).encode(),
+)
+QUOTA, BURST = 2, 8
+CONFIRMED = VISA | {"confirm": True}
 
 needs_deliveries = pytest.mark.defect(engine="Step Functions Local", row="no-status-events")
 
@@ -49,6 +63,36 @@ def doors(parts: Parts) -> Iterator[Scene]:
 def hasty_doors(parts: Parts) -> Iterator[Scene]:
     """The same, where a message is sent again only twice."""
     yield from _doors(parts, "hasty", ResendTries="2")
+
+
+@pytest.fixture
+def bus(hasty_doors: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function behind events, in this process, for which Step Functions has a quota."""
+    left = threading.Semaphore(QUOTA)
+
+    class Quota(Relay):
+        def answer(self, body: bytes) -> Answer:
+            starts = self.headers.get("X-Amz-Target", "").endswith("StartExecution")
+            if starts and not left.acquire(blocking=False):
+                return THROTTLED
+            return self.forward(endpoints["states"], body)
+
+    endpoints, outputs = hasty_doors.stack.endpoints, hasty_doors.stack.outputs
+    places = {
+        "AWS_ENDPOINT_URL": endpoints["aws"],
+        "AWS_ENDPOINT_URL_DYNAMODB": endpoints["dynamodb"],
+        "AWS_ENDPOINT_URL_SFN": serve(Quota),
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+    }
+    for name, value in (SETTINGS | dict(outputs) | places).items():
+        monkeypatch.setenv(name, value)
+    spec = importlib.util.spec_from_file_location("throttled_app", FUNCTIONS / "start_from_event" / "app.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def put(scene: Scene, payload: Mapping[str, Any] | str, queue: str = "RequestsQueueUrl", **more: Any) -> None:
@@ -120,6 +164,15 @@ def all_charges(scene: Scene) -> Counter[str]:
     pages = scene.stack.boto3("dynamodb").get_paginator("scan")
     found = pages.paginate(TableName=scene.stack.outputs["ChargesTable"], ConsistentRead=True)
     return Counter(item["lockToken"]["S"] for page in found for item in page["Items"])
+
+
+def letters(scene: Scene, home: Path, **like: Any) -> list[dict[str, Any]]:
+    """What an operator sees of the letters that are like this; the program is asked once there are any."""
+    queues = [scene.stack.outputs[name] for name in ("RequestsDeadLetterQueueUrl", "DeadEventsQueueUrl")]
+    if not any(_counts(scene, queue) for queue in queues):
+        return []
+    _, told = run_in_a_pipe(home, "letters", "list", "--local")
+    return [one for one in told["letters"] if like.items() <= one.items()]
 
 
 def dead_letters(scene: Scene) -> list[dict[str, Any]]:
@@ -221,19 +274,56 @@ def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: S
 
 
 @needs_deliveries
-def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_doors: Scene):
-    """With its id, and with what it ended with."""
+def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_doors: Scene, tmp_path: Path):
+    """With its id, and with what it ended with; put back while the key is still held, it is not lost."""
     request_id, key = hasty_doors.new_id("tired"), hasty_doors.new_id("held")
-    with hasty_doors.working(key):
-        hasty_doors.client.start(hasty_doors.new_id("holder"), VISA, lock_token=key)
-        hasty_doors.eventually(lambda: hasty_doors.lock(key))
-        put(hasty_doors, VISA, requestId=request_id, key=key)
-        (letter,) = hasty_doors.eventually(lambda: dead_letters(hasty_doors))
+    holder = hasty_doors.new_id("holder")
+    hasty_doors.client.start(holder, CONFIRMED, lock_token=key)
+    hasty_doors.eventually(lambda: hasty_doors.lock(key))
+    write_facts(hasty_doors.stack.facts(), tmp_path)
 
-    told = {name: value["StringValue"] for name, value in letter["MessageAttributes"].items()}
-    assert "AlreadyInProgress: sent again 2 times." == told["steponceReason"]
-    assert json.dumps(request_id) == told["steponceRequestId"]
-    assert VISA == json.loads(letter["Body"])
+    put(hasty_doors, CONFIRMED, requestId=request_id, key=key)
+
+    (letter,) = hasty_doors.eventually(
+        lambda: letters(hasty_doors, tmp_path, request_id=request_id), timeout_seconds=60
+    )
+    assert "AlreadyInProgress: sent again 2 times." == letter["reason"]
+    assert ("request", 2) == (letter["kind"], letter["tries"])
+    seen = len(fates(hasty_doors, request_id))
+
+    code, told = run_in_a_pipe(tmp_path, "letters", "redrive", letter["id"], "--local")
+
+    assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
+    hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:], timeout_seconds=60)
+    assert "resent" == fates(hasty_doors, request_id)[seen]
+    (again,) = hasty_doors.eventually(
+        lambda: letters(hasty_doors, tmp_path, request_id=request_id), timeout_seconds=60
+    )
+    shown = run_in_a_pipe(tmp_path, "letters", "show", again["id"], "--local")[1]
+    assert CONFIRMED == json.loads(shown["body"])
+    hasty_doors.stop(holder)
+
+
+@needs_deliveries
+def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Path):
+    """Its record lies in a queue of its own; the command says what to do, and the door knows it, too."""
+    write_facts(hasty_doors.stack.facts(), tmp_path)
+    sqs, outputs = hasty_doors.stack.boto3("sqs"), hasty_doors.stack.outputs
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:hasty-StartFromEventFunction"
+    record = invocation_record(arn, {"id": "1", "detail": VISA}, {"errorType": "Runtime.ExitError"})
+    sqs.send_message(QueueUrl=outputs["DeadEventsQueueUrl"], MessageBody=json.dumps(record))
+
+    (letter,) = letters(hasty_doors, tmp_path, queue="events")
+    code, told = run_in_a_pipe(tmp_path, "letters", "redrive", letter["id"], "--local")
+    assert (3, "Refused") == (code, told["error"]["type"])
+    assert "aws lambda invoke" in told["error"]["message"]
+
+    put(hasty_doors, json.dumps(record), requestId="moved by hand")
+    (laid,) = hasty_doors.eventually(
+        lambda: letters(hasty_doors, tmp_path, queue="queue", request_id=None), timeout_seconds=60
+    )
+    assert "InvalidRequest: This is no request" in laid["reason"]
+    assert [] == hasty_doors.executions("moved")
 
 
 def test_poison_is_laid_aside_at_once(doors: Scene):
@@ -246,6 +336,20 @@ def test_poison_is_laid_aside_at_once(doors: Scene):
     assert "no JSON" == letter["Body"]
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("InvalidPayload: ")
     assert "COMPLETED" == answered(doors, good, good).status
+
+
+def test_a_large_order_that_doubles_in_a_notification_is_started(doors: Scene):
+    """SNS takes it, so the queue behind has to."""
+    order = doors.new_id("large")
+    text = json.dumps(VISA | {"orderId": order, "text": '"' * 80_000})
+    doors.stack.boto3("sns").publish(TopicArn=doors.stack.outputs["RequestsTopicArn"], Message=text)
+    assert "COMPLETED" == answered(doors, order, order).status
+
+
+def test_a_producer_without_a_deduplication_id_hears_so(doors: Scene):
+    """A hash of the body would drop an order that differs in its attributes only."""
+    with pytest.raises(ClientError, match="ContentBasedDeduplication"):
+        put(doors, VISA, "RequestsFifoQueueUrl", requestId="a", MessageGroupId="g")
 
 
 def test_messages_of_a_fifo_queue_are_started(doors: Scene):
@@ -264,6 +368,22 @@ def test_messages_of_a_fifo_queue_are_started(doors: Scene):
     assert ["COMPLETED"] * 3 == [answered(doors, one, one).status for one in ids]
     began = [doors.execution(one)["startDate"] for one in ids]
     assert sorted(began) == began
+
+
+def test_events_above_the_quota_are_all_started(bus: Any, hasty_doors: Scene):
+    """None is lost, none is laid aside, and each is charged once."""
+    event = json.loads((EVENTS / "start_from_event.json").read_text())
+    ids = [hasty_doors.new_id("burst") for _ in range(BURST)]
+    events = [event | {"id": one, "detail": VISA | {"orderId": one}} for one in ids]
+    with ThreadPoolExecutor(BURST) as threads:
+        answers = list(threads.map(lambda event: bus.handler(event, Context()), events))
+    fates = sorted(answer["outcomes"][0]["fate"] for answer in answers)
+    assert ["resent"] * (BURST - QUOTA) + ["started"] * QUOTA == fates
+    hasty_doors.eventually(lambda: set(ids) <= set(hasty_doors.executions("burst-")), timeout_seconds=60)
+    done = [hasty_doors.client.wait(one, timeout_seconds=60) for one in ids]
+    assert {"COMPLETED"} == {one.status for one in done}
+    assert [1] * BURST == [len(hasty_doors.charges(one.lock_token)) for one in done]
+    assert [] == [one for one in dead_letters(hasty_doors) if "burst-" in str(one)]
 
 
 @pytest.mark.parametrize(
@@ -299,9 +419,12 @@ def test_each_example_is_a_request(scene: Scene, example: str, function: str, re
 
 def _is_empty(scene: Scene) -> bool:
     """Whether all messages have been dealt with."""
+    return not _counts(scene, scene.stack.outputs["RequestsQueueUrl"])
+
+
+def _counts(scene: Scene, queue: str) -> int:
+    """How many messages a queue has, seen or not."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     names.append("ApproximateNumberOfMessagesDelayed")
-    told = scene.stack.boto3("sqs").get_queue_attributes(
-        QueueUrl=scene.stack.outputs["RequestsQueueUrl"], AttributeNames=names
-    )
-    return not any(int(number) for number in told["Attributes"].values())
+    told = scene.stack.boto3("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
+    return sum(int(number) for number in told["Attributes"].values())

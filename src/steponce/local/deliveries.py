@@ -38,7 +38,7 @@ def start(instructions: Instructions, session: boto3.Session, lambda_client: Lam
 
     for mapping in plan.mappings:
         Mapping(mapping, queue_url(mapping.queue.name), sqs, lambda_client).start()
-    targets = Targets(sqs, queue_url, lambda_client)
+    targets = Targets(sqs, queue_url, lambda_client, plan.destinations)
     for rule in plan.rules:
         if rule.schedule and (seconds := seconds_between(rule.schedule)):
             Schedule(rule, seconds, region, targets.deliver).start()

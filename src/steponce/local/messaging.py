@@ -31,7 +31,7 @@ _QUEUE_ATTRIBUTES = (
     "VisibilityTimeout",
 )
 _TOPIC_ATTRIBUTES = ("ContentBasedDeduplication", "FifoTopic")
-_SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDelivery")
+_SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDelivery", "RedrivePolicy")
 
 
 def read_queues(made: Made) -> list[QueuePlan]:

@@ -14,6 +14,7 @@ from typing import Any
 ACCOUNT = "123456789012"
 PARTITION = "aws"
 
+EVENT_INVOKE = "AWS::Lambda::EventInvokeConfig"
 EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 FUNCTION = "AWS::Lambda::Function"
 HTTP_API = "AWS::ApiGatewayV2::Api"

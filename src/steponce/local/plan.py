@@ -121,6 +121,8 @@ class Deliveries:
 
     mappings: list[MappingPlan] = field(default_factory=list)
     rules: list[RulePlan] = field(default_factory=list)
+    destinations: dict[str, str] = field(default_factory=dict)
+    """By the ARN of a function: the queue that gets the records of invocations that it failed."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Deliveries:
@@ -134,6 +136,7 @@ class Deliveries:
                 RulePlan(**{**rule, "targets": [TargetPlan(**target) for target in rule["targets"]]})
                 for rule in fields["rules"]
             ],
+            destinations=dict(fields["destinations"]),
         )
 
 

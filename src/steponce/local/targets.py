@@ -2,8 +2,8 @@
 How an event reaches the targets of a rule.
 
 A function is invoked asynchronously: after an error twice more, then the event is given up with a line
-in the engine's log. Lambda waits a minute and two before it tries again, this a second and two; and it
-sends what it has given up nowhere, whatever the template says of destinations.
+in the engine's log, and a record of it goes to the queue that the template names as the function's
+destination. Lambda waits a minute and two before it tries again, this a second and two.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from steponce import times
+from steponce.local.made import Made
+from steponce.local.physical import EVENT_INVOKE, FUNCTION
 from steponce.local.plan import RulePlan, TargetPlan
 from steponce.local.rules import Event
 
@@ -35,13 +39,33 @@ _TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>]+>')
 _PLACEHOLDER = re.compile(r"<([^<>]+)>")
 
 
+def read_destinations(made: Made) -> dict[str, str]:
+    """By the ARN of a function: the queue that gets the records of invocations that it failed."""
+    return {
+        made.names.arn(FUNCTION, str(properties["FunctionName"])): on_failure
+        for _, _, properties in made.of_kind(EVENT_INVOKE)
+        if ":sqs:" in (on_failure := _on_failure(properties))
+    }
+
+
+def _on_failure(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", ""))
+
+
 class Targets:
     """Sends events to functions and queues, on threads of its own."""
 
-    def __init__(self, sqs: SQSClient, queue_url: Callable[[str], str], lambda_client: LambdaClient) -> None:
+    def __init__(
+        self,
+        sqs: SQSClient,
+        queue_url: Callable[[str], str],
+        lambda_client: LambdaClient,
+        destinations: Mapping[str, str],
+    ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
         self._lambda = lambda_client
+        self._destinations = destinations
         self._pool = ThreadPoolExecutor(_MOST_AT_ONCE)
 
     def deliver(self, rule: RulePlan, event: Event) -> None:
@@ -66,22 +90,49 @@ class Targets:
         self._sqs.send_message(QueueUrl=url, MessageBody=text, **group)  # type: ignore[arg-type]
 
     def _to_function(self, rule: RulePlan, target: TargetPlan, event: Event, text: str) -> None:
-        for pause in (*_PAUSES_SECONDS, None):
-            problem = self._invoke(target.arn, text)
+        problem = self._invoke(target.arn, text)
+        for pause in _PAUSES_SECONDS:
             if problem is None:
                 return
-            if pause is not None:
-                time.sleep(pause)
-        _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, problem)
+            time.sleep(pause)
+            problem = self._invoke(target.arn, text)
+        if problem is None:
+            return
+        told = problem.get("errorType", "it failed")
+        _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, told)
+        if target.arn in self._destinations:
+            url = self._queue_url(self._destinations[target.arn].rpartition(":")[2])
+            record = invocation_record(target.arn, json.loads(text), problem)
+            self._sqs.send_message(QueueUrl=url, MessageBody=json.dumps(record))
 
-    def _invoke(self, arn: str, text: str) -> str | None:
+    def _invoke(self, arn: str, text: str) -> dict[str, Any] | None:
         """Invoke a function; the answer is what went wrong."""
         try:
             answer = self._lambda.invoke(FunctionName=arn, Payload=text)
         except (ClientError, BotoCoreError) as error:
-            return str(error)
-        failed = json.loads(answer["Payload"].read()) if "FunctionError" in answer else None
-        return None if failed is None else str(failed.get("errorType", "it failed"))
+            return {"errorType": str(error)}
+        return dict(json.loads(answer["Payload"].read())) if "FunctionError" in answer else None
+
+
+def invocation_record(function_arn: str, payload: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    What Lambda writes of an invocation that it gave up.
+
+    Source: Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations".
+    """
+    return {
+        "version": "1.0",
+        "timestamp": times.now_text(),
+        "requestContext": {
+            "requestId": str(uuid.uuid4()),
+            "functionArn": f"{function_arn}:$LATEST",
+            "condition": "RetriesExhausted",
+            "approximateInvokeCount": len(_PAUSES_SECONDS) + 1,
+        },
+        "requestPayload": payload,
+        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+        "responsePayload": dict(answer),
+    }
 
 
 def _input(target: TargetPlan, event: Event) -> str:

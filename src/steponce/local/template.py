@@ -19,6 +19,7 @@ from steponce.local.plan import Deliveries, FunctionPlan, MachinePlan, Plan, Tab
 from steponce.local.routes import read_routes
 from steponce.local.rules import read_rules
 from steponce.local.session import isolated_session
+from steponce.local.targets import read_destinations
 
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
@@ -55,7 +56,7 @@ def read_plan(
         topics=read_topics(made),
         subscriptions=read_subscriptions(made),
         routes=read_routes(made),
-        deliveries=Deliveries(read_mappings(made, queues), read_rules(made)),
+        deliveries=Deliveries(read_mappings(made, queues), read_rules(made), read_destinations(made)),
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
 
