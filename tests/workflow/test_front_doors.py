@@ -24,7 +24,7 @@ from tests.unit.doors_world import FUNCTIONS, SETTINGS, Context, sqs_record
 from tests.workflow.faults import Faults
 from tests.workflow.program import run_in_a_pipe
 from tests.workflow.relay import Answer, Relay, serve
-from tests.workflow.scene import UNREACHABLE, VISA, Scene, slow
+from tests.workflow.scene import UNREACHABLE, VISA, Scene
 
 EVENTS = Path(__file__).parents[2] / "events"
 ODD = ' über/1 "é" \u2028\x7f\x01\ufffe 😀 '
