@@ -16,8 +16,10 @@ from typing import Any
 from steponce import times
 from steponce.awaiting import AwaitingSteps
 from steponce.callbacks import Callbacks
+from steponce.doors.resending import Resender
 from steponce.local import LocalStack
 from steponce.locks import Locks
+from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor, Tally
 from steponce.repair import Repairer
 from steponce.request import OPEN_SHARDS, shard_of
@@ -67,6 +69,7 @@ def one_round(stack: LocalStack) -> tuple[Tally, float, float]:
         repairer,
         steps,
         Callbacks(steps, sfn),
+        _missed_ends(stack, locks),
         open_shards=OPEN_SHARDS,
         work_timeout_seconds=WORK_TIMEOUT_SECONDS,
         describes_per_second=1e9,
@@ -81,6 +84,15 @@ def one_round(stack: LocalStack) -> tuple[Tally, float, float]:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return tally, seconds, peak / 1e6
+
+
+def _missed_ends(stack: LocalStack, locks: Locks) -> MissedEnds:
+    """Of the stack's own machine, which has had no execution."""
+    arn, outputs = stack.outputs["RunOnceStateMachineArn"], stack.outputs
+    settings = outputs | {"ResendTries": "1", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
+    place = Place(stack.boto3("dynamodb"), outputs["LocksTable"], arn)
+    resender = Resender.from_settings(stack.boto3("sqs"), settings)
+    return MissedEnds(stack.boto3("stepfunctions"), arn, locks, resender, place)
 
 
 def _lock(number: int, created: str, due: str) -> dict[str, Any]:

@@ -10,7 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.awaiting import AwaitingSteps
 from steponce.callbacks import Callbacks
+from steponce.doors.entrance import COUNTED
+from steponce.doors.resending import Resender
 from steponce.locks import Locks
+from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor
 from steponce.repair import Repairer
 
@@ -28,6 +31,14 @@ repairer = Repairer(
     when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
     by="find_overdue",
 )
+machine_arn = os.environ["RunOnceStateMachineArn"]
+missed_ends = MissedEnds(
+    sfn,
+    machine_arn,
+    locks,
+    Resender.from_settings(boto3.client("sqs"), os.environ),
+    Place(dynamodb, os.environ["LocksTable"], machine_arn),
+)
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
@@ -40,6 +51,7 @@ def handler(_event: dict, context: LambdaContext) -> dict:
         repairer,
         steps,
         Callbacks(steps, sfn),
+        missed_ends,
         open_shards=open_shards,
         work_timeout_seconds=work_timeout,
         describes_per_second=float(os.environ["DescribesPerSecond"]),
@@ -52,5 +64,9 @@ def handler(_event: dict, context: LambdaContext) -> dict:
     metrics.add_metric("Repairs", MetricUnit.Count, tally.repairs)
     metrics.add_metric("FinalisationFailures", MetricUnit.Count, tally.finalisation_failures)
     metrics.add_metric("StepsNearTimeout", MetricUnit.Count, tally.steps_near_timeout)
+    metrics.add_metric("Skipped", MetricUnit.Count, tally.skipped)
+    metrics.add_metric("Unreadable", MetricUnit.Count, tally.unreadable)
+    metrics.add_metric(COUNTED["resent"], MetricUnit.Count, tally.resent)
+    metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, tally.dead_lettered)
     logger.info("round", **asdict(tally))
     return asdict(tally)

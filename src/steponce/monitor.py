@@ -1,6 +1,9 @@
 """
 One round of the monitor: it finds what no event told of, and settles it.
 
+First come the awaiting steps whose time is over, then the messages that no event has brought back, each with
+a quarter of the time at the most; the locks have the rest.
+
 A round looks at every open lock that is older than its work may last, the overdue ones first. If there are
 too many for its time and for the pace at which executions may be described, it takes a share of them; the
 next round takes the next share. Which lock is in which share follows from its key, so there is no place to
@@ -19,11 +22,14 @@ from typing import Protocol
 from botocore.exceptions import ClientError
 
 from steponce import times
+from steponce.attributes import Item
 from steponce.awaiting import ANSWERING, PENDING, AwaitingSteps
 from steponce.aws import error_code
 from steponce.callbacks import Callbacks
 from steponce.canonical import sha256
+from steponce.errors import RecordUnreadable
 from steponce.locks import Locks
+from steponce.missed_ends import MissedEnds
 from steponce.owner import Finding
 from steponce.pace import Pace
 from steponce.records import FAILED, INPROGRESS, Lock
@@ -38,10 +44,11 @@ SPARE_SECONDS = 15
 NEAR = timedelta(minutes=15)
 """A waiting step is near its time-out within this time."""
 
-TOLD_LOCKS = 100
-"""So many overdue locks a round tells of by name."""
+TOLD = 100
+"""So many overdue locks a round tells of by name, and as many that it could not look at, or not read."""
 
 _SHARE_OF_STEPS = 0.25
+_SHARE_OF_ENDS = 0.25
 
 
 class Tell(Protocol):
@@ -62,7 +69,11 @@ class Tally:
         finalisation_failures: Of work that was done, and whose owner could not write that down.
         steps_closed: Awaiting steps that this round has closed.
         steps_near_timeout: Steps that wait, with little time left.
-        skipped: Locks and steps that could not be looked at now.
+        skipped: What could not be looked at now: locks, steps, ends of executions.
+        unreadable: Records that something else has damaged.
+        resent: Messages of requests that ended without an answer, and whose end no event has reported.
+        dead_lettered: Such messages that had come too often.
+        ends_left: Ends of executions that are for the next round.
     """
 
     missing_tasks: int = 0
@@ -72,6 +83,10 @@ class Tally:
     steps_closed: int = 0
     steps_near_timeout: int = 0
     skipped: int = 0
+    unreadable: int = 0
+    resent: int = 0
+    dead_lettered: int = 0
+    ends_left: int = 0
 
 
 class Monitor:
@@ -83,6 +98,7 @@ class Monitor:
         repairer: Settles its locks.
         steps: The table of awaiting steps.
         callbacks: Settles those.
+        missed_ends: Brings back the messages whose executions ended without an answer.
         open_shards: How many shards the open index of the locks has.
         work_timeout_seconds: Younger locks are left alone.
         describes_per_second: How fast executions may be asked for; all callers share a quota of 15.
@@ -96,6 +112,7 @@ class Monitor:
         repairer: Repairer,
         steps: AwaitingSteps,
         callbacks: Callbacks,
+        missed_ends: MissedEnds,
         *,
         open_shards: int,
         work_timeout_seconds: float,
@@ -107,6 +124,7 @@ class Monitor:
         self._repairer = repairer
         self._steps = steps
         self._callbacks = callbacks
+        self._missed_ends = missed_ends
         self._open_shards = open_shards
         self._work_timeout = timedelta(seconds=work_timeout_seconds)
         self._per_second = describes_per_second
@@ -125,6 +143,7 @@ class Monitor:
         """
         tally, now = Tally(), times.now()
         self._settle_steps(tally, now)
+        self._bring_back(tally)
         self._settle_locks(tally, now)
         tally.open_failures = sum(self._locks.count_open(FAILED, shard) for shard in range(self._open_shards))
         tally.steps_near_timeout = self._steps.count(
@@ -144,19 +163,26 @@ class Monitor:
         def in_turn(lock: Lock) -> bool:
             return lock.created < old and share_of(lock.lock_token, shares) == number % shares
 
-        for lock in self._in_progress(shards, until=time):
+        for lock in self._in_progress(shards, tally, until=time):
             if not (in_turn(lock) and self._time() > 0 and self._settle(lock, tally)):
                 tally.missing_tasks += 1
                 self._tell_overdue(lock, tally.missing_tasks)
-        for lock in self._in_progress(shards, since=time):
+        for lock in self._in_progress(shards, tally, since=time):
             if self._time() <= 0:
                 break
             if in_turn(lock):
                 self._settle(lock, tally)
 
-    def _in_progress(self, shards: list[int], since: str = "0", until: str = times.NEVER) -> Iterator[Lock]:
+    def _in_progress(
+        self, shards: list[int], tally: Tally, since: str = "0", until: str = times.NEVER
+    ) -> Iterator[Lock]:
+        def skip(error: Exception, _item: Item) -> None:
+            self._skip(error, tally)
+
         for shard in shards:
-            yield from self._locks.open(INPROGRESS, shard, expected_from=since, expected_until=until)
+            yield from self._locks.open(
+                INPROGRESS, shard, expected_from=since, expected_until=until, skip=skip
+            )
 
     def _settle(self, lock: Lock, tally: Tally) -> bool:
         """Whether the lock is settled now: by this round, or because it has changed since it was read."""
@@ -186,10 +212,24 @@ class Monitor:
             except Exception as error:
                 self._skip(error, tally, awaiting_step_id=step_id)
 
+    # -- Ends that no event has told of -------------------------------------------------------------
+
+    def _bring_back(self, tally: Tally) -> None:
+        kept = self._time() * (1 - _SHARE_OF_ENDS)
+        looked = self._missed_ends.look(
+            seconds_left=lambda: self._time() - kept,
+            per_second=self._per_second,
+            pace=self._pace,
+            skip=lambda error, arn: self._skip(error, tally, arn=arn),
+        )
+        tally.resent += looked.resent
+        tally.dead_lettered += looked.dead_lettered
+        tally.ends_left += looked.left
+
     # -- What is told ----------------------------------------------------------------------------
 
     def _tell_overdue(self, lock: Lock, number: int) -> None:
-        if number <= TOLD_LOCKS:
+        if number <= TOLD:
             self._tell(
                 "overdue", lock_token=lock.lock_token, owner=lock.locked_by, expected=lock.expected_completion
             )
@@ -204,10 +244,16 @@ class Monitor:
         )
 
     def _skip(self, error: Exception, tally: Tally, **facts: object) -> None:
+        if isinstance(error, RecordUnreadable):
+            tally.unreadable += 1
+            if tally.unreadable <= TOLD:
+                self._tell("cannot be read", **facts | error.public())
+            return
         # Not the error's text, which may quote what a request carries.
         name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
         tally.skipped += 1
-        self._tell("could not be looked at", error=name, **facts)
+        if tally.skipped <= TOLD:
+            self._tell("could not be looked at", error=name, **facts)
 
     def _time(self) -> float:
         return self._seconds_left() - SPARE_SECONDS

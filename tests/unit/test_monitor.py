@@ -17,7 +17,8 @@ from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSte
 from steponce.callbacks import Callbacks
 from steponce.errors import Unavailable
 from steponce.locks import Locks
-from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD_LOCKS, Monitor, Tally, share_of
+from steponce.missed_ends import Looked
+from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
 from steponce.owner import CANCELLED
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED
 from steponce.repair import Repairer
@@ -50,6 +51,13 @@ class StepFunctions:
 
     def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
         yield {"events": self.executions[executionArn][1]}
+
+
+class NoMissedEnds:
+    """Events tell of every end; tests/unit/test_missed_ends.py has the others."""
+
+    def look(self, **_how: Any) -> Looked:
+        return Looked()
 
 
 class World:
@@ -130,6 +138,7 @@ class World:
             repairer,
             self.steps,
             Callbacks(self.steps, wait),  # type: ignore[arg-type]
+            NoMissedEnds(),  # type: ignore[arg-type]
             open_shards=SHARDS,
             work_timeout_seconds=WORK_TIMEOUT,
             describes_per_second=per_second,
@@ -235,10 +244,10 @@ def test_a_cancelled_request_is_settled(world: World) -> None:
 
 def test_only_so_many_overdue_locks_are_told_of(world: World) -> None:
     """All are counted."""
-    for number in range(TOLD_LOCKS + 3):
+    for number in range(TOLD + 3):
         world.put(f"k-{number}", None)
-    assert TOLD_LOCKS + 3 == world.round().missing_tasks
-    assert TOLD_LOCKS == len(world.told)
+    assert TOLD + 3 == world.round().missing_tasks
+    assert TOLD == len(world.told)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +264,63 @@ def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_othe
     assert Tally(missing_tasks=1, repairs=5, skipped=1) == world.round()
     ((_, facts),) = [told for told in world.told if told[0] == "could not be looked at"]
     assert ("arn:k-3", False) == (facts["owner"], "work" in facts["error"])
+
+
+DAMAGES: dict[str, dict[str, Any]] = {
+    "half an attempt": {"attempt": {"N": "1.5"}},
+    "no attempt": {"attempt": None},
+    "a created that is a number": {"created": {"N": "1"}},
+    "junk in failure": {"failure": {"S": "{junk"}},
+    "a number as an error": {"failure": {"S": '{"Error": 5}'}},
+    "junk in interventions": {"interventions": {"S": '[{"at": 1}]'}},
+    "interventions that are a list": {"interventions": {"L": []}},
+    "an expiry that is no time": {"expiresAt": {"S": "soon"}},
+    "a result that is no JSON": {"result": {"S": "{"}},
+    "an owner that is null": {"lockedBy": {"NULL": True}},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, damage: str) -> None:
+    """It is counted, and told of by its key and the attribute; it stays as it is."""
+    for number in range(6):
+        world.put(f"k-{number}")
+    key = {"lockToken": {"S": "k-3"}}
+    item = world.dynamodb.get_item(TableName="locks", Key=key)["Item"] | DAMAGES[damage]
+    item = {name: value for name, value in item.items() if value is not None}
+    world.dynamodb.put_item(TableName="locks", Item=item)
+
+    tally = world.round()
+
+    assert (5, 1, 0) == (tally.repairs, tally.unreadable, tally.skipped)
+    ((_, facts),) = [told for told in world.told if told[0] == "cannot be read"]
+    assert ("k-3", *DAMAGES[damage]) == (facts["key"], facts["attribute"])
+    assert item == world.dynamodb.get_item(TableName="locks", Key=key)["Item"]
+
+
+def test_a_damaged_step_does_not_keep_the_round_from_the_others(
+    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step without its name."""
+    step = world.put_step(wait)
+    world.dynamodb.put_item(
+        TableName="steps",
+        Item={
+            "awaitingStepId": {"S": "as_0"},
+            "status": {"S": PENDING},
+            "openStatus": {"S": f"{PENDING}#0"},
+            "expiresAt": {"S": times.to_text(LONG_AGO)},
+        },
+    )
+    wait.submit()
+    wait.time_out()
+    wait.finish()
+    at(monkeypatch, hours=3)
+    tally = world.round(wait)
+    assert (1, 1, 0) == (tally.steps_closed, tally.unreadable, tally.skipped)
+    found = world.steps.get(step.id)
+    assert found is not None
+    assert LATE == found.status
 
 
 # -- Time ----------------------------------------------------------------------------------------
