@@ -80,7 +80,7 @@ def test_an_order_started_by_the_client_ends_as_a_charge(app: Application):
 @pytest.mark.parametrize("queue", ["RequestsQueueUrl", "RequestsFifoQueueUrl"])
 def test_a_message_in_the_queue_ends_as_a_charge(app: Application, queue: str):
     """Its id is the request's."""
-    group = {"MessageGroupId": "one"} if "Fifo" in queue else {}
+    group = {"MessageGroupId": "one", "MessageDeduplicationId": uuid.uuid4().hex} if "Fifo" in queue else {}
 
     sent = app.boto3("sqs").send_message(QueueUrl=app.outputs[queue], MessageBody=json.dumps(ORDER), **group)
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
+import os
 import random
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError
 
+from steponce.cli import commands
 from steponce.local import LocalStack, write_facts
 from steponce.local.targets import invocation_record
 from steponce.request import name_of
@@ -22,7 +27,6 @@ from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.doors_world import FUNCTIONS, SETTINGS, Context, sqs_record
 from tests.workflow.faults import Faults
-from tests.workflow.program import run_in_a_pipe
 from tests.workflow.relay import Answer, Relay, serve
 from tests.workflow.scene import UNREACHABLE, VISA, Scene
 
@@ -166,12 +170,20 @@ def all_charges(scene: Scene) -> Counter[str]:
     return Counter(item["lockToken"]["S"] for page in found for item in page["Items"])
 
 
+def operate(home: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """What an operator's command answers in a pipe; in this process, since a start of another takes long."""
+    answer = io.StringIO()
+    with redirect_stdout(answer), mock.patch.dict(os.environ, {"STEPONCE_HOME": str(home)}):
+        code = commands.run(arguments)
+    return code, json.loads(answer.getvalue())
+
+
 def letters(scene: Scene, home: Path, **like: Any) -> list[dict[str, Any]]:
     """What an operator sees of the letters that are like this; the program is asked once there are any."""
     queues = [scene.stack.outputs[name] for name in ("RequestsDeadLetterQueueUrl", "DeadEventsQueueUrl")]
     if not any(_counts(scene, queue) for queue in queues):
         return []
-    _, told = run_in_a_pipe(home, "letters", "list", "--local")
+    _, told = operate(home, "letters", "list", "--local")
     return [one for one in told["letters"] if like.items() <= one.items()]
 
 
@@ -274,6 +286,7 @@ def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: S
 
 
 @needs_deliveries
+@pytest.mark.timeout(300)
 def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_doors: Scene, tmp_path: Path):
     """With its id, and with what it ended with; put back while the key is still held, it is not lost."""
     request_id, key = hasty_doors.new_id("tired"), hasty_doors.new_id("held")
@@ -291,7 +304,7 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     assert ("request", 2) == (letter["kind"], letter["tries"])
     seen = len(fates(hasty_doors, request_id))
 
-    code, told = run_in_a_pipe(tmp_path, "letters", "redrive", letter["id"], "--local")
+    code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
 
     assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
     hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:], timeout_seconds=60)
@@ -299,12 +312,13 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     (again,) = hasty_doors.eventually(
         lambda: letters(hasty_doors, tmp_path, request_id=request_id), timeout_seconds=60
     )
-    shown = run_in_a_pipe(tmp_path, "letters", "show", again["id"], "--local")[1]
+    shown = operate(tmp_path, "letters", "show", again["id"], "--local")[1]
     assert CONFIRMED == json.loads(shown["body"])
     hasty_doors.stop(holder)
 
 
 @needs_deliveries
+@pytest.mark.timeout(300)
 def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Path):
     """Its record lies in a queue of its own; the command says what to do, and the door knows it, too."""
     write_facts(hasty_doors.stack.facts(), tmp_path)
@@ -314,7 +328,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Pa
     sqs.send_message(QueueUrl=outputs["DeadEventsQueueUrl"], MessageBody=json.dumps(record))
 
     (letter,) = letters(hasty_doors, tmp_path, queue="events")
-    code, told = run_in_a_pipe(tmp_path, "letters", "redrive", letter["id"], "--local")
+    code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
     assert (3, "Refused") == (code, told["error"]["type"])
     assert "aws lambda invoke" in told["error"]["message"]
 
@@ -370,6 +384,7 @@ def test_messages_of_a_fifo_queue_are_started(doors: Scene):
     assert sorted(began) == began
 
 
+@pytest.mark.timeout(300)
 def test_events_above_the_quota_are_all_started(bus: Any, hasty_doors: Scene):
     """None is lost, none is laid aside, and each is charged once."""
     event = json.loads((EVENTS / "start_from_event.json").read_text())
