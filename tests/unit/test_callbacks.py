@@ -644,9 +644,7 @@ def race(schedule: Schedule, answers: tuple[Answer, Answer], meanwhile: str, **o
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("answers", [(YES, YES), (YES, NO), (YES, BEAT)])
 @pytest.mark.parametrize("switches", [2, pytest.param(3, marks=pytest.mark.full)])
-def test_two_answers_at_once_get_true_verdicts(
-    answers: tuple[Answer, Answer], meanwhile: str, switches: int
-):
+def test_two_answers_at_once_get_true_verdicts(answers: tuple[Answer, Answer], meanwhile: str, switches: int):
     """Whoever moves next at every call's boundary, with a few switches away from who is at it."""
     assert 50 < schedules(lambda schedule: race(schedule, answers, meanwhile), switches)
 

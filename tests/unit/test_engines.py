@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import engines
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +44,7 @@ def run(folder: Path, **environment: str) -> str:
         env=ours | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     return done.stdout
 
@@ -56,11 +57,35 @@ def test_a_defect_is_expected_on_its_engine(tmp_path: Path):
     assert "engines: states=embedded dynamodb=DynamoDB Local lambda=embedded: 1 failed, 1 xfailed" in told
 
 
-def test_a_defect_is_no_excuse_elsewhere(tmp_path: Path):
-    """On the embedded engine the same tests fail and pass as they are."""
-    told = run(tmp_path)
-    assert "1 failed, 1 passed" in told
-    assert "engines: states=embedded dynamodb=embedded lambda=embedded: 1 passed, 1 failed" in told
+class Item:
+    """A test with one mark."""
+
+    def __init__(self) -> None:
+        self.marks = [pytest.mark.defect(engine="DynamoDB Local", row="D1").mark]
+        self.added: list[pytest.MarkDecorator] = []
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return [mark for mark in self.marks if mark.name == name]
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.added.append(mark)
+
+
+@pytest.mark.parametrize(("expected", "url"), [([], None), (["xfail"], "http://127.0.0.1:1")])
+def test_a_defect_is_no_excuse_elsewhere(
+    expected: list[str], url: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    """On the embedded engine nothing is expected to fail."""
+    for variable in ("STEPONCE_DYNAMODB_LOCAL_JAR", "STEPONCE_DYNAMODB_ENDPOINT"):
+        monkeypatch.delenv(variable, raising=False)
+    if url:
+        monkeypatch.setenv("STEPONCE_DYNAMODB_ENDPOINT", url)
+    item = Item()
+    engines.mark_defects(item)  # type: ignore[arg-type]
+    assert expected == [mark.name for mark in item.added]
+    assert all(mark.kwargs["strict"] for mark in item.added)
+    told = engines.summary({"passed": 1, "failed": 1})
+    assert told.endswith("lambda=embedded: 1 passed, 1 failed")
 
 
 @pytest.mark.parametrize(

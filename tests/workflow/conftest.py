@@ -45,8 +45,6 @@ def _taking_over(parts: Parts) -> Iterator[Scene]:
         WhenOutcomeUnknown="take-over",
         WhenCompleted="refuse",
         FinalErrors="OutOfStock,CardDeclined",
-        ConfirmationTimeoutSeconds="10",
-        ConfirmationHeartbeatSeconds="4",
     )
 
 
@@ -59,7 +57,7 @@ def scene(_holding: Scene) -> Iterator[Scene]:
 
 @pytest.fixture
 def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
-    """Takes over when the outcome is unknown, refuses duplicates, and does not wait long for callbacks."""
+    """Takes over when the outcome is unknown, and refuses duplicates."""
     yield _taking_over
     _taking_over.faults.clear()
 

@@ -64,15 +64,22 @@ class Scene:
         finally:
             hold.go_on.set()
 
-    def hasty_client(self) -> Client:
-        """A client of a machine of the same workflow that gives the work one second."""
+    def hasty_client(self, state: str = "DoWork") -> Client:
+        """A client of a machine that gives the work one second; or an answer ten, with signs of life."""
         sfn = self.stack.boto3("stepfunctions")
         here = sfn.describe_state_machine(stateMachineArn=self.client.state_machine_arn)
         definition = json.loads(here["definition"])
-        del definition["States"]["DoWork"]["TimeoutSecondsPath"]
-        definition["States"]["DoWork"]["TimeoutSeconds"] = 1
+        hurried = definition["States"][state]
+        for path in ("TimeoutSecondsPath", "HeartbeatSecondsPath"):
+            hurried.pop(path, None)
+        if state == "DoWork":
+            hurried["TimeoutSeconds"] = 1
+        else:
+            hurried |= {"TimeoutSeconds": 10, "HeartbeatSeconds": 4}
+            del hurried["Parameters"]["Payload"]["timeoutSeconds.$"]
+            hurried["Parameters"]["Payload"]["timeoutSeconds"] = 10
         arn = sfn.create_state_machine(
-            name="hasty", definition=json.dumps(definition), roleArn=here["roleArn"]
+            name=f"hasty-{state}", definition=json.dumps(definition), roleArn=here["roleArn"]
         )["stateMachineArn"]
         table, rules = self.stack.outputs["LocksTable"], self.client.rules
         return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)

@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from steponce import times
+from steponce import Client, times
 from steponce.awaiting import AwaitingStep, AwaitingSteps
 from steponce.links import Keys, sign
 from tests.workflow.scene import VISA, Scene
@@ -28,16 +28,31 @@ class Waiting:
     step: AwaitingStep
 
     @classmethod
-    def begin(cls, scene: Scene, name: str | None = None, lock_token: str | None = None) -> Waiting:
+    def begin(
+        cls,
+        scene: Scene,
+        name: str | None = None,
+        lock_token: str | None = None,
+        client: Client | None = None,
+    ) -> Waiting:
         """Start a request, and wait until its step is on record."""
         name = name or scene.new_id("waits")
-        scene.client.start(name, CONFIRMED, lock_token=lock_token)
+        (client or scene.client).start(name, CONFIRMED, lock_token=lock_token)
         return cls(scene, name, scene.eventually(lambda: waiting_step(scene, name)))
 
     def record(self) -> AwaitingStep:
         found = steps(self.scene).get(self.step.id)
         assert found is not None
         return found
+
+    def expire(self, in_seconds: float) -> None:
+        """Let the step's time be over so soon, or be over already."""
+        self.scene.stack.boto3("dynamodb").update_item(
+            TableName=self.scene.stack.outputs["AwaitingStepsTable"],
+            Key={"awaitingStepId": {"S": self.step.id}},
+            UpdateExpression="SET expiresAt = :at",
+            ExpressionAttributeValues={":at": {"S": times.to_text(times.after(times.now(), in_seconds))}},
+        )
 
     def link(self, outcomes: tuple[str, ...] = ("success", "failure", "heartbeat"), **changed: str) -> str:
         """A genuine link, or one for another time or step."""
