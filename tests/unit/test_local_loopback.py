@@ -65,7 +65,7 @@ def test_another_origin_is_refused(origin):
 
 @pytest.mark.parametrize(("expected", "site"), [(200, "same-origin"), (403, "cross-site"), (403, "none")])
 def test_a_form_that_tells_no_origin_is_let_in_by_its_own_site_only(expected, site):
-    """The callback page sends no referrer, so its form's Origin is null; so is that of a page in a sandbox."""
+    """The callback page sends no referrer, so its form's Origin is null; a sandboxed page's is null too."""
     assert expected == status({"host": "127.0.0.1:4000", "origin": "null", "sec-fetch-site": site})
 
 

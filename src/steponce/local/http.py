@@ -2,19 +2,74 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import threading
 from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.wrappers import Response
 
 from steponce.local.loopback import OnlyThisMachine
 
+_log = logging.getLogger(__name__)
+
 # How soon a server that is told to end does so.
 _POLL_SECONDS = 0.5
+# More than any service takes.
+_LARGEST_BODY = 64 * 1024 * 1024
+_NO_CONTENT = (204, 304)
 
 
 class QuietHandler(WSGIRequestHandler):
-    """Keeps no access log: standard output is the owner's."""
+    """
+    Keeps connections open, and no access log: standard output is the owner's.
+
+    werkzeug's own closes each connection and listens for another 10 ms whether more comes: a third of what
+    a request costs. This one reads the whole request first, so that the next one begins where it ends.
+    """
+
+    wbufsize = -1  # head and body in one packet
+
+    def run_wsgi(self) -> None:
+        """Answer one request."""
+        self.wfile.flush()  # "100 Continue", which http.server has written
+        environ = self.make_environ()
+        body = self._body(environ)
+        if body is None:
+            self.send_error(413)
+            self.close_connection = True
+            return
+        environ["wsgi.input"] = io.BytesIO(body)
+        try:
+            response = Response.from_app(self.server.app, environ, buffered=True)
+        except Exception:
+            _log.exception("%s %s", self.command, self.path)
+            response = Response(status=500)
+        self._say(response)
+
+    def _body(self, environ: dict[str, Any]) -> bytes | None:
+        """The request's body; None for one of a size that cannot be."""
+        if environ.get("wsgi.input_terminated"):  # it comes in chunks
+            return bytes(environ["wsgi.input"].read())
+        size = environ.get("CONTENT_LENGTH") or "0"
+        if not size.isdecimal() or int(size) > _LARGEST_BODY:
+            return None
+        return self.rfile.read(int(size))
+
+    def _say(self, response: Response) -> None:
+        content = response.get_data()
+        self.send_response(response.status_code)
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        if "Content-Length" not in response.headers and response.status_code not in _NO_CONTENT:
+            self.send_header("Content-Length", str(len(content)))
+        if not self.server.multithread:  # the next connection would wait for this one's end
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+        self.wfile.flush()
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Say nothing."""
