@@ -13,6 +13,7 @@ PACKAGE = ROOT / "src" / "steponce"
 
 LAYERS = [
     {"errors"},
+    {"strict_json"},
     {"times", "aws", "canonical", "paths", "pace", "program"},
     {"records", "answer", "links"},
     {"locks"},
