@@ -1,6 +1,5 @@
 """Give one verdict on each answer to a waiting step, whichever way it came."""
 
-import json
 import os
 
 import boto3
@@ -15,6 +14,7 @@ from steponce.answer import Answer, Verdict
 from steponce.awaiting import AwaitingSteps
 from steponce.callbacks import Callbacks
 from steponce.links import Keys
+from steponce.strict_json import read_strictly
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
@@ -40,7 +40,7 @@ def handler(event: dict, context: LambdaContext) -> dict:
 
 def answer_message(record: SQSRecord) -> None:
     """A message that is no answer comes back, and ends in the dead-letter queue."""
-    answer_invocation(json.loads(record.body))
+    answer_invocation(read_strictly(record.body, "The message"))
 
 
 def answer_invocation(event: dict) -> dict:

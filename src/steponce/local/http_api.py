@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
@@ -17,6 +17,9 @@ from steponce.local.plan import RoutePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
+
+LONGEST_BODY = 10 * 2**20
+"""Bytes that API Gateway takes. Source: Quotas for HTTP APIs."""
 
 _TEXT = ("text/", "application/json", "application/javascript", "application/xml")
 
@@ -49,7 +52,11 @@ class HttpApi:
             return _message(404, "Not Found")
         if route.authorization != "NONE":
             return _message(401, _NO_AUTHORIZERS.format(kind=route.authorization))
-        event = _event(request, route, parameters)
+        request.max_content_length = LONGEST_BODY
+        try:
+            event = _event(request, route, parameters)
+        except RequestEntityTooLarge:
+            return _message(413, "Request Entity Too Large")
         answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
         if "FunctionError" in answer:
             return _message(500, "Internal Server Error")

@@ -1,0 +1,45 @@
+"""What the local gateway does with bodies of any size: the same as API Gateway."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from steponce.local.http_api import LONGEST_BODY, HttpApi
+from steponce.local.plan import RoutePlan
+
+
+class Function:
+    """Answers with the length of the body that it got."""
+
+    def __init__(self) -> None:
+        self.invoked = 0
+
+    def invoke(self, **_: Any) -> dict[str, Any]:
+        self.invoked += 1
+        return {"Payload": io.BytesIO(b'{"statusCode": 200, "body": ""}')}
+
+
+@pytest.mark.parametrize(
+    ("status", "size", "told"),
+    [
+        (200, LONGEST_BODY, LONGEST_BODY),
+        (413, LONGEST_BODY + 1, LONGEST_BODY + 1),
+        (413, 1, LONGEST_BODY + 1),
+        (413, LONGEST_BODY + 1, None),
+    ],
+)
+def test_a_body_above_the_gateway_s_limit_is_a_413(status: int, size: int, told: int | None):
+    """Whether the Content-Length says so, or none is given; no function is invoked."""
+    function, api = Function(), HttpApi()
+    api.deploy([RoutePlan("POST", "/requests", "http_api")], function)  # type: ignore[arg-type]
+    client = Client(Request.application(lambda request: api.answer(request)), Response)
+    environ: dict[str, Any] = {"wsgi.input_terminated": told is None}
+    if told is not None:
+        environ["CONTENT_LENGTH"] = str(told)
+    answer = client.post("/requests", input_stream=io.BytesIO(b"x" * size), environ_overrides=environ)
+    assert (status, int(status == 200)) == (answer.status_code, function.invoked)
