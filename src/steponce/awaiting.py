@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 
 from steponce import times
 from steponce.answer import Answer
+from steponce.attributes import Attributes, Item, Skip, read_each, unchanged
 from steponce.aws import answering, error_code
 from steponce.canonical import sha256
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
@@ -36,6 +37,9 @@ LATE = "LATE"
 
 KEPT = timedelta(days=30)
 """So long after its time a step can still say of an answer that it is a duplicate or late."""
+
+STATUS_AND_TRY = ("status", "enteredAt", "retryCount")
+"""Attributes by which a record is known again before it is deleted."""
 
 _TRIES = 5
 _NEWER = "(enteredAt < :enteredAt OR (enteredAt = :enteredAt AND retryCount < :retryCount))"
@@ -97,23 +101,34 @@ class AwaitingStep:
             ) from None
 
     @classmethod
-    def from_item(cls, item: Mapping[str, Mapping[str, Any]]) -> Self:
-        """Read a DynamoDB item in its typed form."""
+    def from_item(cls, item: Item) -> Self:
+        """
+        Read a DynamoDB item in its typed form.
+
+        Raises:
+            RecordUnreadable: an attribute is missing, or is not what this class writes.
+        """
+        read = Attributes(item, "awaitingStepId")
+        status, answer = read.text("status"), _answer(read)
+        if status not in (PENDING, ANSWERING, ANSWERED, LATE):
+            read.refuse("status", "is none that a step can have")
+        if answer is None and status in (ANSWERING, ANSWERED):
+            read.refuse("answer", "is missing")
         return cls(
-            id=item["awaitingStepId"]["S"],
-            step=item["step"]["S"],
-            status=item["status"]["S"],
-            task_token=item["taskToken"]["S"],
-            execution=item["execution"]["S"],
-            request_id=item["requestId"]["S"],
-            lock_token=item["lockToken"]["S"],
-            call_id=item["callId"]["S"],
-            attempt=int(item["attempt"]["N"]),
-            entered_at=item["enteredAt"]["S"],
-            retry_count=int(item["retryCount"]["N"]),
-            expires_at=item["expiresAt"]["S"],
-            answer=Answer.from_json(item["answer"]["S"]) if "answer" in item else None,
-            claim=item["claim"]["S"] if "claim" in item else None,
+            id=read.key,
+            step=read.text("step"),
+            status=status,
+            task_token=read.text("taskToken"),
+            execution=read.text("execution"),
+            request_id=read.text("requestId"),
+            lock_token=read.text("lockToken"),
+            call_id=read.text("callId"),
+            attempt=read.whole("attempt", least=1),
+            entered_at=read.time("enteredAt"),
+            retry_count=read.whole("retryCount", least=0),
+            expires_at=read.time("expiresAt"),
+            answer=answer,
+            claim=read.optional_text("claim"),
         )
 
     def public(self) -> dict[str, Any]:
@@ -152,17 +167,26 @@ class AwaitingSteps:
         self._open_shards = open_shards
 
     def get(self, step_id: str) -> AwaitingStep | None:
-        """Read one record, consistently; None where there is none."""
-        with answering("DynamoDB"):
-            item = self._dynamodb.get_item(
-                TableName=self._table, Key={"awaitingStepId": {"S": step_id}}, ConsistentRead=True
-            ).get("Item")
+        """
+        Read one record, consistently; None where there is none.
+
+        Raises:
+            RecordUnreadable: something else has written to it.
+            Unavailable: no answer; safe to ask again.
+        """
+        item = self._item(step_id)
         return None if item is None else AwaitingStep.from_item(item)
 
-    def open(self) -> list[AwaitingStep]:
-        """All steps that still wait, from the sparse index, soonest time-out first."""
+    def open(self, *, skip: Skip | None = None) -> list[AwaitingStep]:
+        """
+        All steps that still wait, from the sparse index, soonest time-out first.
+
+        Args:
+            skip: Is told of each record that cannot be read. None: the first of them ends the list.
+        """
         found = [step_id for status in (PENDING, ANSWERING) for step_id in self.ids(status)]
-        steps = [step for step in (self.get(step_id) for step_id in found) if step is not None]
+        items = (item for item in map(self._item, found) if item is not None)
+        steps = read_each(items, AwaitingStep.from_item, skip)
         waiting = [step for step in steps if step.status in (PENDING, ANSWERING)]
         return sorted(waiting, key=lambda step: step.expires_at)
 
@@ -185,8 +209,14 @@ class AwaitingSteps:
         """How many `ids` there are, as the index has it."""
         return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
 
-    def under(self, prefix: str) -> Iterator[AwaitingStep]:
-        """Every step whose lock token begins so, by reading the whole table, page by page."""
+    def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[AwaitingStep]:
+        """
+        Every step whose lock token begins so, by reading the whole table, page by page.
+
+        Args:
+            prefix: As it is. A record whose lock token itself is damaged is nobody's, and not found.
+            skip: As for `open`.
+        """
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._table,
             FilterExpression="begins_with(lockToken, :prefix)",
@@ -195,22 +225,27 @@ class AwaitingSteps:
         )
         with answering("DynamoDB"):
             for page in pages:
-                yield from map(AwaitingStep.from_item, page["Items"])
+                yield from read_each(page["Items"], AwaitingStep.from_item, skip)
 
     def erase(self, step: AwaitingStep) -> bool:
         """Delete a record, if it still has the status and the try that `step` says; whether it had."""
+        return self.erase_unreadable(
+            {
+                "awaitingStepId": {"S": step.id},
+                "status": {"S": step.status},
+                "enteredAt": {"S": step.entered_at},
+                "retryCount": {"N": str(step.retry_count)},
+            }
+        )
+
+    def erase_unreadable(self, item: Item) -> bool:
+        """Delete a record, readable or not, if it still has the status and the try of this item."""
         try:
             with answering("DynamoDB"):
                 self._dynamodb.delete_item(
                     TableName=self._table,
-                    Key={"awaitingStepId": {"S": step.id}},
-                    ConditionExpression="#status = :was AND enteredAt = :entered AND retryCount = :retries",
-                    ExpressionAttributeNames={"#status": "status"},
-                    ExpressionAttributeValues={
-                        ":was": {"S": step.status},
-                        ":entered": {"S": step.entered_at},
-                        ":retries": {"N": str(step.retry_count)},
-                    },
+                    Key={"awaitingStepId": item["awaitingStepId"]},
+                    **unchanged(item, STATUS_AND_TRY),
                 )
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
@@ -314,6 +349,12 @@ class AwaitingSteps:
         values |= {":status": ANSWERED, ":answer": arrived.to_json()}
         return self._update(step.id, update, condition, values)
 
+    def _item(self, step_id: str) -> Item | None:
+        with answering("DynamoDB"):
+            return self._dynamodb.get_item(
+                TableName=self._table, Key={"awaitingStepId": {"S": step_id}}, ConsistentRead=True
+            ).get("Item")
+
     def _open_status(self, status: str, step_id: str) -> str:
         return f"{status}#{shard_of(step_id, self._open_shards)}"
 
@@ -357,6 +398,18 @@ class AwaitingSteps:
             # AWS may quote the task token, and this text ends in logs.
             raise SteponceError(f"DynamoDB refused the step with {error_code(error)}.") from None
         return AwaitingStep.from_item(now["Attributes"])
+
+
+def _answer(read: Attributes) -> Answer | None:
+    given = read.optional_json("answer")
+    if given is None:
+        return None
+    fields = given if isinstance(given, dict) else {}
+    names = {"success": {"output"}, "failure": {"error", "cause"}}.get(str(fields.get("outcome")), set())
+    texts = [fields.get("error"), fields.get("cause")]
+    if set(fields) != names | {"outcome"} or not all(text is None or isinstance(text, str) for text in texts):
+        read.refuse("answer", "is none that a step can get")
+    return Answer(**given)
 
 
 def _values(step: AwaitingStep) -> dict[str, str | int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from steponce import times
-from steponce.awaiting import ANSWERING, PENDING, AwaitingStep, AwaitingSteps
-from steponce.errors import Refused
+from steponce.attributes import Item
+from steponce.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, AwaitingStep, AwaitingSteps
+from steponce.errors import RecordUnreadable, Refused
+from steponce.locks import OWNER_AND_STATUS
 from steponce.machine import Machine
 from steponce.owner import YOUNG
 from steponce.records import FAILED, INPROGRESS, Lock
@@ -22,18 +24,45 @@ STAYS = (
 """What `erase` does not reach."""
 
 _NAMED = 3
+_OPEN = [{"S": status} for status in (INPROGRESS, PENDING, ANSWERING)]
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """
+    A record that cannot be read.
+
+    Args:
+        error: Names it, and what is wrong with it.
+        item: Of its attributes the key, and those by which it is known again.
+        is_step: Whether it is an awaiting step's, and no lock.
+    """
+
+    error: RecordUnreadable
+    item: Item = field(repr=False)
+    is_step: bool
+
+    @property
+    def may_be_open(self) -> bool:
+        """Whether it is on an open index, or says that something runs or waits."""
+        return "openStatus" in self.item or self.item.get("status") in _OPEN
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept under one prefix, without results, failures, answers and task tokens."""
+    """
+    What is kept under one prefix, without results, failures, answers and task tokens.
+
+    `damaged` is what cannot be read, and is at rest as far as can be seen: it is erased by its key.
+    """
 
     prefix: str
     locks: list[Lock]
     steps: list[AwaitingStep]
+    damaged: list[Damaged]
 
     def __bool__(self) -> bool:
-        return bool(self.locks or self.steps)
+        return bool(self.locks or self.steps or self.damaged)
 
 
 def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kept:
@@ -46,22 +75,34 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         prefix: As it is: `acme/` is not the beginning of `acme2/o-1`, and `acme` is.
 
     Raises:
-        Refused: the prefix is blank, or something of it still runs or waits, be it for a person.
+        Refused: the prefix is blank, or something of it still runs or waits, be it for a person; or cannot be
+            read, and may be open.
         Unavailable: no answer; safe to ask again.
     """
     if not prefix.strip():
         raise Refused("An empty prefix is everybody's. Give one customer's, like acme/")
+    damaged: list[Damaged] = []
+
+    def skip(error: RecordUnreadable, item: Item) -> None:
+        known = {"lockToken", "awaitingStepId", *OWNER_AND_STATUS, *STATUS_AND_TRY}
+        kept = {name: value for name, value in item.items() if name in known}
+        damaged.append(Damaged(error, kept, "awaitingStepId" in item))
+
+    under = machine.locks.under(prefix, skip=skip)
+    waits = steps.under(prefix, skip=skip) if steps else ()
     found = Kept(
         prefix,
-        sorted((replace(one, result=None, failure=None) for one in machine.locks.under(prefix)), key=_token),
-        [replace(one, task_token="", answer=None) for one in (steps.under(prefix) if steps else ())],
+        sorted((replace(one, result=None, failure=None) for one in under), key=_token),
+        [replace(one, task_token="", answer=None) for one in waits],
+        damaged,
     )
     busy = list(_busy(machine, found))
     if busy:
         more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
         raise Refused(
             f"Not everything under {prefix!r} is at rest: {', '.join(busy[:_NAMED])}{more}. Nothing was "
-            "erased. Wait for it, cancel it (steponce cancel REQUEST_ID), or settle it with steponce locks."
+            "erased. Wait for it, cancel it (steponce cancel REQUEST_ID), or settle it with steponce locks; "
+            "mend in the table what cannot be read, or delete it there."
         )
     return found
 
@@ -83,6 +124,11 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
     for lock in kept.locks:
         if not machine.locks.erase(lock):
             changed += machine.locks.get(lock.lock_token) is not None
+    for one in kept.damaged:
+        if one.is_step and steps is not None:
+            changed += not steps.erase_unreadable(one.item)
+        elif not one.is_step:
+            changed += not machine.locks.erase_unreadable(one.item)
     return changed
 
 
@@ -91,6 +137,9 @@ def _token(lock: Lock) -> str:
 
 
 def _busy(machine: Machine, kept: Kept) -> Iterator[str]:
+    for one in kept.damaged:
+        if one.may_be_open:
+            yield f"the record {one.error.key!r} may be open, and its {one.error.attribute} cannot be read"
     for lock in kept.locks:
         if lock.status == INPROGRESS:
             yield f"{lock.lock_token!r} is in progress"

@@ -17,6 +17,7 @@ What can go wrong, as one tree:
     ├── Forbidden                        a callback link is forged, expired or not meant for this
     ├── Refused                          an operator's command does not fit the record; nothing was written
     │   └── RecordChanged                it is not any more what the operator was shown
+    ├── RecordUnreadable                 something else has written to a record; nothing was decided by it
     ├── LockNotFound (LookupError)       no record has this lock token, nor is it a request's that has one
     ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
     ├── StackNotFound (LookupError)      no stack of this name is deployed
@@ -29,7 +30,8 @@ What can go wrong, as one tree:
     ├── LockLost                         raised in the work: somebody else owns the lock now, do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
 
-The class names of the last two are error names of the workflow, so they do not change.
+The class names of the last two are error names of the workflow, so they do not change. RecordUnreadable is
+one, too: the workflow ends with it where it meets such a record.
 """
 
 from __future__ import annotations
@@ -106,6 +108,27 @@ class Refused(SteponceError):
 
 class RecordChanged(Refused):
     """Somebody has changed the record, or what runs, since the operator was shown it."""
+
+
+class RecordUnreadable(SteponceError):
+    """
+    A record is not as this package and its workflow write it, so nobody can tell what it says.
+
+    `key` is its lock token or awaiting-step id, `attribute` what is wrong with it, `problem` in which way.
+    """
+
+    def __init__(self, key: str, attribute: str, problem: str) -> None:
+        super().__init__(
+            f"The record {key!r} cannot be read: its attribute {attribute} {problem}. Something else writes "
+            "to the table. Mend the attribute there; or delete the record, once nothing of it runs."
+        )
+        self.key = key
+        self.attribute = attribute
+        self.problem = problem
+
+    def public(self) -> dict[str, str]:
+        """What may be shown and logged."""
+        return {"key": self.key, "attribute": self.attribute, "problem": self.problem}
 
 
 class LockNotFound(SteponceError, LookupError):

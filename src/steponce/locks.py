@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from steponce import times
+from steponce.attributes import Item, Skip, read_each, unchanged
 from steponce.aws import answering, error_code
 from steponce.records import COMPLETED, FAILED, RELEASED, Failure, Intervention, Lock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
+
+OWNER_AND_STATUS = ("status", "openStatus", "callId", "lockedBy", "attempt")
+"""Attributes by which a record that cannot be read is known again."""
 
 KEPT_INTERVENTIONS = 20
 """A record tells of so many, the newest."""
@@ -44,7 +48,13 @@ class Locks:
         self._table = table
 
     def get(self, lock_token: str) -> Lock | None:
-        """Read one record, consistently; None where there is none."""
+        """
+        Read one record, consistently; None where there is none.
+
+        Raises:
+            RecordUnreadable: something else has written to it.
+            Unavailable: no answer; safe to ask again.
+        """
         with answering("DynamoDB"):
             answer = self._dynamodb.get_item(
                 TableName=self._table, Key={"lockToken": {"S": lock_token}}, ConsistentRead=True
@@ -57,7 +67,13 @@ class Locks:
         return now if now is not None and _fence(now) == _fence(lock) else None
 
     def open(
-        self, status: str, shard: int, *, expected_from: str = "0", expected_until: str = times.NEVER
+        self,
+        status: str,
+        shard: int,
+        *,
+        expected_from: str = "0",
+        expected_until: str = times.NEVER,
+        skip: Skip | None = None,
     ) -> Iterator[Lock]:
         """
         Go through one shard of the open index, page by page, the longest overdue first.
@@ -67,6 +83,7 @@ class Locks:
             shard: 0 and up.
             expected_from: Only locks that should be done at this time (UTC text) or later,
             expected_until: and not after this one.
+            skip: Is told of each record that cannot be read. None: the first of them ends the list.
 
         Returns:
             What the index holds of each lock: neither payload hash nor failure nor expiry. It may lag behind
@@ -76,16 +93,23 @@ class Locks:
         due = " AND expectedCompletion BETWEEN :from AND :until"
         # Small pages, since the reader may do much with each lock, and keeps one page in memory.
         for page in self._open_pages(status, shard, due, span, PaginationConfig={"PageSize": _PAGE}):
-            yield from map(Lock.from_item, page["Items"])
+            yield from read_each(page["Items"], Lock.from_item, skip)
 
     def count_open(self, status: str, shard: int, *, created_before: str = times.NEVER) -> int:
         """How many locks one shard of the open index holds that are at least so old (UTC text)."""
-        older: dict[str, Any] = {"FilterExpression": "created < :created", "Select": "COUNT"}
-        pages = self._open_pages(status, shard, "", {":created": created_before}, **older)
+        filter_expression = "attribute_type(created, :text) AND created < :created"
+        older: dict[str, Any] = {"FilterExpression": filter_expression, "Select": "COUNT"}
+        pages = self._open_pages(status, shard, "", {":created": created_before, ":text": "S"}, **older)
         return sum(page["Count"] for page in pages)
 
-    def under(self, prefix: str) -> Iterator[Lock]:
-        """Every record whose lock token begins so, by reading the whole table, page by page."""
+    def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[Lock]:
+        """
+        Every record whose lock token begins so, by reading the whole table, page by page.
+
+        Args:
+            prefix: As it is.
+            skip: As for `open`.
+        """
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._table,
             FilterExpression="begins_with(lockToken, :prefix)",
@@ -94,7 +118,7 @@ class Locks:
         )
         with answering("DynamoDB"):
             for page in pages:
-                yield from map(Lock.from_item, page["Items"])
+                yield from read_each(page["Items"], Lock.from_item, skip)
 
     def complete(self, lock: Lock, result: str, *, by: str, why: str) -> bool:
         """Write the result (JSON text, at most about 390 KB) of a request whose work is done."""
@@ -120,6 +144,11 @@ class Locks:
     def erase(self, lock: Lock) -> bool:
         """Delete a record, if it still is as it was read."""
         return self._write(lock, self._dynamodb.delete_item, {}, {})
+
+    def erase_unreadable(self, item: Item) -> bool:
+        """Delete a record that no Lock can be made of, if it still has the owner and status of this item."""
+        arguments = unchanged(item, OWNER_AND_STATUS)
+        return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
 
     def _open_pages(
         self, status: str, shard: int, more: str, values: Mapping[str, str], **options: Any
@@ -153,16 +182,20 @@ class Locks:
     def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
         """Write if the record is as `lock` says; whether it was."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
+        return self._holds(
+            write,
+            Key={"lockToken": {"S": lock.lock_token}},
+            ConditionExpression=_AS_IT_WAS,
+            ExpressionAttributeNames=names | {"#status": "status"},
+            ExpressionAttributeValues=_fence(lock) | values,
+            **arguments,
+        )
+
+    def _holds(self, write: Any, **arguments: Any) -> bool:
+        """Make a conditional write; whether its condition held."""
         try:
             with answering("DynamoDB"):
-                write(
-                    TableName=self._table,
-                    Key={"lockToken": {"S": lock.lock_token}},
-                    ConditionExpression=_AS_IT_WAS,
-                    ExpressionAttributeNames=names | {"#status": "status"},
-                    ExpressionAttributeValues=_fence(lock) | values,
-                    **arguments,
-                )
+                write(TableName=self._table, **arguments)
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
                 return False

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from steponce import times
+from steponce.attributes import Skip
 from steponce.canonical import canonical_json
 from steponce.errors import InvalidRequestId, LockNotFound, OutputTooLarge, RecordChanged, Refused
 from steponce.machine import Machine
@@ -31,7 +32,9 @@ _DONE: Mapping[Deed, str] = {"release": "released", "complete": "completed", "re
 _STOPPED = ("ABORTED", "TIMED_OUT")
 
 
-def open_locks(machine: Machine, *statuses: str, expected_until: str = times.NEVER) -> Iterator[Lock]:
+def open_locks(
+    machine: Machine, *statuses: str, expected_until: str = times.NEVER, skip: Skip | None = None
+) -> Iterator[Lock]:
     """
     Go through the open index, all shards at once, the longest overdue first, page by page.
 
@@ -39,9 +42,10 @@ def open_locks(machine: Machine, *statuses: str, expected_until: str = times.NEV
         machine: Whose table it is.
         statuses: INPROGRESS, FAILED or both.
         expected_until: Only locks that should have been done by this time (UTC text).
+        skip: Is told of each record that cannot be read. None: the first of them ends the list.
     """
     shards = (
-        machine.locks.open(status, shard, expected_until=expected_until)
+        machine.locks.open(status, shard, expected_until=expected_until, skip=skip)
         for status in statuses
         for shard in range(machine.rules.open_shards)
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
+
+from steponce.attributes import Attributes, Item
 
 INPROGRESS = "INPROGRESS"
 COMPLETED = "COMPLETED"
@@ -76,33 +78,32 @@ class Lock:
     interventions: tuple[Intervention, ...] = ()
 
     @classmethod
-    def from_item(cls, item: Mapping[str, Mapping[str, Any]]) -> Self:
-        """Read a DynamoDB item in its typed form (`{"status": {"S": "COMPLETED"}}`)."""
+    def from_item(cls, item: Item) -> Self:
+        """
+        Read a DynamoDB item in its typed form (`{"status": {"S": "COMPLETED"}}`).
 
-        def text(name: str) -> str | None:
-            return item.get(name, {}).get("S")
-
-        def number(name: str) -> int | None:
-            return int(item[name]["N"]) if "N" in item.get(name, {}) else None
-
-        failure = text("failure")
+        Raises:
+            RecordUnreadable: an attribute is missing, or is not what the workflow writes.
+        """
+        read = Attributes(item, "lockToken")
+        read.optional_json("result")
         return cls(
-            lock_token=text("lockToken") or "",
-            status=text("status") or "",
-            locked_by=text("lockedBy") or "",
-            call_id=text("callId") or "",
-            request_id=text("requestId") or "",
-            attempt=number("attempt") or 0,
-            created=text("created") or "",
-            expected_completion=text("expectedCompletion") or "",
-            payload_hash=text("payloadHash"),
-            open_status=text("openStatus"),
-            actual_completion=text("actualCompletion"),
-            result=text("result"),
-            failure=Failure.from_json(failure) if failure is not None else None,
-            expires_at=text("expiresAt"),
-            ttl=number("ttl"),
-            interventions=tuple(Intervention(**one) for one in json.loads(text("interventions") or "[]")),
+            lock_token=read.key,
+            status=read.text("status"),
+            locked_by=read.text("lockedBy"),
+            call_id=read.text("callId"),
+            request_id=read.text("requestId"),
+            attempt=read.whole("attempt", least=1),
+            created=read.time("created"),
+            expected_completion=read.time("expectedCompletion"),
+            payload_hash=read.optional_text("payloadHash"),
+            open_status=read.optional_text("openStatus"),
+            actual_completion=read.optional_time("actualCompletion"),
+            result=read.optional_text("result"),
+            failure=_failure(read),
+            expires_at=read.optional_time("expiresAt"),
+            ttl=read.optional_whole("ttl", least=0),
+            interventions=_interventions(read),
         )
 
     def is_reusable(self, now: str) -> bool:
@@ -116,3 +117,26 @@ class Lock:
             return True
         expired = self.ttl is not None and self.expires_at is not None and self.expires_at < now
         return self.status in (COMPLETED, FAILED) and expired
+
+
+def _failure(read: Attributes) -> Failure | None:
+    text = read.optional_text("failure")
+    if text is None:
+        return None
+    read.optional_json("failure")
+    failure = Failure.from_json(text)
+    if not all(part is None or isinstance(part, str) for part in (failure.error, failure.cause)):
+        read.refuse("failure", "is no error with a cause")
+    return failure
+
+
+def _interventions(read: Attributes) -> tuple[Intervention, ...]:
+    found = read.optional_json("interventions")
+    if found is None:
+        return ()
+    names = {field.name for field in fields(Intervention)}
+    for one in found if isinstance(found, list) else [None]:
+        given = one if isinstance(one, dict) else {}
+        if set(given) != names or not all(isinstance(text, str) for text in given.values()):
+            read.refuse("interventions", "is no list of interventions")
+    return tuple(Intervention(**one) for one in found)

@@ -165,7 +165,7 @@ class Wait:
             "step": "confirmation",
             "taskToken": token,
             "enteredAt": times.to_text(BEGINNING + timedelta(hours=self.entries)),
-            "retryCount": self.tries - 1,
+            "retryCount": self.tries,
             "timeoutSeconds": 3600,
             "execution": EXECUTION,
             "requestId": "order-1",

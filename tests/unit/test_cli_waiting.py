@@ -450,7 +450,7 @@ def test_the_list_leaves_out_what_is_answered_by_now(stack: FakeStack, pipe: Pip
     stack.table.put("as_b", "LATE", answer=Answer("success").to_json())
     stack.table.indexed.append("as_deleted")
 
-    assert (0, {"awaitingSteps": []}) == pipe("awaiting", "list")
+    assert (0, {"awaitingSteps": [], "unreadable": []}) == pipe("awaiting", "list")
 
 
 @pytest.mark.usefixtures("terminal")
@@ -569,7 +569,8 @@ def test_a_link_stands_on_a_line_of_its_own(
 @pytest.mark.parametrize(("status", "expires"), [("ANSWERED", FAR), ("LATE", FAR), ("PENDING", PAST)])
 def test_what_waits_no_more_gets_no_link(stack: FakeStack, pipe: Pipe, status: str, expires: str):
     """Nobody needs the key for that."""
-    stack.table.put(STEP, status, expiresAt=expires)
+    answer = {"answer": '{"outcome": "success", "output": 1}'} if status == "ANSWERED" else {}
+    stack.table.put(STEP, status, expiresAt=expires, **answer)
     stack.secrets.raises = AssertionError("nobody may ask")
 
     code, told = pipe("awaiting", "show", STEP, "--link")

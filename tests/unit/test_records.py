@@ -56,12 +56,6 @@ def test_an_item_reads_as_a_lock() -> None:
     ) == Lock.from_item(item)
 
 
-def test_an_item_of_somebody_else_s_reads_as_a_lock_without_much() -> None:
-    """Whatever it lacks or has of another type, reading it does not fail."""
-    lock = Lock.from_item(KEY | {"status": {"NULL": True}, "expiration": {"N": "1"}})
-    assert ("", "", 0, None, None) == (lock.status, lock.call_id, lock.attempt, lock.result, lock.ttl)
-
-
 @pytest.mark.parametrize(
     ("expected", "status", "ttl", "expires_at"),
     [

@@ -14,6 +14,7 @@ from steponce.cancelling import cancel as cancel_running
 from steponce.cancelling import find_running
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.asking import Hand, by_hand, signed
+from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import record_fields
@@ -63,8 +64,9 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
     PREFIX is plain text: acme/order-1 is also the beginning of acme/order-10, so end it with your separator.
 
     A request of theirs that is delivered once more runs again. Refused while something of theirs runs or
-    waits, be it for a person: wait for it, cancel it, or settle it with `steponce locks`. What stays:
-    histories of executions, logs, messages, backups.
+    waits, be it for a person: wait for it, cancel it, or settle it with `steponce locks`. What something else
+    has damaged is erased as well, unless it may be open. What stays: histories of executions, logs, messages,
+    backups.
     """
     if not prefix.strip():
         raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
@@ -74,7 +76,7 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
     kept = find_kept(machine, steps, prefix)
     told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": hand.by, "prefix": prefix}
     told |= {"locks": [lock.lock_token for lock in kept.locks], "awaiting_steps": len(kept.steps)}
-    told |= {"why": hand.why, "stays": STAYS}
+    told |= {"unreadable": [one.error.public() for one in kept.damaged], "why": hand.why, "stays": STAYS}
     if not kept:
         say(told, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
@@ -99,8 +101,9 @@ def _list(kept: Kept) -> RenderableType:
     names = [plain(f"  {lock.status:<10}  {lock.lock_token}") for lock in islice(kept.locks, SHOWN)]
     rest = len(kept.locks) - len(names)
     more = [Text(f"  and {rest} more")] if rest else []
+    damaged = LeftOut([one.error for one in kept.damaged]).lines()
     warning = Text("A request of these that is delivered once more runs again.", "red")
-    return Group(Text(_count(kept), "bold"), *names, *more, warning, _stays())
+    return Group(Text(_count(kept), "bold"), *names, *more, *damaged, warning, _stays())
 
 
 def _stays() -> RenderableType:
@@ -108,4 +111,7 @@ def _stays() -> RenderableType:
 
 
 def _count(kept: Kept) -> str:
-    return f"{counted(len(kept.locks), 'lock record')} and {counted(len(kept.steps), 'awaiting step')}"
+    damaged = f", and {counted(len(kept.damaged), 'damaged record')}" if kept.damaged else ""
+    return (
+        f"{counted(len(kept.locks), 'lock record')} and {counted(len(kept.steps), 'awaiting step')}{damaged}"
+    )

@@ -17,6 +17,7 @@ from steponce import times
 from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
 from steponce.cli.asking import Hand, by_hand
+from steponce.cli.left_out import LeftOut
 from steponce.cli.payload import read_json
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import AwsStack, Stack, Target, where_to
@@ -60,15 +61,21 @@ def locks(context: click.Context) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
 @where_to
 def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: Target) -> int:
-    """List the locks that are open, those that wait the longest first."""
+    """
+    List the locks that are open, those that wait the longest first.
+
+    A record that cannot be read is named apart, with the attribute that something else has damaged.
+    """
     if running + overdue + failed > 1:
         raise click.UsageError("--running, --overdue and --failed exclude each other. Give one, or none.")
     statuses = [HELD] if failed else [INPROGRESS] if running or overdue else [INPROGRESS, HELD]
     until = times.now_text() if overdue else times.NEVER
-    found = open_locks(target.connect().machine, *statuses, expected_until=until)
+    left_out = LeftOut()
+    found = open_locks(target.connect().machine, *statuses, expected_until=until, skip=left_out.add)
     listed = list(islice(found, limit))
     more = sum(1 for _ in found)
-    say({"locks": [_listed(lock) for lock in listed], "more": more}, _table(listed, more))
+    told = {"locks": [_listed(lock) for lock in listed], "more": more, "unreadable": left_out.public()}
+    say(told, Group(_table(listed, more), *left_out.lines()))
     return DONE
 
 

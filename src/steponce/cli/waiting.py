@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +16,7 @@ from rich.text import Text
 from steponce import times
 from steponce.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
 from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
+from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import awaiting_steps, id_argument, which_step
 from steponce.cli.target import Stack, Target, output_of, where_to
 from steponce.errors import SteponceError
@@ -49,10 +50,13 @@ def list_steps(target: Target) -> int:
     List the steps that wait, the soonest time-out first.
 
     A step whose execution was stopped, or whose time or heartbeat has run out, is in the list until
-    somebody finds that out: an answer, or what watches over the stack.
+    somebody finds that out: an answer, or what watches over the stack. A record that cannot be read is named
+    apart, with the attribute that something else has damaged.
     """
-    steps = awaiting_steps(target.reach()).open()
-    say({"awaitingSteps": [_describe(step) for step in steps]}, _table(steps))
+    left_out = LeftOut()
+    steps = awaiting_steps(target.reach()).open(skip=left_out.add)
+    told = {"awaitingSteps": [_describe(step) for step in steps], "unreadable": left_out.public()}
+    say(told, Group(_table(steps), *left_out.lines()))
     return DONE
 
 
