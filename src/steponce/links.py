@@ -19,14 +19,22 @@ from botocore.exceptions import ClientError
 
 from steponce import times
 from steponce.aws import answering, error_code
-from steponce.errors import Forbidden
+from steponce.errors import Forbidden, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-CACHED_SECONDS = 300
-LOOKED_AGAIN_SECONDS = 10
-"""A link that no cached key matches may have a newer key; but forgers must not make us ask each time."""
+SIGNING_SECONDS = 300
+"""So long a cached key signs. One that was replaced meanwhile is the previous one, which is valid still."""
+
+CHECKING_SECONDS = 10
+"""
+So long cached keys check links, genuine or forged: a key that was rotated out opens nothing for longer, and
+nobody who tries links makes us ask Secrets Manager more often than that.
+"""
+
+UNANSWERED_SECONDS = 300
+"""So long they check links while Secrets Manager does not answer."""
 
 
 class Keys:
@@ -45,16 +53,33 @@ class Keys:
         self._read_at = float("-inf")
 
     def newest(self) -> str:
-        """The key to sign with."""
-        return self.valid()[0]
+        """
+        The key to sign with.
 
-    def valid(self, *, younger_than_seconds: float = CACHED_SECONDS) -> list[str]:
-        """The keys to check with, newest first."""
-        if time.monotonic() - self._read_at >= younger_than_seconds:
-            versions = (self._version("AWSCURRENT"), self._version("AWSPREVIOUS"))
-            self._keys = [key for key in versions if key]
-            self._read_at = time.monotonic()
+        Raises:
+            Unavailable: Secrets Manager did not answer; safe to try again.
+        """
+        if self._age() >= SIGNING_SECONDS:
+            self._read()
+        return self._keys[0]
+
+    def valid(self) -> list[str]:
+        """The keys to check with, newest first. Raises as `newest`."""
+        if self._age() >= CHECKING_SECONDS:
+            try:
+                self._read()
+            except Unavailable:
+                if self._age() >= UNANSWERED_SECONDS:
+                    raise
         return self._keys
+
+    def _age(self) -> float:
+        return time.monotonic() - self._read_at
+
+    def _read(self) -> None:
+        versions = (self._version("AWSCURRENT"), self._version("AWSPREVIOUS"))
+        self._keys = [key for key in versions if key]
+        self._read_at = time.monotonic()
 
     def _version(self, stage: str) -> str | None:
         try:
@@ -100,11 +125,8 @@ def verify(keys: Keys, step_id: str, query: Mapping[str, str]) -> frozenset[str]
     expires, allow = query.get("expires", ""), query.get("allow", "")
     given = query.get("signature", "").encode(errors="replace")
 
-    def genuine(valid: Sequence[str]) -> bool:
-        macs = [_mac(key, step_id, expires, allow).encode() for key in valid]
-        return True in [hmac.compare_digest(mac, given) for mac in macs]  # all are compared
-
-    if not genuine(keys.valid()) and not genuine(keys.valid(younger_than_seconds=LOOKED_AGAIN_SECONDS)):
+    macs = [_mac(key, step_id, expires, allow).encode() for key in keys.valid()]
+    if True not in [hmac.compare_digest(mac, given) for mac in macs]:  # all are compared
         raise Forbidden("This link is not genuine. Use the link as it was sent.")
     if int(expires) <= times.now().timestamp():
         raise Forbidden("This link has expired. Ask for a new one.")

@@ -17,7 +17,7 @@ from moto import mock_aws
 
 from steponce import links, times
 from steponce.errors import Forbidden, Unavailable
-from steponce.links import CACHED_SECONDS, LOOKED_AGAIN_SECONDS, Keys, sign, verify
+from steponce.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from tests.unit.one_wait import refusal
 from tests.unit.shared_clients import shared
 
@@ -196,7 +196,7 @@ def test_two_keys_are_valid_at_once(secret: Secret, keys: Keys, clock: Clock):
     """A link survives one rotation, and not two; the newest key signs."""
     first = query(sign(keys, STEP, EXPIRES, BOTH))
     secret.rotate("key-2")
-    clock.seconds += CACHED_SECONDS
+    clock.seconds += SIGNING_SECONDS
     second = query(sign(keys, STEP, EXPIRES, BOTH))
 
     assert first["signature"] != second["signature"]
@@ -204,10 +204,25 @@ def test_two_keys_are_valid_at_once(secret: Secret, keys: Keys, clock: Clock):
         verify(keys, STEP, link)
 
     secret.rotate("key-3")
-    clock.seconds += CACHED_SECONDS
+    clock.seconds += CHECKING_SECONDS
     verify(keys, STEP, second)
     with pytest.raises(Forbidden):
         verify(keys, STEP, first)
+
+
+def test_a_key_that_was_rotated_out_opens_nothing_ten_seconds_later(secret: Secret, keys: Keys, clock: Clock):
+    """However often its links are tried meanwhile, and although the cache still knows it."""
+    given = query(sign(keys, STEP, EXPIRES, BOTH))
+    verify(keys, STEP, given)
+    secret.rotate("key-2")
+    secret.rotate("key-3")
+    for _ in range(CHECKING_SECONDS - 1):
+        clock.seconds += 1
+        verify(keys, STEP, given)
+
+    clock.seconds += 1
+    with pytest.raises(Forbidden, match="not genuine"):
+        verify(keys, STEP, given)
 
 
 def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secret, keys: Keys, clock: Clock):
@@ -215,34 +230,57 @@ def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secre
     keys.valid()
     secret.rotate("key-2")
     newer = query(sign(keys_of(secret), STEP, EXPIRES, BOTH))
-    clock.seconds += LOOKED_AGAIN_SECONDS
+    clock.seconds += CHECKING_SECONDS
 
     verify(keys, STEP, newer)
 
     assert "key-2" == keys.newest()
 
 
-def test_the_keys_are_read_once_in_a_while(secret: Secret, keys: Keys, clock: Clock):
-    """Genuine links within the time of the cache cost no call."""
-    given = query(sign(keys, STEP, EXPIRES, BOTH))
-    for _ in range(9):
-        clock.seconds += CACHED_SECONDS / 10
-        verify(keys, STEP, given)
+def test_signing_reads_the_keys_once_in_a_while(secret: Secret, keys: Keys, clock: Clock):
+    """A key that was replaced meanwhile is the previous one."""
+    for _ in range(10):
+        sign(keys, STEP, EXPIRES, BOTH)
+        clock.seconds += SIGNING_SECONDS / 10
     assert 1 == secret.reads
 
-    clock.seconds += CACHED_SECONDS / 10
-    verify(keys, STEP, given)
+    sign(keys, STEP, EXPIRES, BOTH)
     assert 2 == secret.reads
 
 
-def test_forgers_cannot_make_us_read_the_keys_each_time(secret: Secret, keys: Keys, clock: Clock):
-    """Another look is due once in ten seconds, however many forged links come."""
-    for second in range(30):
-        clock.seconds = 2000.0 + second
-        with pytest.raises(Forbidden):
-            verify(keys, STEP, {"signature": "0" * 64})
+@pytest.mark.parametrize("forged", [True, False])
+def test_nobody_who_tries_links_makes_us_read_the_keys_each_time(
+    secret: Secret, keys: Keys, clock: Clock, forged: bool
+):
+    """A look is due once in ten seconds, however many links come, genuine or not."""
+    given = query(sign(keys_of(Secret("key-0" if forged else "key-1")), STEP, EXPIRES, BOTH))
+    for tenth in range(300):
+        clock.seconds = 2000.0 + tenth / 10
+        if forged:
+            with pytest.raises(Forbidden):
+                verify(keys, STEP, given)
+        else:
+            verify(keys, STEP, given)
 
     assert 3 == secret.reads
+
+
+def test_links_are_checked_for_a_while_without_secrets_manager(
+    secret: Secret, keys: Keys, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """With the keys as they were last seen; then the answer is to come again."""
+    given = query(sign(keys, STEP, EXPIRES, BOTH))
+
+    def down(**_call: Any) -> None:
+        raise refusal("ThrottlingException")
+
+    monkeypatch.setattr(secret, "get_secret_value", down)
+    clock.seconds += UNANSWERED_SECONDS - 1
+    verify(keys, STEP, given)
+
+    clock.seconds += 1
+    with pytest.raises(Unavailable):
+        verify(keys, STEP, given)
 
 
 def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys: Keys):
@@ -283,7 +321,7 @@ def test_the_keys_come_from_secrets_manager(secrets: Any, clock: Clock):
     assert ["key-1"] == keys.valid()
 
     secrets.put_secret_value(SecretId="callback-key", SecretString="key-2")
-    clock.seconds += CACHED_SECONDS
+    clock.seconds += CHECKING_SECONDS
 
     assert ["key-2", "key-1"] == keys.valid()
 
