@@ -29,6 +29,8 @@ def handler(event: dict, _context: LambdaContext) -> dict:
     else:
         found = settle(lock)
         verdict, redrives = found.verdict, found.redrive_count
+        if found.reason:
+            logger.warning("owner counts as alive, since nobody can look", reason=found.reason)
     logger.info("owner checked", verdict=verdict, owner=lock.locked_by, lock_token=lock.lock_token)
     return {"verdict": verdict, "redriveCount": redrives}
 

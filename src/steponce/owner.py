@@ -70,6 +70,7 @@ _SAID_LIMIT = 1_000
 """Characters of a cancellation's cause in an intervention; a record keeps many of these, in 400 KB."""
 
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
+_DENIED = "AccessDeniedException"
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
 
@@ -104,6 +105,7 @@ class Finding:
         state: The state that it died in; None where it lives, or nobody can know.
         failure: As `state`: what ReleaseLock was about to write, else the execution's own error.
         wrote: Whether this look has changed the record.
+        reason: Why nobody could look, where the verdict is `alive` for that; else empty.
     """
 
     verdict: Verdict
@@ -111,6 +113,7 @@ class Finding:
     state: str | None = None
     failure: Failure | None = None
     wrote: bool = False
+    reason: str = ""
 
     @property
     def is_finalisation_failure(self) -> bool:
@@ -200,8 +203,14 @@ def settle_owner(
     Raises:
         Unavailable: Step Functions or DynamoDB did not answer; safe to try again.
     """
-    owner = describe_execution(sfn, lock.locked_by)
-    verdict, end = _look(lock, owner, sfn, timedelta(seconds=work_timeout_seconds))
+    try:
+        owner = describe_execution(sfn, lock.locked_by)
+        verdict, end = _look(lock, owner, sfn, timedelta(seconds=work_timeout_seconds))
+    except ClientError as error:
+        if error_code(error) != _DENIED:
+            raise
+        # Another machine's, on the same table: who may not ask must not conclude that it is dead.
+        return Finding("alive", reason=f"{lock.locked_by} may not be described: {error}")
     wrote = False
     if end is not None and verdict == "settled":
         wrote = _write(lock, locks, lambda record: _write_outcome(record, locks, end, by))

@@ -470,6 +470,22 @@ def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
     assert ITEM == stack.item()
 
 
+@pytest.mark.parametrize("call", ["describe_execution", "paginate"])
+def test_who_may_not_be_looked_at_is_alive_and_why_is_said(stack: Stack, call: str) -> None:
+    """Another machine's execution on the same table: old, but nobody may conclude that it is dead."""
+    found = owner.settle_owner(
+        Lock.from_item(ITEM),
+        Refusing(call, "AccessDeniedException"),  # type: ignore[arg-type]
+        Locks(stack.dynamodb, "locks"),
+        work_timeout_seconds=WORK_TIMEOUT,
+        when_outcome_unknown="take-over",
+        by="check_owner",
+    )
+    assert ("alive", False) == (found.verdict, found.wrote)
+    assert "arn:execution:order-1 may not be described" in found.reason
+    assert ITEM == stack.item()
+
+
 def test_a_missing_permission_is_raised_as_it_is() -> None:
     """It must not look like an owner that is gone."""
     sfn = Refusing("describe_execution", "AccessDeniedException")
