@@ -6,8 +6,9 @@ import pytest
 
 from steponce.local.errors import TemplateError
 from steponce.local.intrinsics import Resolver
+from steponce.local.machines import substitute
 from steponce.local.physical import PhysicalNames
-from steponce.local.template import read_plan, substitute
+from steponce.local.template import read_plan
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 NAMES = PhysicalNames("demo", "us-east-1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +10,16 @@ from typing import Any
 
 from steponce.local.errors import TemplateError
 from steponce.local.intrinsics import Resolver
+from steponce.local.machines import Machines
 from steponce.local.made import Made
 from steponce.local.mappings import read_mappings
 from steponce.local.messaging import read_queues, read_subscriptions, read_topics
-from steponce.local.physical import FUNCTION, SECRET, STATE_MACHINE, TABLE, PhysicalNames
-from steponce.local.plan import Deliveries, FunctionPlan, MachinePlan, Plan, TablePlan
+from steponce.local.physical import FUNCTION, SECRET, TABLE, PhysicalNames
+from steponce.local.plan import Deliveries, FunctionPlan, Plan, TablePlan
 from steponce.local.routes import read_routes
 from steponce.local.rules import read_rules
 from steponce.local.session import isolated_session
 from steponce.local.targets import read_destinations
-
-_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
@@ -45,12 +43,15 @@ def read_plan(
     resolver = Resolver(template, values, names)
     made = Made(template, resolver, names)
     planner = _Planner(names, path.parent, files)
+    machines = Machines(template, names, planner.definition_file)
+    machine_plans = machines.with_values(values)
+    machines.expect_other_choices(values)
     outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
     queues = read_queues(made)
     return Plan(
         functions=[planner.function(*resource) for resource in made.of_kind(FUNCTION)],
         tables=[planner.table(*resource) for resource in made.of_kind(TABLE)],
-        machines=[planner.machine(*resource) for resource in made.of_kind(STATE_MACHINE)],
+        machines=machine_plans,
         secrets=[name for _, name, _ in made.of_kind(SECRET)],
         queues=queues,
         topics=read_topics(made),
@@ -101,14 +102,8 @@ class _Planner:
         ttl = properties.get("TimeToLiveSpecification", {})
         return TablePlan(name, {"TableName": name, **arguments}, ttl.get("AttributeName"))
 
-    def machine(self, logical_id: str, name: str, properties: dict[str, Any]) -> MachinePlan:
-        if logical_id in self._files:
-            text = _definition_text(self._file(logical_id, "DefinitionUri"))
-        else:
-            text = str(properties["DefinitionString"])
-        definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
-        kind = properties.get("StateMachineType", "STANDARD")
-        return MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+    def definition_file(self, logical_id: str) -> Path | None:
+        return self._file(logical_id, "DefinitionUri") if logical_id in self._files else None
 
     def _file(self, logical_id: str, key: str) -> Path:
         if logical_id not in self._files:
@@ -119,31 +114,6 @@ class _Planner:
         if not path.exists():
             raise TemplateError(f"{logical_id}: {key} {path} does not exist.")
         return path
-
-
-def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> str:
-    """
-    Make a definition's substitutions, which is replacing text, as CloudFormation does.
-
-    Raises:
-        TemplateError: a placeholder has no substitution, a substitution no placeholder, or the
-            outcome is not JSON; CloudFormation would say nothing before the first execution.
-    """
-    used = set(_SUBSTITUTION.findall(text))
-    if missing := sorted(used - set(substitutions)):
-        raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
-    if unused := sorted(set(substitutions) - used):
-        raise TemplateError(f"{logical_id}: the definition never uses {', '.join(unused)}. Misspelt?")
-    replaced = _SUBSTITUTION.sub(lambda match: str(substitutions[match.group(1)]), text)
-    if left := re.search(r"\$\{[^}]*\}?", replaced):
-        raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
-    try:
-        json.loads(replaced)
-    except ValueError as error:
-        raise TemplateError(
-            f"{logical_id}: the definition is not JSON after substitution: {error}."
-        ) from None
-    return replaced
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -248,15 +218,6 @@ def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str
     translator.metrics.publish()  # to nobody; unpublished ones end as a warning in the caller's log
     result: dict[str, Any] = translated
     return result
-
-
-def _definition_text(path: Path) -> str:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix in (".yaml", ".yml"):
-        import yaml
-
-        return json.dumps(yaml.safe_load(text))
-    return text
 
 
 def _optional_int(value: Any) -> int | None:

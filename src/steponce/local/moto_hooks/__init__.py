@@ -25,6 +25,7 @@ def install() -> None:
         admission,
         api,
         callbacks,
+        definitions,
         language,
         lifecycle,
         queues,
@@ -40,6 +41,7 @@ def install() -> None:
     callbacks.install()
     api.install()
     queues.install()
+    definitions.install()
 
 
 def route(endpoints: dict[str, str], region: str) -> None:

@@ -1,0 +1,117 @@
+"""The state machines of a template, with their substitutions made, as AWS would create them or refuse to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from steponce.local.definitions import complaints
+from steponce.local.errors import TemplateError
+from steponce.local.intrinsics import Resolver
+from steponce.local.made import Made
+from steponce.local.physical import STATE_MACHINE, PhysicalNames
+from steponce.local.plan import MachinePlan
+
+_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+
+
+class Machines:
+    """
+    What a template's state machines are, with any values of its parameters.
+
+    Args:
+        template: After the SAM transform.
+        names: Where physical names come from.
+        file_of: The file of a resource's DefinitionUri by logical id; None where the template has the text.
+    """
+
+    def __init__(
+        self, template: Mapping[str, Any], names: PhysicalNames, file_of: Callable[[str], Path | None]
+    ) -> None:
+        self._template = template
+        self._names = names
+        self._file_of = file_of
+
+    def with_values(self, values: Mapping[str, str]) -> list[MachinePlan]:
+        """
+        The state machines that are made with these values of the parameters.
+
+        Raises:
+            TemplateError: AWS would not create one of them.
+        """
+        machines = list(self._read(values))
+        for machine in machines:
+            _expect_valid(machine)
+        return machines
+
+    def expect_other_choices(self, values: Mapping[str, str]) -> None:
+        """
+        Make sure of every other value of each parameter that has AllowedValues, one parameter at a time.
+
+        Raises:
+            TemplateError: with one of them AWS would not create a machine.
+        """
+        seen = {machine.definition for machine in self._read(values)}
+        for name, declared in self._template.get("Parameters", {}).items():
+            for choice in map(str, declared.get("AllowedValues", [])):
+                for machine in self._read({**values, name: choice}):
+                    if machine.definition not in seen:
+                        _expect_valid(machine, f" with {name}={choice}")
+                    seen.add(machine.definition)
+
+    def _read(self, values: Mapping[str, str]) -> Iterator[MachinePlan]:
+        made = Made(self._template, Resolver(self._template, values, self._names), self._names)
+        for logical_id, name, properties in made.of_kind(STATE_MACHINE):
+            text = self._text(logical_id, properties)
+            definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
+            kind = properties.get("StateMachineType", "STANDARD")
+            yield MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+
+    def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
+        path = self._file_of(logical_id)
+        return str(properties["DefinitionString"]) if path is None else _definition_text(path)
+
+
+def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> str:
+    """
+    Make a definition's substitutions, which is replacing text, as CloudFormation does.
+
+    Raises:
+        TemplateError: a placeholder has no substitution, a substitution no placeholder, or the
+            outcome is not JSON; CloudFormation would say nothing before the first execution.
+    """
+    used = set(_SUBSTITUTION.findall(text))
+    if missing := sorted(used - set(substitutions)):
+        raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
+    if unused := sorted(set(substitutions) - used):
+        raise TemplateError(f"{logical_id}: the definition never uses {', '.join(unused)}. Misspelt?")
+    replaced = _SUBSTITUTION.sub(lambda match: str(substitutions[match.group(1)]), text)
+    if left := re.search(r"\$\{[^}]*\}?", replaced):
+        raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
+    try:
+        json.loads(replaced)
+    except ValueError as error:
+        raise TemplateError(
+            f"{logical_id}: the definition is not JSON after substitution: {error}."
+        ) from None
+    return replaced
+
+
+def _expect_valid(machine: MachinePlan, when: str = "") -> None:
+    if found := complaints(machine.definition):
+        raise TemplateError(
+            f"AWS would refuse the state machine {machine.name}{when}: {' '.join(found)} "
+            "Mend its definition; nothing was created."
+        )
+
+
+def _definition_text(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".yaml", ".yml"):
+        import yaml
+
+        return json.dumps(yaml.safe_load(text))
+    return text

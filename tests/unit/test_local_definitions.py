@@ -1,0 +1,252 @@
+"""What the embedded stack refuses when a state machine is created, which is what AWS refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from steponce.local import LocalStack
+from steponce.local.definitions import complaints
+from steponce.local.errors import TemplateError
+from steponce.local.template import read_plan
+
+INNER = {"StartAt": "Inner", "States": {"Inner": {"Type": "Succeed"}}}
+END: dict[str, Any] = {"Type": "Succeed"}
+TASK: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
+MAP: dict[str, Any] = {"Type": "Map", "ItemProcessor": INNER, "End": True}
+TEST = {"Variable": "$.a", "IsPresent": True, "Next": "B"}
+
+ROLE = "arn:aws:iam::123456789012:role/any"
+TEMPLATE = """
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Answer: { Type: String, Default: B, AllowedValues: [B, C] }
+  Size: { Type: String, Default: small, AllowedValues: [small, large] }
+Resources:
+  Flow:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Name: flow
+      DefinitionUri: flow.asl.json
+      DefinitionSubstitutions: { Answer: !Ref Answer }
+"""
+
+
+def definition(**states: Any) -> dict[str, Any]:
+    """A machine that starts with the first of these states."""
+    return {"StartAt": next(iter(states)), "States": states}
+
+
+def choice(rule: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return definition(A={"Type": "Choice", "Choices": [rule], "Default": "B", **more}, B=END)
+
+
+def retry(**fields: Any) -> dict[str, Any]:
+    return definition(A=TASK | {"Retry": [{"ErrorEquals": ["States.ALL"], **fields}]})
+
+
+REFUSED: list[tuple[str, Any]] = [
+    ("not a JSON object", [1]),
+    ("the state machine: States must be", {"StartAt": "A"}),
+    ("the state machine: States must be", {"StartAt": "A", "States": {}}),
+    ("StartAt must name one", {"StartAt": "B", "States": {"A": END}}),
+    ("no field 'Startat'", definition(A=END) | {"Startat": "A"}),
+    ("TimeoutSeconds must be", definition(A=END) | {"TimeoutSeconds": "60"}),
+    ("TimeoutSeconds must be", definition(A=END) | {"TimeoutSeconds": 0}),
+    ("QueryLanguage must be", definition(A=END) | {"QueryLanguage": "SQL"}),
+    ("A: a state must be an object", definition(A=3)),
+    ("A: Type must be one of", definition(A={"Type": "Tusk"})),
+    ("at most 80 characters", definition(**{"A" * 81: END})),
+    ("A: it leads to 'B'", definition(A={"Type": "Pass", "Next": "B"})),
+    ("A: it leads to 'B'", definition(A=TASK | {"Catch": [{"ErrorEquals": ["X"], "Next": "B"}]})),
+    ("B: the state is not reachable", definition(A=END, B=END)),
+    ("B: the state is not reachable", definition(A=END, B={"Type": "Pass", "Next": "B"})),
+    (
+        "C: the state is not reachable",
+        definition(A=END, B={"Type": "Pass", "Next": "C"}, C={"Type": "Pass", "Next": "B"}),
+    ),
+    ("Inner: 2 states", definition(A={"Type": "Parallel", "Branches": [INNER, INNER], "End": True})),
+    ("Inner: 2 states", definition(Inner=MAP)),
+    ("Inner: it leads to 'A'", definition(A=MAP | {"ItemProcessor": definition(Inner=MAP | {"Next": "A"})})),
+    ("either Next or End", definition(A={"Type": "Pass"})),
+    ("either Next or End", definition(A={"Type": "Pass", "End": False})),
+    ("either Next or End", definition(A={"Type": "Pass", "End": True, "Next": "B"}, B=END)),
+    ("End must be true", definition(A={"Type": "Pass", "End": "true"})),
+    ("no field 'End'", choice(TEST, End=True)),
+    ("no field 'TimeoutSecs'", definition(A=TASK | {"TimeoutSecs": 3})),
+    ("no field 'Arguments'", definition(A=TASK | {"Arguments": {}})),
+    (
+        "JSONata has no field 'Parameters'",
+        definition(A=TASK | {"QueryLanguage": "JSONata", "Parameters": {}}),
+    ),
+    ("Resource must be an ARN", definition(A={"Type": "Task", "End": True})),
+    ("Resource must be an ARN", definition(A=TASK | {"Resource": "lambda"})),
+    ("TimeoutSeconds must be", definition(A=TASK | {"TimeoutSeconds": "${Seconds}"})),
+    ("TimeoutSeconds must be", definition(A=TASK | {"TimeoutSeconds": 0})),
+    ("exclude each other", definition(A=TASK | {"TimeoutSeconds": 3, "TimeoutSecondsPath": "$.a"})),
+    ("must be less than", definition(A=TASK | {"TimeoutSeconds": 60, "HeartbeatSeconds": 60})),
+    ("InputPath must be a path", definition(A=TASK | {"InputPath": "a"})),
+    ("TimeoutSecondsPath must be", definition(A=TASK | {"TimeoutSecondsPath": None})),
+    ("cannot write to the context", definition(A=TASK | {"ResultPath": "$$.a"})),
+    ("'a.$' must be a path", definition(A=TASK | {"Parameters": {"b": [{"a.$": "text"}]}})),
+    ("'a.$' must be a path", definition(A=TASK | {"Parameters": {"a.$": "States.MathSub($.a, 1)"}})),
+    ("'a.$' must be a path", definition(A=TASK | {"Parameters": {"a.$": "States.Format('{}', $.a"}})),
+    ("'a.$' must be a path", definition(A=TASK | {"ResultSelector": {"a.$": 3}})),
+    ("Retry must be a list", definition(A=TASK | {"Retry": {}})),
+    ("ErrorEquals must be", definition(A=TASK | {"Retry": [{"MaxAttempts": 1}]})),
+    ("ErrorEquals must be", definition(A=TASK | {"Retry": [{"ErrorEquals": []}]})),
+    ("States.ALL must stand alone", retry(ErrorEquals=["States.ALL", "X"])),
+    (
+        "Retry[0]: States.ALL must stand alone",
+        definition(A=TASK | {"Retry": [{"ErrorEquals": ["States.ALL"]}, {"ErrorEquals": ["X"]}]}),
+    ),
+    ("no field 'MaxAttempt'", retry(MaxAttempt=1)),
+    ("MaxAttempts must be", retry(MaxAttempts=-1)),
+    ("IntervalSeconds must be", retry(IntervalSeconds=0)),
+    ("MaxDelaySeconds must be", retry(MaxDelaySeconds=31_622_401)),
+    ("BackoffRate must be", retry(BackoffRate=0.5)),
+    ("JitterStrategy must be", retry(JitterStrategy="SOME")),
+    ("Catch[0]: Next must be", definition(A=TASK | {"Catch": [{"ErrorEquals": ["X"]}]})),
+    ("Choices must be a list", definition(A={"Type": "Choice", "Choices": []})),
+    ("Choices[0]: Next must be", choice({"Variable": "$.a", "IsPresent": True})),
+    ("one comparison", choice(TEST | {"IsNull": True})),
+    ("one comparison", choice({"Variable": "$.a", "Equals": 1, "Next": "B"})),
+    ("Choices[0].And[0]", choice({"And": [{"Variable": "$.a"}], "Next": "B"})),
+    ("And must be a list", choice({"And": [], "Next": "B"})),
+    ("Choices[0].Not", choice({"Not": TEST, "Next": "B"})),
+    ("IsPresent cannot be 'yes'", choice(TEST | {"IsPresent": "yes"})),
+    ("NumericEquals cannot be", choice({"Variable": "$.a", "NumericEquals": "1", "Next": "B"})),
+    ("Variable must be a path", choice(TEST | {"Variable": "a"})),
+    ("has a Condition", choice(TEST, QueryLanguage="JSONata")),
+    ("needs one of Seconds", definition(A={"Type": "Wait", "End": True})),
+    ("Seconds must be", definition(A={"Type": "Wait", "Seconds": -1, "End": True})),
+    ("needs an ItemProcessor", definition(A={"Type": "Map", "End": True})),
+    ("MaxConcurrency must be", definition(A=MAP | {"MaxConcurrency": -1})),
+    ("Branches must be a list", definition(A={"Type": "Parallel", "Branches": [], "End": True})),
+    ("exclude each other", definition(A={"Type": "Fail", "Error": "x", "ErrorPath": "$.e"})),
+]
+
+ACCEPTED: dict[str, Any] = {
+    "no Default": definition(A={"Type": "Choice", "Choices": [TEST]}, B=END),
+    "a path to the context": choice({"Variable": "$.a", "StringEqualsPath": "$$.Execution.Id", "Next": "B"}),
+    "tests in tests": choice({"And": [{"Or": [{"Not": {"Variable": "$.a", "IsNull": True}}]}], "Next": "B"}),
+    "no concurrency limit": definition(A=MAP | {"MaxConcurrency": 0}),
+    "a distributed map": definition(
+        A=MAP
+        | {
+            "Label": "each",
+            "ItemReader": {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "CSV"}},
+            "ResultWriter": {"Resource": "arn:aws:states:::s3:putObject", "WriterConfig": {}},
+            "ToleratedFailurePercentage": 0.5,
+            "ItemProcessor": INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}},
+        }
+    ),
+    "the old kind of map": definition(A={"Type": "Map", "Iterator": INNER, "Parameters": {}, "End": True}),
+    "whole backoff": retry(BackoffRate=2, IntervalSeconds=1, MaxAttempts=0, Comment="why"),
+    "variables": definition(A={"Type": "Pass", "Assign": {"x.$": "$.a"}, "Next": "B"}, B=END),
+    "a variable, a filter, a call in a call": definition(
+        A=TASK
+        | {
+            "Parameters": {
+                "a.$": "$x.a",
+                "b.$": "$..c[?(@.x > 1)]",
+                "c.$": "States.Format('it\\'s {} (', States.MathAdd($.a, 1))",
+            }
+        }
+    ),
+    "nulls": definition(
+        A={"Type": "Pass", "InputPath": None, "OutputPath": None, "ResultPath": None, "End": True}
+    ),
+    "a Result with its path": definition(A={"Type": "Pass", "Result": 1, "ResultPath": "$.a", "End": True}),
+    "a cause that is worked out": definition(A={"Type": "Fail", "CausePath": "States.Format('{}', $.a)"}),
+    "a loop without an end": definition(A={"Type": "Pass", "Next": "A"}),
+    "JSONata": definition(
+        A=TASK
+        | {
+            "Arguments": {"a": "{% 1 %}"},
+            "TimeoutSeconds": "{% 9 %}",
+            "HeartbeatSeconds": "{% 3 %}",
+            "Output": "{% 1 %}",
+        }
+    )
+    | {"QueryLanguage": "JSONata"},
+    "JSONata in one state": choice(
+        {"Condition": "{% true %}", "Output": 1, "Next": "B"}, QueryLanguage="JSONata"
+    ),
+    "an activity": definition(A=TASK | {"Resource": "arn:aws:states:us-east-1:123456789012:activity:a"}),
+}
+
+
+@pytest.mark.parametrize(("said", "wrong"), REFUSED)
+def test_what_aws_refuses_is_refused(said: str, wrong: Any):
+    """And the complaint says where it is and what is wrong."""
+    found = complaints(json.dumps(wrong))
+    assert any(said.lower() in text.lower() for text in found), found
+
+
+@pytest.mark.parametrize("right", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_aws_accepts_is_accepted(right: Any):
+    """Also what the embedded engine itself does not run, and what linters take for a mistake."""
+    assert [] == complaints(json.dumps(right))
+
+
+def test_a_definition_has_an_end():
+    """AWS takes a mebibyte; nothing larger is even parsed."""
+    assert "1,048,576 are allowed" in complaints(" " * 1_048_577)[0]
+    assert "not JSON" in complaints("{")[0]
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        definition(**{f"S{n}": {"Type": "Pass", "Next": f"S{n + 1}"} for n in range(5_000)}, S5000=END),
+        definition(A=TASK | {"Parameters": {"a.$": "States.Format('" + "\\\\" * 100_000}}),
+    ],
+    ids=["states", "text"],
+)
+@pytest.mark.timeout(20)
+def test_a_large_definition_is_read_in_one_go(many: Any):
+    """The time grows as its size does."""
+    complaints(json.dumps(many))
+
+
+def template(folder: Path, **states: Any) -> Path:
+    (folder / "flow.asl.json").write_text(json.dumps(definition(**states)))
+    (folder / "template.yaml").write_text(TEMPLATE)
+    return folder / "template.yaml"
+
+
+def test_a_template_whose_machine_aws_would_refuse_is_refused(tmp_path: Path):
+    """Before anything is created: which machine, which state, and what is wrong."""
+    path = template(tmp_path, A={"Type": "Pass", "Comment": "${Answer}", "End": True}, Lost=END)
+    with pytest.raises(TemplateError, match="the state machine flow: Lost: the state is not reachable"):
+        LocalStack.from_template(path)
+
+
+def test_each_choice_of_a_parameter_is_looked_at(tmp_path: Path):
+    """A machine that only another choice would break is named with that choice."""
+    path = template(tmp_path, A={"Type": "Pass", "Next": "${Answer}"}, B=END)
+    with pytest.raises(TemplateError, match="flow with Answer=C: A: it leads to 'C'"):
+        read_plan(path, stack_name="x", region="us-east-1")
+
+
+def test_a_machine_made_later_is_refused_by_the_api(stack: LocalStack):
+    """CreateStateMachine and UpdateStateMachine answer as AWS does."""
+    sfn = stack.boto3("stepfunctions")
+    right, wrong = (json.dumps(item) for item in (definition(A=END), definition(A=END, Lost=END)))
+    with pytest.raises(ClientError) as created:
+        sfn.create_state_machine(name="later", definition=wrong, roleArn=ROLE)
+    arn = sfn.create_state_machine(name="later", definition=right, roleArn=ROLE)["stateMachineArn"]
+    with pytest.raises(ClientError) as updated:
+        sfn.update_state_machine(stateMachineArn=arn, definition=wrong)
+
+    for refused in (created, updated):
+        assert "InvalidDefinition" == refused.value.response["Error"]["Code"]
+        assert "Lost: the state is not reachable" in str(refused.value)
+    assert right == sfn.describe_state_machine(stateMachineArn=arn)["definition"]
+    sfn.update_state_machine(stateMachineArn=arn, roleArn=f"{ROLE}-2")
+    sfn.delete_state_machine(stateMachineArn=arn)
