@@ -184,8 +184,8 @@ START: dict[str, Any] = {
 }
 READ: dict[str, Any] = {
     "summary": "Tell what became of a request",
-    "description": "After FAILED with RetryLater, AlreadyInProgress or LockContended nothing has happened: "
-    "the same POST starts the next attempt.",
+    "description": "After FAILED with RetryLater, Lambda.TooManyRequestsException, AlreadyInProgress or "
+    "LockContended nothing has happened: the same POST starts the next attempt.",
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),

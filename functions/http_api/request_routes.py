@@ -15,6 +15,7 @@ from request_headers import idempotency_key, preferred_wait
 
 from steponce import Client, Receipt
 from steponce.errors import (
+    RELEASING,
     Conflict,
     InvalidPayload,
     InvalidRequest,
@@ -28,7 +29,7 @@ from steponce.errors import (
 )
 from steponce.strict_json import read_strictly
 
-NOTHING_HAPPENED = frozenset({"RetryLater", "AlreadyInProgress", "LockContended"})
+NOTHING_HAPPENED = RELEASING | {"AlreadyInProgress", "LockContended"}
 """Errors after which the same request, sent again, starts the next attempt."""
 
 MISMATCH = "PayloadMismatch"

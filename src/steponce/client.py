@@ -18,10 +18,10 @@ from botocore.exceptions import ClientError
 from steponce import times
 from steponce.aws import answering, error_code
 from steponce.errors import (
+    RELEASING,
     NotFinished,
     RequestFailed,
     RequestNotFound,
-    RetryLater,
     StackNotFound,
     Unsettled,
     WaitTimeout,
@@ -214,7 +214,7 @@ class Client:
                 receipt = self.status(request_id, lock_token=lock_token)
                 lock_token = receipt.lock_token
                 # A released record may be the last attempt's, while the next one cannot be seen yet.
-                settled = receipt.error != RetryLater.__name__ or passed > NOT_YET_VISIBLE_SECONDS
+                settled = receipt.error not in RELEASING or passed > NOT_YET_VISIBLE_SECONDS
                 if receipt.status != "RUNNING" and settled:
                     return receipt
             except RequestNotFound:

@@ -43,8 +43,34 @@ YOUNG = timedelta(minutes=15)
 INIT_TIME = timedelta(seconds=10)
 """A Lambda's time-out counts from after its start-up, which may take so long. DoWork allows for it too."""
 
-BEFORE_WORK = frozenset({"IsRequestPrepared", "PrepareRequest", "AcquireLock", "ReleaseLock"})
-"""States of the holder in which nothing has happened. ReleaseLock says so of its work."""
+BEFORE_WORK = frozenset(
+    {
+        "IsRequestPrepared",
+        "PrepareRequest",
+        "AcquireLock",
+        "ReadLock",
+        "IsLockHeld",
+        "KeepLock",
+        "IsTriedBefore",
+        "StartCounting",
+        "CountTry",
+        "LockContended",
+        "CheckOwner",
+        "IsOwnerAlive",
+        "AlreadyInProgress",
+        "PayloadMismatch",
+        "RecordUnreadable",
+        "ReplayResult",
+        "ReplayTooLarge",
+        "DuplicateRefused",
+        "ReleaseLock",
+    }
+)
+"""
+States of the holder in which nothing has happened. ReleaseLock says so of its work. Those from ReadLock on
+are for whoever was refused the lock: AcquireLock's write took effect and its answer was lost, or a copy of it
+arrived when the execution had gone on.
+"""
 
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds what they meant to write."""

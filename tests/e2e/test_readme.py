@@ -27,6 +27,10 @@ ELSEWHERE = {
     ".venv/bin/steponce up": "is run by tests/workflow/test_cli.py; here the stack is up already",
     "sam build": "needs the SAM CLI, which is no part of `make test`",
     "sam deploy --guided": "needs an AWS account",
+    "aws dynamodb list-tables": "looks for what a failed deployment leaves on AWS",
+    "aws dynamodb update-table --table-name TABLE --no-deletion-protection-enabled": "likewise",
+    "aws dynamodb delete-table --table-name TABLE": "likewise",
+    "aws cloudformation delete-stack --stack-name steponce": "likewise",
     "sam local invoke StartFromQueueFunction --event events/start_from_queue.json": "tests/real runs it",
     "sam local generate-event sqs receive-message": "needs the SAM CLI",
 }

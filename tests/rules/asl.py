@@ -89,16 +89,20 @@ COMMON_FIELDS = {"Type", "Comment", "Next", "End", "InputPath", "OutputPath", "R
 
 ACQUIRE = (
     "attribute_not_exists(lockToken)"
-    " OR (callId = :callId AND lockedBy = :execution AND #status = :inprogress)"
-    " OR #status = :released"
-    " OR (#status IN (:completed, :failed) AND attribute_exists(#ttl) AND expiresAt < :now)"
+    " OR (NOT callId = :callId"
+    " AND (#status = :released"
+    " OR (#status IN (:completed, :failed) AND attribute_exists(#ttl) AND expiresAt < :now)))"
 )
 TAKE_OVER = (
     "#status = :inprogress AND"
     " ((callId = :deadCallId AND lockedBy = :deadExecution AND attempt = :deadAttempt)"
-    " OR (callId = :callId AND lockedBy = :execution))"
+    " OR (callId = :callId AND lockedBy = :execution AND attempt = :attempt))"
 )
+NEXT_ATTEMPT = {"N.$": "States.Format('{}', States.MathAdd(States.StringToJson($.lock.Item.attempt.N), 1))"}
 FENCE = "callId = :callId AND lockedBy = :execution AND "
+
+SHORTEST_REQUEST_TIMEOUT = 2_592_000
+"""The least value of the template's RequestTimeoutSeconds; a rule of the template sees to it."""
 
 SILENT = {
     "FailedWithoutCause": "the work gave an error's name and no cause",
@@ -142,7 +146,9 @@ def writes(definition: Definition) -> Iterator[tuple[str, State]]:
 
 
 def rule_the_machine_ends(definition: Definition) -> list[str]:
-    """A machine without TimeoutSeconds may wait for ever."""
+    """A machine without TimeoutSeconds may wait for ever. A parameter comes in at the comment's end."""
+    if definition.get("Comment", "").endswith("${RequestTimeout}"):
+        return []
     limit = definition.get("TimeoutSeconds")
     return [] if isinstance(limit, int) and 60 <= limit <= 31_536_000 else [f"TimeoutSeconds is {limit}"]
 
@@ -151,7 +157,7 @@ def rule_tasks_have_timeouts(definition: Definition) -> list[str]:
     """A task without one waits for three years; one that outlasts its machine is none."""
     complaints = []
     for name, task in tasks(definition):
-        longest = definition["TimeoutSeconds"] if "waitForTaskToken" in action(task) else 900
+        longest = SHORTEST_REQUEST_TIMEOUT if "waitForTaskToken" in action(task) else 900
         given = [task[key] for key in ("TimeoutSeconds", "TimeoutSecondsPath") if key in task]
         if len(given) != 1:
             complaints.append(f"{name} has {len(given)} timeouts")
@@ -200,6 +206,8 @@ def rule_writes_are_fenced(definition: Definition) -> list[str]:
             or values.get(":deadExecution") != {"S.$": "$.lock.Item.lockedBy.S"}
         ):
             complaints.append(f"{name} takes the lock from another owner than the one that was looked at")
+        if name == "TakeOverLock" and values.get(":attempt") != NEXT_ATTEMPT:
+            complaints.append(f"{name} does not have the attempt after the one that was looked at")
     return complaints
 
 
@@ -273,7 +281,7 @@ def rule_error_names_are_known(definition: Definition) -> list[str]:
         complaints += [f"{name}: unknown error {error}" for error in set(part["ErrorEquals"]) - known]
         for family in (CONDITION_FAILED, LAMBDA_PASSES):
             if name == "DoWork" and family == LAMBDA_PASSES:
-                continue
+                continue  # only one of them proves that the work has not run
             if family & set(part["ErrorEquals"]) and not family <= set(part["ErrorEquals"]):
                 complaints.append(f"{name}: {sorted(family - set(part['ErrorEquals']))} belong there as well")
     return complaints
@@ -307,6 +315,20 @@ def rule_refused_writes_are_not_retried(definition: Definition) -> list[str]:
     return complaints
 
 
+def rule_what_is_too_large_is_not_retried(definition: Definition) -> list[str]:
+    """It stays too large, and States.TaskFailed, like States.ALL, would try it again for minutes."""
+    complaints = []
+    for name, state in states(definition):
+        for retrier in state.get("Retry", []):
+            names = set(retrier["ErrorEquals"])
+            if "States.DataLimitExceeded" in names:
+                complaints += [f"{name} tries again what is too large"] * (retrier.get("MaxAttempts") != 0)
+                break
+            if names & {"States.TaskFailed", "States.ALL"}:
+                complaints.append(f"{name}: {sorted(names)} matches States.DataLimitExceeded as well")
+    return complaints
+
+
 def rule_transient_errors_are_retried(definition: Definition) -> list[str]:
     """One hiccup of AWS is no failure of a request."""
     complaints = []
@@ -328,9 +350,17 @@ def rule_work_is_retried_only_if_it_has_not_run(definition: Definition) -> list[
     retriers = definition["States"].get("DoWork", {}).get("Retry", [])
     retried = {error for retrier in retriers for error in retrier["ErrorEquals"]}
     safe = {"Lambda.TooManyRequestsException", "RetryLater"}
-    return [f"DoWork is tried again after {error}" for error in sorted(retried - safe)] + [
-        f"DoWork gives up at {error}" for error in sorted(safe - retried)
-    ]
+    released = {
+        error
+        for catcher in definition["States"].get("DoWork", {}).get("Catch", [])
+        for error in catcher["ErrorEquals"]
+        if catcher["Next"] == "ReleaseLock"
+    }
+    return (
+        [f"DoWork is tried again after {error}" for error in sorted(retried - safe)]
+        + [f"DoWork gives up at {error}" for error in sorted(safe - retried)]
+        + [f"DoWork does not release the lock after {error}" for error in sorted(safe - released)]
+    )
 
 
 def rule_paths_are_marked(definition: Definition) -> list[str]:

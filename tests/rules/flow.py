@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from steponce import owner
+from steponce import errors, owner
 from steponce.request import Envelope
 
 from .asl import Definition, State, inner_machines, states, tasks, writes
 
 Facts = frozenset[str]
 """Paths that are there for certain; `$.failure.Error.(text)` also says of what kind it is."""
-
-CHOICES_OF = {"${WhenCompleted}": ["ReplayResult", "DuplicateRefused"]}
-"""Where a placeholder may lead."""
 
 ANSWERS = {
     "${PrepareRequestFunctionArn}": {field.name for field in fields(Envelope)},
@@ -32,21 +29,7 @@ NOT_THE_HOLDER = {
     "RequestFailed": "as IsErrorNamed",
     "FailedWithoutCause": "as IsErrorNamed",
     "FailedWithoutReason": "as IsErrorNamed",
-    "ReadLock": "its write was refused",
-    "IsLockHeld": "its write was refused",
-    "ReplayResult": "the lock is another's, and completed",
     "ReplayError": "the lock is another's, and failed",
-    "ReplayTooLarge": "the lock is another's",
-    "DuplicateRefused": "the lock is another's, and completed",
-    "PayloadMismatch": "the lock is another's",
-    "RecordUnreadable": "the lock is another's",
-    "IsTriedBefore": "its write was refused, or the lock was found free",
-    "StartCounting": "as IsTriedBefore",
-    "CountTry": "as IsTriedBefore",
-    "LockContended": "as IsTriedBefore",
-    "CheckOwner": "the lock is another's",
-    "IsOwnerAlive": "the lock is another's",
-    "AlreadyInProgress": "the lock is another's",
 }
 """States that an execution is never in while a lock in progress is its own, and why."""
 
@@ -59,8 +42,7 @@ def edges(definition: Definition) -> dict[str, list[str]]:
     found = {}
     for name, state in definition["States"].items():
         parts = [state, *state.get("Choices", []), *state.get("Catch", [])]
-        targets = [part[key] for part in parts for key in ("Next", "Default") if key in part]
-        found[name] = [end for target in targets for end in CHOICES_OF.get(target, [target])]
+        found[name] = [part[key] for part in parts for key in ("Next", "Default") if key in part]
     return found
 
 
@@ -141,10 +123,10 @@ def rule_classes_agree_with_the_graph(definition: Definition) -> list[str]:
         f"{name} counts as before the work and follows it"
         for name in (owner.BEFORE_WORK - {"ReleaseLock"} | owner.TAKING_OVER | {"DoWork"}) & after_work
     ]
-    errors = {"ReleaseLock": {"RetryLater"}, "RecordFinalError": {"${FinalErrors}"}}
+    reasons = {"ReleaseLock": set(errors.RELEASING), "RecordFinalError": {"${FinalErrors}"}}
     for name in WORK:
         for catcher in definition["States"][name].get("Catch", []):
-            allowed = errors.get(catcher["Next"], set(catcher["ErrorEquals"]))
+            allowed = reasons.get(catcher["Next"], set(catcher["ErrorEquals"]))
             if set(catcher["ErrorEquals"]) != allowed:
                 complaints.append(f"{catcher['ErrorEquals']} leads to {catcher['Next']}")
     writers = {name for name, _ in writes(definition)} - {"AcquireLock", "TakeOverLock", "ReleaseLock"}
@@ -210,12 +192,11 @@ class _Analysis:
                 (catcher["Next"], _put(facts, catcher.get("ResultPath", "$"), frozenset()))
                 for catcher in state.get("Catch", [])
             ]
-        onward = [(end, known) for target, known in ways for end in CHOICES_OF.get(target, [target])]
         complaints = [f"{name} reads {path}, which may be absent" for path in missing]
         within = _keys(state["Parameters"]) if "Parameters" in state else facts
         for inner in inner_machines(state):
             complaints += _Analysis(inner, within).complaints
-        return complaints, onward
+        return complaints, ways
 
 
 def _run(state: State, facts: Facts) -> tuple[list[str], Facts]:
@@ -247,7 +228,7 @@ def _raw_result(state: State, facts: Facts) -> Facts:
     if "Payload" in parameters:
         answer = ANSWERS.get(parameters.get("FunctionName", ""), set())
         return frozenset({"$.Payload", *(f"$.Payload.{key}" for key in answer)})
-    if parameters.get("ReturnValues") == "UPDATED_NEW":
+    if parameters.get("ReturnValues") in ("UPDATED_NEW", "ALL_NEW"):
         attributes = re.findall(r"(\w+) = ", parameters["UpdateExpression"])
         return _there(f"$.Attributes.{name}.{kind}" for name in attributes for kind in "SN")
     return frozenset()

@@ -38,7 +38,7 @@ def in_readme(readme: str, path: Path) -> str:
 
 def _arrows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for choice in state.get("Choices", []):
-        yield from (("-->", target) for target in _targets(choice["Next"]))
+        yield "-->", choice["Next"]
     if "Default" in state:
         yield "-- otherwise -->", state["Default"]
     if "Next" in state:
@@ -49,10 +49,6 @@ def _arrows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
             for error in catch["ErrorEquals"]
         }
         yield f"-. {', '.join(sorted(names))} .->", catch["Next"]
-
-
-def _targets(target: str) -> list[str]:
-    return ["ReplayResult", "DuplicateRefused"] if target == "${WhenCompleted}" else [target]
 
 
 def main() -> None:

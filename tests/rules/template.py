@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .asl import action, tasks
+from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
-from .flow import CHOICES_OF, reachable
+from .flow import reachable
 from .source import environment_read_by
 
 Template = dict[str, Any]
@@ -18,6 +18,12 @@ FUNCTION = "AWS::Serverless::Function"
 MACHINE = "AWS::Serverless::StateMachine"
 TABLE = "AWS::DynamoDB::Table"
 RUNTIME = "python3.13"
+
+REQUEST_TIMEOUT = {"Fn::Sub": '","TimeoutSeconds":${RequestTimeoutSeconds},"Version":"1.0'}
+"""Stands at the end of the definition's comment, closes it, and leaves the quote to another text."""
+
+REFUSED_STATUS = {"Fn::If": ["RefusesDuplicates", "COMPLETED", "NONE"]}
+"""The record's status at which a request is refused; no record has the other one."""
 
 MANAGED = ("/AWSLambdaBasicExecutionRole", "/AWSXrayWriteOnlyAccess", "/AWSXRayDaemonWriteAccess")
 """The policies of AWS's own that functions have: for their logs and their traces."""
@@ -246,10 +252,8 @@ def rule_substitutions_are_defined_and_used(template: Template) -> list[str]:
         defined = properties.get("DefinitionSubstitutions", {})
         complaints += [f"{name}: ${{{item}}} is not defined" for item in used - set(defined)]
         complaints += [f"{name}: ${{{item}}} is not used" for item in set(defined) - used]
-        for item, states in CHOICES_OF.items():
-            value = defined.get(item[2:-1], {"Fn::If": ["", *states]})
-            if set(value["Fn::If"][1:]) != set(states):
-                complaints.append(f"{name}: {item} leads to {value['Fn::If'][1:]}, not {states}")
+        refused = defined.get("RefusedStatus", REFUSED_STATUS)
+        complaints += [f"{name}: RefusedStatus is {refused}"] * (refused != REFUSED_STATUS)
     return complaints
 
 
@@ -274,7 +278,7 @@ def rule_defaults_are_sane(template: Template) -> list[str]:
         "the work has time": 1 <= work <= parameters["WorkTimeoutSeconds"]["MaxValue"],
         "three tries of the work are not overdue": default["ExpectedSeconds"] >= 3 * work,
         "a waiting order is not overdue": default["ExpectedSeconds"]
-        >= default["ConfirmationTimeoutSeconds"] + 3 * work,
+        >= default["ConfirmationHeartbeatSeconds"] + default["ConfirmationExtensionSeconds"] + 3 * work,
         "a record outlives its execution's name": int(default["RetentionSeconds"]) >= 90 * 86_400,
         "an unknown outcome is for a person": default["WhenOutcomeUnknown"] == "hold",
         "everyone gets the same answer": default["WhenCompleted"] == "replay",
@@ -305,8 +309,10 @@ def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
 
 def rule_the_machine_outlasts_its_work(template: Template) -> list[str]:
     """Every try of the work at its longest, and every pause between, fit into the machine's time."""
-    longest = template["Parameters"]["WorkTimeoutSeconds"]["MaxValue"]
-    waiting = template["Parameters"]["ConfirmationTimeoutSeconds"]["MaxValue"]
+    limits = template["Parameters"]
+    longest = limits["WorkTimeoutSeconds"]["MaxValue"]
+    waiting = sum(limits[f"Confirmation{part}Seconds"]["MaxValue"] for part in ("Heartbeat", "Extension"))
+    shortest = limits["RequestTimeoutSeconds"]["MinValue"]
     complaints = []
     for name, properties in resources(template, MACHINE).items():
         definition = _definition(properties)
@@ -314,7 +320,10 @@ def rule_the_machine_outlasts_its_work(template: Template) -> list[str]:
         tries = 1 + sum(retrier["MaxAttempts"] for retrier in retriers)
         pauses = sum(retrier["MaxAttempts"] * retrier["MaxDelaySeconds"] for retrier in retriers)
         needed = tries * longest + pauses + waiting
-        complaints += [f"{name} needs {needed} s"] * (needed >= definition["TimeoutSeconds"])
+        complaints += [f"{name} needs {needed} s"] * (needed >= definition.get("TimeoutSeconds", shortest))
+        comes_in = properties["DefinitionSubstitutions"].get("RequestTimeout")
+        complaints += [f"{name}: RequestTimeout is {comes_in}"] * (comes_in not in (None, REQUEST_TIMEOUT))
+    complaints += ["the rules of asl.py think of another time"] * (shortest != SHORTEST_REQUEST_TIMEOUT)
     return complaints
 
 
@@ -359,6 +368,57 @@ def rule_outputs_tell_the_client(template: Template) -> list[str]:
     ]
     needed = {"RunOnceStateMachineArn", "LocksTable"} - set(outputs)
     return complaints + [f"there is no Output {name}" for name in needed]
+
+
+def rule_a_guided_deployment_goes_through(template: Template) -> list[str]:
+    """For an API that says nothing of authorization, `sam deploy --guided` asks, and Enter aborts."""
+    complaints = []
+    for name, properties in resources(template, FUNCTION).items():
+        for event in properties.get("Events", {}).values():
+            api = event["Properties"].get("ApiId", {}).get("Ref")
+            if event["Type"] in ("Api", "HttpApi") and not (
+                api in template["Resources"] and template["Resources"][api]["Properties"].get("Auth")
+            ):
+                complaints.append(f"{name}: its API does not say who may call it")
+    return complaints + [
+        f"the parameter {name} has no default"
+        for name, item in template["Parameters"].items()
+        if "Default" not in item
+    ]
+
+
+def rule_no_rule_asks_what_it_cannot_know(template: Template) -> list[str]:
+    """Whether an empty list is one empty text is nowhere said, so a rule looks at texts only."""
+    kinds = {name: item["Type"] for name, item in template["Parameters"].items()}
+    return [
+        f"the rule {name} looks at the list {part['Ref']}"
+        for name, rule in template.get("Rules", {}).items()
+        for part in walk(rule)
+        if isinstance(part, dict) and kinds.get(part.get("Ref"), "String") != "String"
+    ]
+
+
+def rule_a_new_stack_is_silent(template: Template) -> list[str]:
+    """An alarm on missing data would ring before there can be any."""
+    alarms = resources(template, "AWS::CloudWatch::Alarm")
+    return [
+        f"{name} takes missing data for a fault"
+        for name, alarm in alarms.items()
+        if alarm.get("TreatMissingData") == "breaching"
+        or not (alarm.get("AlarmActions") or alarm.get("InsufficientDataActions"))
+    ]
+
+
+def rule_templates_of_events_hold_no_foreign_placeholder(template: Template) -> list[str]:
+    """EventBridge takes what stands between < and > for its own; a parameter's value must not have them."""
+    complaints = []
+    for part in walk(template["Resources"]):
+        text = part.get("InputTemplate", {}) if isinstance(part, dict) else {}
+        for name in re.findall(r"\$\{(\w+)\}", text.get("Fn::Sub", "") if isinstance(text, dict) else ""):
+            pattern = template["Parameters"][name].get("AllowedPattern", ".*")
+            if re.fullmatch(pattern, '{"a": "<id>"}') or not re.fullmatch(pattern, '{"a": [1]}'):
+                complaints.append(f"{name} may bring in a placeholder of EventBridge")
+    return complaints
 
 
 def rule_made_arns_name_our_machines(template: Template) -> list[str]:

@@ -130,7 +130,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         template.rule_substitutions_are_defined_and_used,
-        {f"{SUBSTITUTIONS}/WhenCompleted/Fn::If/1": "RefuseDuplicate"},
+        {f"{SUBSTITUTIONS}/RefusedStatus/Fn::If/2": "FAILED"},
     ),
     (
         template.rule_errors_are_joined_as_json,
@@ -152,6 +152,15 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         {"Resources/ChargeCardFunction/Properties/Timeout": GONE},
     ),
     (template.rule_the_machine_outlasts_its_work, {"Parameters/WorkTimeoutSeconds/MaxValue": 43_200}),
+    (
+        template.rule_the_machine_outlasts_its_work,
+        {"Parameters/ConfirmationHeartbeatSeconds/MaxValue": 1_400_000},
+    ),
+    (template.rule_the_machine_outlasts_its_work, {"Parameters/RequestTimeoutSeconds/MinValue": 2_600_000}),
+    (
+        template.rule_the_machine_outlasts_its_work,
+        {f"{SUBSTITUTIONS}/RequestTimeout": {"Ref": "RequestTimeoutSeconds"}},
+    ),
     (
         template.rule_managed_policies_are_few,
         {"Resources/ResolveAwaitingStepFunction/Properties/Events/Queue": SQS_EVENT},
@@ -175,6 +184,21 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_parameters_are_used, {"Conditions/IsSmall": {"Fn::Equals": ["a", "b"]}}),
     (template.rule_outputs_tell_the_client, {"Outputs/LocksTable": GONE}),
     (template.rule_outputs_tell_the_client, {"Outputs/ExpectedSeconds/Value": 300}),
+    (template.rule_a_guided_deployment_goes_through, {"Resources/CallbacksApi/Properties/Auth": GONE}),
+    (template.rule_a_guided_deployment_goes_through, {"Parameters/KeyPrefix/Default": GONE}),
+    (template.rule_no_rule_asks_what_it_cannot_know, {"Parameters/JwtAudience/Type": "CommaDelimitedList"}),
+    (
+        template.rule_a_new_stack_is_silent,
+        {"Resources/MonitorSilentAlarm/Properties/TreatMissingData": "breaching"},
+    ),
+    (
+        template.rule_a_new_stack_is_silent,
+        {"Resources/MonitorSilentAlarm/Properties/InsufficientDataActions": GONE},
+    ),
+    (
+        template.rule_templates_of_events_hold_no_foreign_placeholder,
+        {"Parameters/SchedulePayload/AllowedPattern": GONE},
+    ),
     (template.rule_made_arns_name_our_machines, {f"{MACHINE}/Name": {"Fn::Sub": "${AWS::StackName}-once"}}),
 ]
 

@@ -157,7 +157,9 @@ def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(door: Door
     assert 422 == door.post(prefer="wait=5").status
 
 
-@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "LockContended"])
+@pytest.mark.parametrize(
+    "error", ["RetryLater", "Lambda.TooManyRequestsException", "AlreadyInProgress", "LockContended"]
+)
 def test_where_nothing_happened_the_caller_is_asked_to_come_again(door: Door, error: str):
     """503 with Retry-After, since the same request starts the next attempt; a GET only tells."""
     door.client.ends.append({"status": "FAILED", "error": error, "cause": None})

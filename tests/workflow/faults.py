@@ -30,7 +30,7 @@ class Call:
 
 Fault = Callable[[Call, Callable[[], Answer]], Answer]
 
-_SERVER_ERROR = Answer(
+SERVER_ERROR = Answer(
     500,
     [("Content-Type", "application/x-amz-json-1.0")],
     json.dumps(
@@ -42,12 +42,12 @@ _SERVER_ERROR = Answer(
 def lose_the_answer(_call: Call, forward: Callable[[], Answer]) -> Answer:
     """The write takes effect, and its author hears of a server error."""
     forward()
-    return _SERVER_ERROR
+    return SERVER_ERROR
 
 
 def refuse(_call: Call, _forward: Callable[[], Answer]) -> Answer:
     """A server error, and nothing has happened."""
-    return _SERVER_ERROR
+    return SERVER_ERROR
 
 
 def first(action: Callable[[], object]) -> Fault:
@@ -70,7 +70,7 @@ class Hold:
     arrives: bool = True
 
     def __call__(self, _call: Call, forward: Callable[[], Answer]) -> Answer:
-        answer = forward() if self.after else _SERVER_ERROR
+        answer = forward() if self.after else SERVER_ERROR
         self.reached.set()
         self.go_on.wait(PATIENCE_SECONDS)
         return forward() if self.arrives and not self.after else answer

@@ -1,0 +1,71 @@
+"""What definitions the template can give a state machine: all values that matter, in every combination."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from steponce.local.machines import Machines
+from steponce.local.physical import PhysicalNames
+
+from .documents import ROOT, template, transformed_template
+
+LISTS = ("CardDeclined", ",".join(f"Error{number}" for number in range(50)))
+"""A CommaDelimitedList with one item, and with many."""
+
+
+def defaults() -> dict[str, str]:
+    """Every parameter at its default."""
+    return {name: str(declared["Default"]) for name, declared in template()["Parameters"].items()}
+
+
+def definitions_with(**values: str) -> tuple[str, ...]:
+    """The definition of each state machine of the template, its substitutions made."""
+    files = {
+        name: ROOT / resource["Properties"]["DefinitionUri"]
+        for name, resource in template()["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::StateMachine"
+    }
+    machines = Machines(transformed_template(), PhysicalNames("linted", "us-east-1"), files.get)
+    return tuple(machine.definition for machine in machines.with_values(defaults() | values))
+
+
+def values_to_try(declared: Mapping[str, Any]) -> list[str]:
+    """Every choice of a parameter, or its limits, or a short list and a long one; else its default."""
+    if "AllowedValues" in declared:
+        return [str(choice) for choice in declared["AllowedValues"]]
+    if declared["Type"] == "CommaDelimitedList" and declared["Default"]:
+        return list(LISTS)
+    limits = [declared[key] for key in ("MinValue", "MaxValue") if key in declared]
+    return [str(value) for value in limits or [declared["Default"]]]
+
+
+def parameters_that_matter() -> dict[str, list[str]]:
+    """The parameters that reach a definition, with the values to try."""
+    usual = definitions_with()
+    tried = {name: values_to_try(declared) for name, declared in template()["Parameters"].items()}
+    return {
+        name: values
+        for name, values in tried.items()
+        if any(definitions_with(**{name: value}) != usual for value in values)
+    }
+
+
+@cache
+def every_definition() -> tuple[str, ...]:
+    """One text for each combination."""
+    matter = parameters_that_matter()
+    combinations = itertools.product(*matter.values())
+    return tuple(
+        definition
+        for values in combinations
+        for definition in definitions_with(**dict(zip(matter, values, strict=True)))
+    )
+
+
+def each_value_alone() -> list[str]:
+    """The defaults, and each value beside the other parameters' defaults: few, for a linter that is slow."""
+    varied = [{name: value} for name, values in parameters_that_matter().items() for value in values]
+    return list(dict.fromkeys(text for values in ({}, *varied) for text in definitions_with(**values)))

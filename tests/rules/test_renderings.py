@@ -1,0 +1,76 @@
+"""AWS takes every definition that the template can give a state machine, and no linter complains of one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from statelint.linter import Linter
+
+from steponce.local.definitions import complaints
+
+from .renderings import definitions_with, every_definition, parameters_that_matter
+
+
+def test_every_parameter_of_a_definition_is_varied():
+    """They are found, not listed: whatever reaches a definition takes part."""
+    matter = parameters_that_matter()
+    assert {
+        "WorkTimeoutSeconds",
+        "ConfirmationHeartbeatSeconds",
+        "ConfirmationExtensionSeconds",
+        "RequestTimeoutSeconds",
+        "FinalErrors",
+        "WhenCompleted",
+    } == set(matter)
+    assert ["refuse", "replay"] == sorted(matter["WhenCompleted"])
+    assert ["1", "900"] == matter["WorkTimeoutSeconds"]
+
+
+def test_aws_takes_every_definition():
+    """As far as the embedded stack knows what AWS refuses."""
+    assert [] == [text for definition in every_definition() for text in complaints(definition)]
+    assert len(set(every_definition())) == len(every_definition()) == 2**6
+
+
+def test_statelint_has_nothing_to_say():
+    """Of any definition, about anything."""
+    assert [] == [
+        text for definition in every_definition() for text in Linter.validate(json.loads(definition))
+    ]
+
+
+def test_a_heartbeat_comes_before_its_time_out():
+    """Whatever the parameters are: the time-out is the heartbeat and at least a second."""
+    for definition in every_definition():
+        selected = json.loads(definition)["States"]["DoWork"]["ResultSelector"]
+        heartbeat, timeout = (selected[f"confirmation{kind}Seconds.$"] for kind in ("Heartbeat", "Timeout"))
+        first, added = (int(number) for number in timeout.replace("'", " ").split() if number.isdecimal())
+        assert f"States.MathAdd(States.StringToJson('{first}'), 0)" == heartbeat
+        assert added >= 1
+
+
+def test_a_duplicate_is_refused_only_where_that_is_wanted():
+    """The rule before the replay matches a completed record, or none at all."""
+    for answer, status in (("replay", "NONE"), ("refuse", "COMPLETED")):
+        (definition,) = definitions_with(WhenCompleted=answer)
+        (rule,) = [
+            rule
+            for rule in json.loads(definition)["States"]["IsLockHeld"]["Choices"]
+            if rule["Next"] == "DuplicateRefused"
+        ]
+        assert status == rule["And"][0]["StringEquals"]
+
+
+@pytest.mark.parametrize("seconds", [2_592_000, 31_536_000])
+def test_the_whole_request_has_a_time_out(seconds: int):
+    """As a number, where a definition in JSON can hold but text."""
+    (definition,) = definitions_with(RequestTimeoutSeconds=str(seconds))
+    assert seconds == json.loads(definition)["TimeoutSeconds"]
+
+
+def test_statelint_sees_a_planted_fault():
+    """The linter reads what it is given."""
+    definition = definitions_with()[0]
+    assert '"End": true' in definition
+    assert [] != Linter.validate(json.loads(definition.replace('"End": true', '"End": "true"')))
