@@ -46,8 +46,8 @@ ruff: setup
 types: setup
 	@$(BIN)/mypy
 
-bench: setup  ## Measure transitions, writes, reads and milliseconds of every path.
-	@$(BIN)/python -m tests.bench
+bench: setup  ## Measure every path; BENCH="--json FILE" writes the table, BENCH="--compare A B" compares two.
+	@$(BIN)/python -m tests.bench $(BENCH)
 
 picture: setup  ## Draw the state machine into the README.
 	@$(BIN)/python -m tests.rules.picture

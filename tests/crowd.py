@@ -26,7 +26,6 @@ from steponce.request import OPEN_SHARDS, shard_of
 
 WORK_TIMEOUT_SECONDS = 60
 
-ALLOWED_SECONDS = 60.0
 ALLOWED_MEGABYTES = 3.0
 """For a page of locks and what boto3 makes of it; not for all of them."""
 
