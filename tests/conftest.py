@@ -40,7 +40,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def pytest_configure(config: pytest.Config) -> None:
     """The marks: for what an engine gets wrong, and for what takes minutes."""
     config.addinivalue_line("markers", "defect(engine, row): fails on this engine: row of tests/ENGINES.md")
-    config.addinivalue_line("markers", "long: takes minutes; `make test-all` runs it")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -1,12 +1,12 @@
 """Who may run, and who is next; no engine, only threads."""
 
 import threading
-import time
 
 import pytest
 
 from steponce.local.clocks import HEADER, Clock, header, named, on_this_thread
 from steponce.local.places import Place, Places
+from tests.patience import eventually
 
 FOR_EVER = 3600.0
 
@@ -22,13 +22,6 @@ def asked(places, number):
 def running(places):
     """The numbers of those that hold a place."""
     return [number for number, place in enumerate(places) if place._held]
-
-
-def eventually(question, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def in_thread(work):
@@ -134,14 +127,16 @@ def test_many_threads_leave_all_places_free():
 
 def test_a_clock_stands_while_its_task_waits_for_a_worker():
     """What is used up is what ran."""
-    clock = Clock(0.05)
+    clock, over = Clock(0.001), []
     with clock.stopped() as go_on:
-        late = in_thread(lambda: time.sleep(0.15) or clock.finish())
-        assert clock.wait()
-        late.join()
+        task = in_thread(lambda: over.append(clock.wait()))
+        task.join(0.05)
+        assert task.is_alive()
+        clock.finish()
+        task.join(60)
         go_on()
         go_on()
-    assert clock.wait()
+    assert [True] == over
 
 
 @pytest.mark.parametrize("times", [0, 1, 3])
