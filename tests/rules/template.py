@@ -220,8 +220,9 @@ def rule_functions_are_alike(template: Template) -> list[str]:
         complaints += [f"{name}: {key}" for key, value in right.items() if properties.get(key) != value]
         complaints += [f"{name} has no layer"] * (not properties.get("Layers"))
     for name, properties in resources(template, "AWS::Serverless::LayerVersion").items():
-        made_for = [*properties["CompatibleRuntimes"], template["Resources"][name]["Metadata"]["BuildMethod"]]
-        complaints += [f"{name} is made for {item}" for item in made_for if item != RUNTIME]
+        recipe = template["Resources"][name]["Metadata"]["BuildMethod"]
+        complaints += [f"{name} is not for {RUNTIME} alone"] * (properties["CompatibleRuntimes"] != [RUNTIME])
+        complaints += [f"{name} is not built by src/Makefile"] * (recipe != "makefile")
     return complaints
 
 
