@@ -95,6 +95,7 @@ def _deaths() -> list[Death]:
 
 
 DEATHS = _deaths()
+AN_HOUR_AGO = times.to_text(times.after(times.now(), -3600))
 SETTLERS = ("schedule", "rule", "next request")
 WAYS = {f"stopped, {settler}": stop_in for settler in SETTLERS} | {"timed out, schedule": time_out_in}
 
@@ -147,6 +148,9 @@ def graveyard(_holding: Scene, request: pytest.FixtureRequest) -> Graveyard:
         for job in jobs:
             job.result()
     scene.clock.let_an_hour_pass()
+    for key in keys.values():
+        if scene.lock(key) is not None:
+            scene.change_lock(key, created=AN_HOUR_AGO)
     for (death, how), key in keys.items():
         if how.endswith("rule"):
             tell_of_its_end(scene, key)
