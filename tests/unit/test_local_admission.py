@@ -37,7 +37,7 @@ class Crowd:
 
     def ends(self):
         """How many have ended how."""
-        return Counter(self.workflows.end(arn, seconds=100)["status"] for arn in self.arns)
+        return Counter(self.workflows.end(arn)["status"] for arn in self.arns)
 
     def have_reached(self, event):
         """Wait until this event is in the history of each."""
@@ -59,7 +59,7 @@ def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows)
         "Each": {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": branch, "End": True},
     }
     items = {"items": [{"sleep": 0.5}] * 5 * MOST_WORKERS}
-    assert "SUCCEEDED" == workflows.end(workflows.start(states, items), seconds=100)["status"]
+    assert "SUCCEEDED" == workflows.end(workflows.start(states, items))["status"]
 
 
 def test_branches_within_branches_run_through(workflows):

@@ -297,9 +297,7 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
 
     put(hasty_doors, CONFIRMED, requestId=request_id, key=key)
 
-    (letter,) = hasty_doors.eventually(
-        lambda: letters(hasty_doors, tmp_path, request_id=request_id), timeout_seconds=60
-    )
+    (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, request_id=request_id))
     assert "AlreadyInProgress: sent again 2 times." == letter["reason"]
     assert ("request", 2) == (letter["kind"], letter["tries"])
     seen = len(fates(hasty_doors, request_id))
@@ -307,11 +305,9 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
 
     assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
-    hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:], timeout_seconds=60)
+    hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:])
     assert "resent" == fates(hasty_doors, request_id)[seen]
-    (again,) = hasty_doors.eventually(
-        lambda: letters(hasty_doors, tmp_path, request_id=request_id), timeout_seconds=60
-    )
+    (again,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, request_id=request_id))
     shown = operate(tmp_path, "letters", "show", again["id"], "--local")[1]
     assert CONFIRMED == json.loads(shown["body"])
     hasty_doors.stop(holder)
@@ -333,9 +329,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Pa
     assert "aws lambda invoke" in told["error"]["message"]
 
     put(hasty_doors, json.dumps(record), requestId="moved by hand")
-    (laid,) = hasty_doors.eventually(
-        lambda: letters(hasty_doors, tmp_path, queue="queue", request_id=None), timeout_seconds=60
-    )
+    (laid,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, queue="queue", request_id=None))
     assert "InvalidRequest: This is no request" in laid["reason"]
     assert [] == hasty_doors.executions("moved")
 
@@ -394,8 +388,8 @@ def test_events_above_the_quota_are_all_started(bus: Any, hasty_doors: Scene):
         answers = list(threads.map(lambda event: bus.handler(event, Context()), events))
     fates = sorted(answer["outcomes"][0]["fate"] for answer in answers)
     assert ["resent"] * (BURST - QUOTA) + ["started"] * QUOTA == fates
-    hasty_doors.eventually(lambda: set(ids) <= set(hasty_doors.executions("burst-")), timeout_seconds=60)
-    done = [hasty_doors.client.wait(one, timeout_seconds=60) for one in ids]
+    hasty_doors.eventually(lambda: set(ids) <= set(hasty_doors.executions("burst-")))
+    done = [hasty_doors.client.wait(one) for one in ids]
     assert {"COMPLETED"} == {one.status for one in done}
     assert [1] * BURST == [len(hasty_doors.charges(one.lock_token)) for one in done]
     assert [] == [one for one in dead_letters(hasty_doors) if "burst-" in str(one)]
