@@ -51,6 +51,7 @@ def settle(lock: Lock) -> Finding:
         work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
         when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
         by="check_owner",
+        home=os.environ["RunOnceStateMachineArn"],
     )
     metrics.add_metric("Repairs", MetricUnit.Count, found.wrote)
     metrics.add_metric("FinalisationFailures", MetricUnit.Count, found.is_finalisation_failure)

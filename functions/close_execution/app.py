@@ -25,6 +25,7 @@ repairer = Repairer(
     work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
     when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
     by="close_execution",
+    home=os.environ["RunOnceStateMachineArn"],
 )
 
 

@@ -30,6 +30,7 @@ repairer = Repairer(
     work_timeout_seconds=work_timeout,
     when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
     by="find_overdue",
+    home=os.environ["RunOnceStateMachineArn"],
 )
 machine_arn = os.environ["RunOnceStateMachineArn"]
 missed_ends = MissedEnds(

@@ -1,16 +1,27 @@
-"""Cancelling a request: its execution is stopped, and the lock that it held is settled at once."""
+"""
+Cancelling a request, so that it does not run, nor run again: its execution is stopped, and the record says so.
+
+The record is what keeps it from running. Whatever is on its way (an execution that has not taken its lock, one
+that was started by hand, a message that waits to be sent again) finds the answer `Cancelled` there. So that
+answer is written before anything is stopped, and a command that dies in between has done the greater part.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
 
+from steponce import times
 from steponce.aws import answering
-from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
-from steponce.machine import Machine
+from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.machine import Machine, is_owner_open
 from steponce.operating import command, names_of
 from steponce.owner import CANCELLED, Execution, settle_owner
-from steponce.records import INPROGRESS, Lock
+from steponce.records import FAILED, INPROGRESS, Failure, Lock
 
 CAUSE_LIMIT = 32_768
 """Characters of a cause that StopExecution takes."""
@@ -22,21 +33,26 @@ _SEEN_WITHIN_SECONDS = 15.0
 @dataclass(frozen=True)
 class Running:
     """
-    An execution that can be cancelled.
+    A request that can be cancelled.
 
     Args:
         request_id: As it was given.
-        execution_arn: Of the request's newest attempt.
+        name: What its first execution is called.
+        execution_arn: The execution that has its lock, else its newest attempt.
         lock_token: The request's business key; None where it cannot be told.
         lock: The record of that key, whoever holds it; None where there is none.
-        is_stopped: Whether it was cancelled before, and only its lock is left.
+        is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
+            died and left its lock.
+        given: What that execution was started with.
     """
 
     request_id: str
+    name: str
     execution_arn: str
     lock_token: str | None
     lock: Lock | None
-    is_stopped: bool = False
+    is_open: bool
+    given: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def holds_the_lock(self) -> bool:
@@ -46,24 +62,28 @@ class Running:
 
 def find_running(machine: Machine, request_id: str) -> Running:
     """
-    The execution of a request that runs, or one that was cancelled and has left its lock open.
+    What there is to be cancelled of a request.
+
+    That is an execution that runs; or else a lock that its dead execution has left; or else the request
+    itself, if it has no answer and may be sent or started again.
 
     Raises:
         RequestNotFound: it has no execution.
-        Refused: nothing of it runs.
+        Refused: it has its answer, or waits for a person.
         Unavailable: no answer; safe to ask again.
     """
-    found = next((one for name in names_of(request_id) if (one := _newest(machine, name))), None)
+    found = next((one for name in names_of(request_id) if (one := _find(machine, request_id, name))), None)
     if found is None:
         raise RequestNotFound(
             f"There is no execution of a request {request_id!r}. Check its id, or look at what is open: "
             "steponce locks list"
         )
-    execution, arn, token, lock = found
-    running = Running(request_id, arn, token, lock, is_stopped=execution.is_cancelled)
-    if not execution.is_open and not (running.is_stopped and running.holds_the_lock):
+    running, status = found
+    free = running.lock is None or running.lock.is_reusable(times.now_text())
+    left = running.holds_the_lock or (free and status != "SUCCEEDED" and running.lock_token is not None)
+    if not running.is_open and not left:
         raise Refused(
-            f"Nothing of request {request_id!r} runs: its execution is {execution.status}. "
+            f"Nothing of request {request_id!r} runs: its execution is {status}. "
             f"What is to be done: {command('show', request_id)}"
         )
     return running
@@ -71,53 +91,171 @@ def find_running(machine: Machine, request_id: str) -> Running:
 
 def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | None:
     """
-    Stop an execution, and settle the lock that it held, as everything that watches over it would.
+    Keep a request from running, and settle the lock that it held, as everything that watches over it would.
+
+    A record that is not there, or that is free, says from now on that the request was cancelled; that is the
+    answer for everyone with its lock token. A lock that another request holds is not touched.
 
     Returns:
         The lock record afterwards; None where there is none.
 
     Raises:
-        RecordChanged: it ended by itself, or somebody else stopped it.
+        Refused: its work is done, and its result is to be written down by hand.
+        RecordChanged: it ended by itself, somebody else stopped it, or it runs again.
         Unavailable: no answer, or its end cannot be seen yet; the same command is safe to try again.
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
     """
-    cause = f"{by}: {why}"[:CAUSE_LIMIT]
-    if not running.is_stopped:
+    failure = Failure(CANCELLED, f"{by}: {why}"[:CAUSE_LIMIT])
+    _answer(machine, running, failure, by=by, why=why)
+    if running.is_open:
         with answering("Step Functions"):
-            machine.sfn.stop_execution(executionArn=running.execution_arn, error=CANCELLED, cause=cause)
+            machine.sfn.stop_execution(
+                executionArn=running.execution_arn, error=CANCELLED, cause=str(failure.cause)
+            )
+    for _ in _until_seen(running):
+        if _is_settled(machine, running, failure, by) and _answer(machine, running, failure, by=by, why=why):
+            break
+    return _lock_of(machine, running)
+
+
+def meaning(running: Running, lock: Lock | None) -> str:
+    """What `cancel` has done to a request, in words; `lock` is the record that it has left."""
+    end = "Its execution is stopped. " if running.is_open else "Nothing of it ran. "
+    if running.lock_token is None:
+        return (
+            end + "Which lock token it would have had cannot be told, so no record says that it is cancelled."
+        )
+    if lock is None:
+        return end + "There is no record any more."
+    if lock.status == INPROGRESS:
+        return (
+            f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started again "
+            "after that, this one may run."
+        )
+    if lock.failure is None or lock.failure.error != CANCELLED:
+        return f"{end}Its lock token has an answer already, which stays: {lock.status}."
+    if lock.open_status is None:
+        return f"{end}Whoever starts it again, or has its lock token, gets the answer {CANCELLED}."
+    return f"{end}It was in its work, which may have taken effect: its record waits for a person."
+
+
+def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] | None:
+    """What there is of a request under one of its names, and its execution's status."""
+    first = machine.describe(name, 1)
+    token = machine.lock_token_of(name, first.input if first else {})
+    lock = machine.locks.get(token) if token else None
+    recorded = machine.attempt_of(lock, name)
+    newest, attempt = machine.newest(name, max(1, recorded))
+    found, arn = newest, machine.execution_arn(name, attempt)
+    if lock is not None and lock.status == INPROGRESS and recorded and machine.holds(lock):
+        holder = machine.describe_arn(lock.locked_by)
+        if is_owner_open(holder, lock) or not (newest and newest.is_open):
+            found, arn = holder or newest, lock.locked_by
+    if found is None:
+        return None
+    given = found.input or (first.input if first else {})
+    return Running(request_id, name, arn, token, lock, found.is_open, given), found.status
+
+
+def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, why: str) -> bool:
+    """
+    Write that a request is cancelled where nothing else answers for it or holds its lock.
+
+    Returns:
+        Whether that needs no further look: False while a dead execution's lock is to be settled first.
+
+    Raises:
+        RecordChanged: another attempt of it runs.
+    """
+    if running.lock_token is None:
+        return True
+    for _ in range(3):
+        lock = machine.locks.get(running.lock_token)
+        if lock is not None and not lock.is_reusable(times.now_text()):
+            return not _is_left(machine, running, lock)
+        if machine.locks.cancel(lock, _record_of(machine, running, lock, failure), by=by, why=why):
+            return True
+    raise RecordChanged(
+        f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again: "
+        f"{command('show', running.request_id)}"
+    )
+
+
+def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
+    """Whether an open lock is one that this very request is to be rid of."""
+    if lock.status != INPROGRESS or not machine.is_own(lock, running.name):
+        return False
+    if lock.locked_by == running.execution_arn:
+        return True
+    try:
+        alive = is_owner_open(machine.owner(lock), lock)
+    except OwnerHidden:
+        return False
+    if alive:
+        raise RecordChanged(
+            f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel that "
+            f"one: {command('cancel', running.request_id)}"
+        )
+    return True
+
+
+def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: Failure) -> Lock:
+    """The record of a request that was cancelled, in the place of one that is free."""
+    now = times.now()
+    expires_at = times.to_text(times.after(now, machine.rules.retention_seconds))
+    return Lock(
+        lock_token=str(running.lock_token),
+        status=FAILED,
+        locked_by=running.execution_arn,
+        call_id=str(running.given.get("callId") or uuid.uuid4().hex),
+        request_id=running.execution_arn.rpartition(":")[2],
+        attempt=lock.attempt if lock else 1,
+        created=times.to_text(now),
+        expected_completion=times.to_text(now),
+        payload_hash=machine.payload_hash_of(running.given) or "",
+        actual_completion=times.to_text(now),
+        failure=failure,
+        expires_at=expires_at,
+        ttl=times.epoch_seconds(expires_at),
+        interventions=lock.interventions if lock else (),
+    )
+
+
+def _until_seen(running: Running) -> Iterator[int]:
+    """Look again and again, for a while."""
     end = time.monotonic() + _SEEN_WITHIN_SECONDS
-    while not _is_settled(machine, running, by, cause):
+    for look in count():
+        yield look
         if time.monotonic() > end:
             raise Unavailable(
                 f"The execution {running.execution_arn} is stopped, but how it ended cannot be seen yet. The "
                 "same command settles its lock later, and so does the stack by itself."
             )
         time.sleep(0.2)
-    return _lock_of(machine, running)
 
 
-def _newest(machine: Machine, name: str) -> tuple[Execution, str, str | None, Lock | None] | None:
-    """The newest execution of a name, its ARN, and its request's lock token with the record."""
-    first = machine.describe(name, 1)
-    token = machine.lock_token_of(name, first.input if first else {})
-    lock = machine.locks.get(token) if token else None
-    execution, attempt = machine.newest(name, max(1, machine.attempt_of(lock, name)))
-    return (execution, machine.execution_arn(name, attempt), token, lock) if execution else None
+def _ended_so(execution: Execution, failure: Failure) -> bool:
+    """By this command's stop; or by itself, since it met the answer on its way to the lock."""
+    if execution.status == "FAILED" and execution.failure.error == CANCELLED:
+        return True
+    return (execution.failure.error, execution.failure.cause) == (failure.error, failure.cause)
 
 
-def _is_settled(machine: Machine, running: Running, by: str, cause: str) -> bool:
+def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -> bool:
+    """Whether the execution is seen to be over, and the lock that it held is settled."""
     execution = machine.describe_arn(running.execution_arn)
-    if execution is None or execution.is_open:
+    if execution is not None and execution.is_open:
         return False
-    by_this_command = running.is_stopped or execution.failure.cause == cause
-    if not (execution.is_cancelled and by_this_command):
+    if execution is None and running.is_open:
+        return False
+    if running.is_open and execution is not None and not _ended_so(execution, failure):
         raise RecordChanged(
             f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
             f"by this command. Look again: {command('show', running.request_id)}"
         )
     lock = _lock_of(machine, running)
-    if lock is None or not _holds(lock, running.execution_arn):
+    if lock is None or lock.status != INPROGRESS or not _is_left(machine, running, lock):
         return True
     found = settle_owner(
         lock,
@@ -126,7 +264,14 @@ def _is_settled(machine: Machine, running: Running, by: str, cause: str) -> bool
         work_timeout_seconds=0,  # a cancelled owner is not waited for
         when_outcome_unknown="hold",
         by=by,
+        home=machine.arn,
+        cancelled=failure,
     )
+    if found.verdict == "unwritten":
+        raise Refused(
+            f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, and write "
+            f"it down: {command('locks complete', lock.lock_token, 'FILE')}"
+        )
     return found.verdict != "alive"
 
 

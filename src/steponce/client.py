@@ -285,10 +285,11 @@ class Client:
         lock = self.machine.locks.get(lock_token) if lock_token else None
         if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
             return
-        newest, _ = self.machine.newest(name_of(request_id), 1)
+        name = name_of(request_id)
+        newest, _ = self.machine.newest(name, max(1, self.machine.attempt_of(lock, name)))
         if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
             return  # it may be settling the lock just now, or has done so
-        execution = self.machine.describe_arn(lock.locked_by)
+        execution = self.machine.owner(lock)
         raise Unsettled(
             f"Request {request_id!r}: the execution {lock.locked_by} is closed "
             f"({execution.failure.error if execution else 'not to be described'}) and left its lock open. "

@@ -18,6 +18,7 @@ What can go wrong, as one tree:
     ├── Refused                          an operator's command does not fit the record; nothing was written
     │   └── RecordChanged                it is not any more what the operator was shown
     ├── RecordUnreadable                 something else has written to a record; nothing was decided by it
+    ├── OwnerHidden                      the execution that holds a lock cannot be asked for from here
     ├── LockNotFound (LookupError)       no record has this lock token, nor is it a request's that has one
     ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
     ├── StackNotFound (LookupError)      no stack of this name is deployed
@@ -129,6 +130,13 @@ class RecordUnreadable(SteponceError):
     def public(self) -> dict[str, str]:
         """What may be shown and logged."""
         return {"key": self.key, "attribute": self.attribute, "problem": self.problem}
+
+
+class OwnerHidden(SteponceError):
+    """
+    Nobody here can or may ask for the execution that holds a lock: it is in another region or account, or the
+    permission is missing. It counts as alive.
+    """
 
 
 class LockNotFound(SteponceError, LookupError):

@@ -141,6 +141,46 @@ class Locks:
         held = {"#status": FAILED, "failure": failure.to_json(), "openStatus": f"{FAILED}#{shard}"}
         return self._update(lock, held, ["#ttl"], Intervention(times.now_text(), by, "held", why))
 
+    def cancel(self, before: Lock | None, lock: Lock, *, by: str, why: str) -> bool:
+        """
+        Write the record of a request that was cancelled before it had one, or when its lock was free.
+
+        Args:
+            before: The record as it was read, which is free; None where there was none.
+            lock: The record as it is to be: FAILED, for good.
+        """
+        done = Intervention(lock.actual_completion or times.now_text(), by, "cancelled", why)
+        told = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
+        texts = {
+            "#status": lock.status,
+            "lockedBy": lock.locked_by,
+            "callId": lock.call_id,
+            "requestId": lock.request_id,
+            "created": lock.created,
+            "expectedCompletion": lock.expected_completion,
+            "payloadHash": lock.payload_hash or "",
+            "actualCompletion": done.at,
+            "failure": (lock.failure or Failure(None, None)).to_json(),
+            "expiresAt": lock.expires_at or times.NEVER,
+            "interventions": json.dumps(told, ensure_ascii=False),
+        }
+        values: dict[str, Any] = {f":new_{name.strip('#')}": {"S": text} for name, text in texts.items()}
+        values |= {":new_ttl": {"N": str(lock.ttl)}, ":new_attempt": {"N": str(lock.attempt)}}
+        names = {"#status": "status", "#ttl": "ttl", "#result": "result"}
+        sets = [*texts, "#ttl", "attempt"]
+        assignments = ", ".join(f"{name} = :new_{name.strip('#')}" for name in sets)
+        arguments = {"UpdateExpression": f"SET {assignments} REMOVE #result, openStatus"}
+        if before is not None:
+            return self._write(before, self._dynamodb.update_item, values, arguments)
+        return self._holds(
+            self._dynamodb.update_item,
+            Key={"lockToken": {"S": lock.lock_token}},
+            ConditionExpression="attribute_not_exists(lockToken)",
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+            **arguments,
+        )
+
     def erase(self, lock: Lock) -> bool:
         """Delete a record, if it still is as it was read."""
         return self._write(lock, self._dynamodb.delete_item, {}, {})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from steponce.errors import InvalidRequest
+from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.locks import Locks
-from steponce.owner import Execution, describe_execution
+from steponce.owner import Execution, describe_execution, looking_at, runs_on
 from steponce.records import Lock
-from steponce.request import RequestRules, attempt_name, name_by_hand, split_attempt
+from steponce.request import MAX_ATTEMPT, RequestRules, attempt_name, name_by_hand, split_attempt
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -33,22 +33,59 @@ class Machine:
         self.rules = rules
 
     def newest(self, name: str, attempt: int) -> tuple[Execution | None, int]:
-        """The newest attempt from this one on, and its number."""
-        execution = self.describe(name, attempt)
-        while newer := self.describe(name, attempt + 1):
-            execution, attempt = newer, attempt + 1
-        return execution, attempt
+        """
+        The newest attempt from this one on, and its number, by a search that doubles its steps.
+
+        The next number is free. Where older attempts are forgotten and others are not, it is the newest of
+        those that follow each other.
+        """
+        return self.newest_after(name, attempt, self.describe(name, attempt))
+
+    def newest_after(
+        self, name: str, attempt: int, execution: Execution | None
+    ) -> tuple[Execution | None, int]:
+        """As `newest`, where the attempt itself is known already."""
+        last, step = attempt, 1
+        while last + step <= MAX_ATTEMPT and (found := self.describe(name, last + step)):
+            execution, last = found, last + step
+            step = last - attempt
+        free = min(last + step, MAX_ATTEMPT + 1)
+        while free - last > 1:
+            middle = (last + free) // 2
+            found = self.describe(name, middle)
+            if found is None:
+                free = middle
+            else:
+                execution, last = found, middle
+        return execution, last
+
+    def holds(self, lock: Lock) -> bool:
+        """Whether it is an execution of this machine that has, or had, a lock."""
+        return runs_on(self.arn, lock.locked_by)
 
     def is_alive(self, lock: Lock) -> bool:
         """
-        Whether a lock's owner looks alive.
+        Whether a lock's owner looks alive; one that cannot be asked for from here does.
 
         The workflow that a `no` starts looks closer before it settles anything.
         """
-        execution = self.describe_arn(lock.locked_by)
-        if execution is None or execution.input.get("callId", lock.call_id) != lock.call_id:
-            return False
-        return execution.is_open
+        try:
+            return is_owner_open(self.owner(lock), lock)
+        except OwnerHidden:
+            return True
+
+    def owner(self, lock: Lock) -> Execution | None:
+        """
+        The execution that a lock names; None if Step Functions does not know it, any more or yet.
+
+        Raises:
+            OwnerHidden: it cannot be asked for from here.
+            Unavailable: throttled, or no answer; safe to ask again.
+        """
+        if self.holds(lock):
+            return self.describe_arn(lock.locked_by)
+        with looking_at(lock.locked_by):
+            return self.describe_arn(lock.locked_by)
 
     def is_own(self, lock: Lock, name: str) -> bool:
         """Whether a record was made by an attempt of the request of this name."""
@@ -85,8 +122,18 @@ class Machine:
 
     def describe_arn(self, execution_arn: str) -> Execution | None:
         """The same by ARN."""
-        return describe_execution(self.sfn, execution_arn)
+        return describe_execution(self.sfn, execution_arn, self.arn)
 
     def execution_arn(self, name: str, attempt: int) -> str:
         """The ARN of one attempt's execution."""
         return f"{self.arn.replace(':stateMachine:', ':execution:')}:{attempt_name(name, attempt)}"
+
+
+def is_stranger(execution: Execution, lock: Lock) -> bool:
+    """Whether an execution only has the name of a lock's owner: names come back after 90 days, a callId never."""
+    return bool(execution.input.get("callId", lock.call_id) != lock.call_id)
+
+
+def is_owner_open(execution: Execution | None, lock: Lock) -> bool:
+    """Whether an execution that was asked for by a lock's owner is that owner, and runs."""
+    return execution is not None and execution.is_open and not is_stranger(execution, lock)

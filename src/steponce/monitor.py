@@ -196,6 +196,10 @@ class Monitor:
         tally.finalisation_failures += found.is_finalisation_failure
         if found.wrote or found.verdict == "unwritten":
             self._tell_found(lock, found)
+        if found.reason:
+            self._tell(
+                "counts as alive, since nobody can look", lock_token=lock.lock_token, reason=found.reason
+            )
         return found.verdict in ("settled", "idle")
 
     # -- Awaiting steps --------------------------------------------------------------------------

@@ -18,18 +18,25 @@ from typing import Any, Literal
 from steponce import times
 from steponce.attributes import Skip
 from steponce.canonical import canonical_json
-from steponce.errors import InvalidRequestId, LockNotFound, OutputTooLarge, RecordChanged, Refused
-from steponce.machine import Machine
-from steponce.owner import INIT_TIME, Execution, Verdict, settle_owner
+from steponce.errors import (
+    InvalidRequestId,
+    LockNotFound,
+    OutputTooLarge,
+    OwnerHidden,
+    RecordChanged,
+    Refused,
+    TooManyAttempts,
+)
+from steponce.machine import Machine, is_stranger
+from steponce.owner import Finding, settle_owner, works_until
 from steponce.receipt import Receipt
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
-from steponce.request import WORKFLOW_LIMIT, Envelope, name_by_hand, name_of
+from steponce.request import MAX_ATTEMPT, WORKFLOW_LIMIT, Envelope, name_by_hand, name_of
 from steponce.starting import Start
 
 Deed = Literal["release", "complete", "retry"]
 
 _DONE: Mapping[Deed, str] = {"release": "released", "complete": "completed", "retry": "released"}
-_STOPPED = ("ABORTED", "TIMED_OUT")
 
 
 def open_locks(
@@ -119,18 +126,20 @@ class Operator:
             Refused: with why, and what to do instead.
             Unavailable: no answer; safe to try again.
         """
+        self._expect_own(lock)
         self._expect_dead(lock)
-        verdict: Verdict = "settled"
+        found = Finding("settled")
         if lock.status == INPROGRESS:
-            verdict = self._settle(lock)
+            found = self._settle(lock)
             lock = self._again(lock)
             self._expect_dead(lock)
-        if verdict == "alive":
+        if found.verdict == "alive":
             raise Refused(
-                f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
+                found.reason
+                or f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
                 "Nothing was written; try again in a minute."
             )
-        if verdict == "unwritten" and deed != "complete":
+        if found.verdict == "unwritten" and deed != "complete":
             raise Refused(
                 f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, "
                 f"and write it down: {command('locks complete', lock.lock_token, 'FILE')}"
@@ -169,10 +178,11 @@ class Operator:
         Raises:
             Refused: it cannot be read any more, or is not this lock's.
         """
+        self._expect_own(lock)
         owner = self._machine.describe_arn(lock.locked_by)
         name = name_by_hand(lock.request_id)
         start = command("start", name, "FILE", "--key", lock.lock_token)
-        if owner is None or _is_stranger(owner, lock):
+        if owner is None or is_stranger(owner, lock):
             raise Refused(
                 f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock "
                 f"({command('locks release', lock.lock_token)}), and start it with that payload: {start}"
@@ -189,11 +199,14 @@ class Operator:
         """
         Release the lock and start the request's next attempt, with what `payload_of` found.
 
-        A lock that is free already is not released again, so a retry that got no answer can be repeated.
+        A lock that is free already is not released again, so a retry that got no answer can be repeated. A name
+        for the attempt is found before anything is written.
 
         Raises:
+            TooManyAttempts: there is none; nothing was written.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
+        self._expect_own(lock)
         name = name_by_hand(lock.request_id)
         envelope = Envelope.make(
             name,
@@ -203,12 +216,19 @@ class Operator:
             requested_at=_time_of(execution_input),
             redelivery=execution_input.get("redelivery"),
         )
-        if lock.status != RELEASED:
-            lock = self.release(lock, why)
-        receipt = Start(self._machine, name, name, envelope, check_owner=False).run()
-        return lock, receipt
+        newest, last = self._machine.newest(name, max(1, self._machine.attempt_of(lock, name)))
+        if last >= MAX_ATTEMPT:
+            raise TooManyAttempts(
+                f"The request {name!r} has no name left for another attempt. Nothing was written. Release the "
+                f"lock ({command('locks release', lock.lock_token)}), and start the work under another id."
+            )
+        start = Start(self._machine, name, name, envelope, check_owner=False)
+        if lock.status == RELEASED:
+            # Its attempt may be on its way already.
+            return lock, start.run() if newest is None or newest.is_open else start.run_as(last + 1)
+        return self.release(lock, why), start.run_as(last + 1)
 
-    def _settle(self, lock: Lock) -> Verdict:
+    def _settle(self, lock: Lock) -> Finding:
         """An unknown outcome is not held here: the operator is the person for whom it would be."""
         return settle_owner(
             lock,
@@ -217,28 +237,43 @@ class Operator:
             work_timeout_seconds=self._work_timeout.total_seconds(),
             when_outcome_unknown="take-over",
             by=self._by,
-        ).verdict
+            home=self._machine.arn,
+        )
+
+    def _expect_own(self, lock: Lock) -> None:
+        """
+        The lock is, or was, one of this machine's executions.
+
+        Another machine does other work, for another time, which only its own stack knows; this one would run
+        its own work in its place.
+        """
+        if not self._machine.holds(lock):
+            raise Refused(
+                f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "
+                f"{lock.locked_by}. Nothing was written. Give the stack of that machine: --stack NAME"
+            )
 
     def _expect_dead(self, lock: Lock) -> None:
-        """Neither the owner runs (again), nor the work that it may have left behind when it was stopped."""
+        """Neither the owner runs (again), nor the work of which nobody has heard that it is over."""
         if lock.open_status is None:
             return
-        owner = self._machine.describe_arn(lock.locked_by)
-        if owner is None or _is_stranger(owner, lock):
-            return
-        if owner.is_open:
+        try:
+            owner = self._machine.owner(lock)
+        except OwnerHidden as hidden:
+            raise Refused(f"{hidden} Nothing was written.") from None
+        known = owner is not None and not is_stranger(owner, lock)
+        if owner is not None and known and owner.is_open:
             raise Refused(
                 f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
                 f"first: {command('cancel', lock.request_id)}"
             )
-        until = times.after(
-            times.from_text(owner.closed or times.now_text()),
-            (self._work_timeout + INIT_TIME).total_seconds(),
-        )
-        if lock.status == FAILED and owner.status in _STOPPED and times.now() < until:
+        since = owner.closed if owner is not None and known else lock.actual_completion
+        until = works_until(lock.failure, since, self._work_timeout)
+        if lock.status == FAILED and until is not None:
+            error = (lock.failure and lock.failure.error) or "an error without a name"
             raise Refused(
-                f"The execution {lock.locked_by} was stopped, but its work may still run until "
-                f"{times.to_text(until)}. Nothing was written; try again then."
+                f"The record {lock.lock_token!r} is FAILED with {error}, which does not say that the work is "
+                f"over: it may still run until {until}. Nothing was written; try again then."
             )
 
     def _again(self, lock: Lock) -> Lock:
@@ -283,15 +318,18 @@ def result_text(value: Any) -> str:
     return text
 
 
-def next_commands(lock: Lock, *, runs: bool) -> list[str]:
+def next_commands(lock: Lock, *, runs: bool, own: bool = True) -> list[str]:
     """
     The commands that make sense next; each may still be refused, with why.
 
     Args:
         lock: The record.
         runs: Whether its owner does.
+        own: Whether that is an execution of the machine whose commands these are; else there are none.
     """
     token = lock.lock_token
+    if not own:
+        return []
     if lock.status == RELEASED:
         return [command("locks retry", token)]
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
@@ -326,11 +364,6 @@ def _expect_unanswered(deed: Deed, lock: Lock) -> None:
             f"The status of {lock.lock_token!r} is {lock.status!r}, which this version does not know. "
             "Something else writes to the table; look at the record."
         )
-
-
-def _is_stranger(owner: Execution, lock: Lock) -> bool:
-    """Names come back after 90 days; a callId never does."""
-    return bool(owner.input.get("callId", lock.call_id) != lock.call_id)
 
 
 def _state(lock: Lock) -> str:

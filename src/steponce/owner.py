@@ -9,7 +9,8 @@ execution is asked, then its history.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from steponce import times
 from steponce.aws import answering, error_code
+from steponce.errors import OwnerHidden
 from steponce.locks import Locks
 from steponce.records import OUTCOME_UNKNOWN, Failure, Lock
 
@@ -78,6 +80,12 @@ OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, with a result that it could not carry on to be recorded."""
 
+THROTTLED = "Lambda.TooManyRequestsException"
+"""The one error of the Lambda service that says that the function has not run."""
+
+_ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")
+"""Errors with which Lambda's own runtime says that an invocation is over, its time-out among them."""
+
 TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})
 """
 States of a holder that took over from another. Its own work has not begun, but it has not made sure that
@@ -96,7 +104,7 @@ _SAID_LIMIT = 1_000
 """Characters of a cancellation's cause in an intervention; a record keeps many of these, in 400 KB."""
 
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
-_DENIED = "AccessDeniedException"
+_DENIED = ("AccessDeniedException", "KmsAccessDeniedException")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
 
@@ -147,16 +155,27 @@ class Finding:
         return self.verdict == "unwritten" or (self.wrote and self.state in OUTCOMES)
 
 
-def describe_execution(sfn: SFNClient, execution_arn: str) -> Execution | None:
+def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:
     """
     Ask for an execution.
+
+    Args:
+        sfn: A client that may describe it.
+        execution_arn: The execution.
+        home: Any ARN of the region and account that `sfn` asks. What belongs to others it would call unknown.
 
     Returns:
         None if Step Functions does not know it (any more, or yet).
 
     Raises:
+        OwnerHidden: it is not to be found from `home`, so nobody here knows whether it lives.
         Unavailable: throttled, or no answer; safe to ask again.
     """
+    if home is not None and _is_elsewhere(execution_arn, home):
+        raise OwnerHidden(
+            f"The execution {execution_arn} is in another region or account, where nobody can ask for it from "
+            "here. It counts as alive. Look there."
+        )
     try:
         with answering("Step Functions"):
             answer = sfn.describe_execution(executionArn=execution_arn)
@@ -194,6 +213,31 @@ def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTyp
         raise
 
 
+def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
+    """Whether an execution is one of this state machine."""
+    return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
+
+
+def _is_elsewhere(execution_arn: str, home: str) -> bool:
+    """Whether an execution has another partition, region or account; an owner without an ARN has none."""
+    there, here = execution_arn.split(":"), home.split(":")
+    return there[0] == "arn" and there[2:3] == ["states"] and [there[1], *there[3:5]] != [here[1], *here[3:5]]
+
+
+@contextmanager
+def looking_at(execution_arn: str) -> Iterator[None]:
+    """Turn a missing permission inside the block into `OwnerHidden`: it says nothing of the execution."""
+    try:
+        yield
+    except ClientError as error:
+        if error_code(error) not in _DENIED:
+            raise
+        raise OwnerHidden(
+            f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts as "
+            "alive. Allow states:DescribeExecution and states:GetExecutionHistory on it, or look there."
+        ) from error
+
+
 def _object(text: str) -> Mapping[str, Any]:
     """An execution's input, which is any JSON; ours are objects."""
     found = json.loads(text)
@@ -208,6 +252,8 @@ def settle_owner(
     work_timeout_seconds: float,
     when_outcome_unknown: WhenOutcomeUnknown,
     by: str,
+    home: str | None = None,
+    cancelled: Failure | None = None,
 ) -> Finding:
     """
     Find out what became of a lock's owner, and write down on its behalf what it could not.
@@ -225,28 +271,33 @@ def settle_owner(
         when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown and leaves it to a person;
             `take-over` leaves it to whoever asks next.
         by: Who settles, for the record.
+        home: The state machine whose lock this is to be, or any ARN of its region and account.
+        cancelled: Settle a dead owner as if it had been stopped with this, though it died of something else.
 
     Raises:
         Unavailable: Step Functions or DynamoDB did not answer; safe to try again.
     """
+    work_timeout = timedelta(seconds=work_timeout_seconds)
     try:
-        owner = describe_execution(sfn, lock.locked_by)
-        verdict, end = _look(lock, owner, sfn, timedelta(seconds=work_timeout_seconds))
-    except ClientError as error:
-        if error_code(error) != _DENIED:
-            raise
-        # Another machine's, on the same table: who may not ask must not conclude that it is dead.
-        return Finding("alive", reason=f"{lock.locked_by} may not be described: {error}")
+        with looking_at(lock.locked_by):
+            owner = describe_execution(sfn, lock.locked_by, home)
+            verdict, end = _look(lock, owner, sfn, work_timeout, cancelled)
+    except OwnerHidden as hidden:
+        # Who cannot ask must not conclude that it is dead.
+        return Finding("alive", reason=str(hidden))
     wrote = False
     if end is not None and verdict == "settled":
         wrote = _write(lock, locks, lambda record: _write_outcome(record, locks, end, by))
-    elif end is not None and end.cancelled is not None:
+    elif end is not None and end.cancelled is not None and verdict != "unwritten":
         idle, verdict = verdict == "idle", "settled"
         wrote = _write(lock, locks, lambda record: _write_cancelled(record, locks, end, idle, by))
     elif verdict == "unknown" and when_outcome_unknown == "hold":
         verdict = "settled"
         wrote = _write(lock, locks, lambda record: _hold(record, locks, by))
     redrives = owner.redrive_count if owner else 0
+    if verdict == "unknown" and owner and end is not None and works_until(None, owner.closed, work_timeout):
+        # It died taking over: the one before it may have been redriven, and have passed its fence just then.
+        return Finding("alive", redrives)
     if end is None:
         return Finding(verdict, redrives, wrote=wrote)
     return Finding(verdict, redrives, end.state, end.failure, wrote)
@@ -254,8 +305,47 @@ def settle_owner(
 
 def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     """Whether an owner that was found dead is still as dead: not running, not redriven since."""
-    owner = describe_execution(sfn, lock.locked_by)
+    try:
+        with looking_at(lock.locked_by):
+            owner = describe_execution(sfn, lock.locked_by)
+    except OwnerHidden:
+        return False
     return owner is None or (not owner.is_open and owner.redrive_count == redrive_count)
+
+
+def works_until(failure: Failure | None, since: str | None, work_timeout: timedelta) -> str | None:
+    """
+    Until when work may still run whose execution has closed or has recorded an error.
+
+    Neither stopping an execution nor an error of the service between ends a Lambda. Only its own word does:
+    until then it may run for its whole time-out, counted from the moment at which it was last heard of. Not
+    from its start: Step Functions may have sent it once more just before it gave up.
+
+    Args:
+        failure: What its execution recorded; None where it died without hearing of any end.
+        since: When it closed, or recorded that (UTC text).
+        work_timeout: How long the work may take.
+
+    Returns:
+        UTC text; None where the work is over for certain.
+    """
+    if since is None or (failure is not None and proves_the_end(failure.error)):
+        return None
+    until = times.after(times.from_text(since), (work_timeout + INIT_TIME).total_seconds())
+    return times.to_text(until) if times.now() < until else None
+
+
+def proves_the_end(error: str | None) -> bool:
+    """
+    Whether an error of the work says that its function is over, or never ran.
+
+    What a function raises is named by a class, without a dot; Lambda's runtime has prefixes of its own. All
+    others are somebody else's, who only stopped hearing of it: `States.Timeout`, `Lambda.ServiceException`,
+    `Lambda.Unknown`, an error without a name, and our own for an outcome that nobody knows.
+    """
+    if not error or error in (CANCELLED, OUTCOME_UNKNOWN):
+        return False
+    return "." not in error or error == THROTTLED or error.startswith(_ENDED)
 
 
 @dataclass(frozen=True)
@@ -269,7 +359,11 @@ class _End:
 
 
 def _look(
-    lock: Lock, owner: Execution | None, sfn: SFNClient, work_timeout: timedelta
+    lock: Lock,
+    owner: Execution | None,
+    sfn: SFNClient,
+    work_timeout: timedelta,
+    cancelled: Failure | None,
 ) -> tuple[Verdict, _End | None]:
     """The verdict, `settled` where the end holds the outcome; and the end, if it was this lock's owner's."""
     if owner is not None and owner.is_open and owner.input.get("callId") == lock.call_id:
@@ -285,26 +379,29 @@ def _look(
     if call_id != lock.call_id:
         # Names come back after 90 days, or with a stack made anew: this one is a stranger.
         return "unknown", None
-    verdict = _verdict_by_state(history.last_state, owner, work_timeout)
-    return verdict, None if verdict == "alive" else _end(owner, history)
+    end = _end(owner, history, cancelled)
+    verdict = _verdict_by_end(end, owner, work_timeout)
+    return verdict, None if verdict == "alive" else end
 
 
-def _verdict_by_state(state: str, owner: Execution, work_timeout: timedelta) -> Verdict:
-    if state in BEFORE_WORK:
+def _verdict_by_end(end: _End, owner: Execution, work_timeout: timedelta) -> Verdict:
+    if end.state in BEFORE_WORK:
         return "idle"
-    if state in OUTCOMES:
+    if end.state in OUTCOMES:
         return "settled"
-    if state in TAKING_OVER or owner.is_cancelled:
+    if end.state in TAKING_OVER:
         return "unknown"
     if owner.failure.error in TOO_LARGE:
         return "unwritten"
-    return "alive" if _age(owner.closed) < work_timeout + INIT_TIME else "unknown"
+    if end.cancelled is not None:
+        return "unknown"
+    return "alive" if works_until(None, owner.closed, work_timeout) else "unknown"
 
 
-def _end(owner: Execution, history: _History) -> _End:
+def _end(owner: Execution, history: _History, cancelled: Failure | None) -> _End:
     state, given = history.last_state, history.last_input
     failure = Failure.from_catch(given.get("failure", {})) if state == "ReleaseLock" else owner.failure
-    return _End(state, given, failure, owner.failure if owner.is_cancelled else None)
+    return _End(state, given, failure, owner.failure if owner.is_cancelled else cancelled)
 
 
 def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:

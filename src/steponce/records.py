@@ -46,7 +46,7 @@ class Intervention:
     Args:
         at: When, as UTC text.
         by: Who: a function of ours, or a person's name.
-        what: completed, failed, held or released.
+        what: completed, failed, held, released or cancelled.
         why: In words.
     """
 

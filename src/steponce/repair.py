@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steponce.errors import OwnerHidden
 from steponce.locks import Locks
-from steponce.owner import Finding, WhenOutcomeUnknown, settle_owner
+from steponce.owner import Finding, WhenOutcomeUnknown, runs_on, settle_owner
 from steponce.records import INPROGRESS, Failure, Lock
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Repairer:
         work_timeout_seconds: So long the work may go on after its execution was stopped.
         when_outcome_unknown: What becomes of an outcome that nobody knows.
         by: Who repairs, for the record.
+        home: The state machine that is looked after. Of another one, on the same table, a lock may have an owner
+            that cannot be asked for from here; of this one, that is a fault.
     """
 
     def __init__(
@@ -38,12 +41,14 @@ class Repairer:
         work_timeout_seconds: float,
         when_outcome_unknown: WhenOutcomeUnknown,
         by: str,
+        home: str | None = None,
     ) -> None:
         self._locks = locks
         self._sfn = sfn
         self._work_timeout_seconds = work_timeout_seconds
         self._when_outcome_unknown = when_outcome_unknown
         self._by = by
+        self._home = home
 
     def repair(self, lock: Lock) -> Finding:
         """
@@ -61,6 +66,7 @@ class Repairer:
             What was found. If the record has changed since it was read, nothing is written.
 
         Raises:
+            OwnerHidden: an execution of this very machine may not be looked at.
             Unavailable: AWS did not answer; safe to try again.
         """
         found = settle_owner(
@@ -70,7 +76,10 @@ class Repairer:
             work_timeout_seconds=self._work_timeout_seconds,
             when_outcome_unknown=self._when_outcome_unknown,
             by=self._by,
+            home=self._home,
         )
+        if found.reason and (self._home is None or runs_on(self._home, lock.locked_by)):
+            raise OwnerHidden(found.reason)
         record = self._locks.reread(lock) if found.verdict == "idle" else None
         if record is None:
             return found

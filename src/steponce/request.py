@@ -51,10 +51,17 @@ MAX_REQUEST_ID_BYTES = 2_048
 OPEN_SHARDS = 10
 """In how many parts an open index is kept, unless the stack says otherwise, so that no part is hot."""
 
+LONGEST_WORK_SECONDS = 900
+"""What Lambda allows, for where a stack does not say how long its own work may take."""
+
+MAX_ATTEMPT = 999_999
+"""So many attempts a name has room for."""
+
 _MAX_NAME = 72
 _LONGEST_UNKNOWN = 200
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
 _MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
+_LIKE_AN_ATTEMPT = re.compile(r".*--\d+", re.DOTALL)
 _ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
 
 
@@ -127,6 +134,7 @@ class RequestRules:
         payload_hash_path: JMESPath that picks the part of the payload that two sends must share.
         open_shards: In how many parts the table's open index is kept. It may grow, never shrink: whoever
             watches over open locks reads the parts 0 to one less than this.
+        work_timeout_seconds: So long work may still run whose execution was stopped. Default: what Lambda allows.
     """
 
     key_prefix: str
@@ -135,6 +143,7 @@ class RequestRules:
     lock_token_path: str | None = None
     payload_hash_path: str | None = None
     open_shards: int = OPEN_SHARDS
+    work_timeout_seconds: float = LONGEST_WORK_SECONDS
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
@@ -147,6 +156,7 @@ class RequestRules:
             lock_token_path=settings.get("LockTokenPath") or None,
             payload_hash_path=settings.get("PayloadHashPath") or None,
             open_shards=int(settings.get("OpenShards") or OPEN_SHARDS),
+            work_timeout_seconds=float(settings.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS),
         )
 
     def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
@@ -266,6 +276,7 @@ class Envelope:
 
         Raises:
             InvalidRequest: the input has something missing, wrong or unknown; the message says what.
+            InvalidRequestId: the execution has the name of an attempt, and no lock token of its own.
         """
         from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
 
@@ -276,6 +287,7 @@ class Envelope:
                 f'{place}: {_demand(problem)}. Start with {{"payload": {{…}}}}; only lockToken and '
                 "requestedAt may stand beside it."
             )
+        _check_name_by_hand(execution_name, "lockToken" in execution_input)
         requested_at = execution_input.get("requestedAt")
         return cls.make(
             name_by_hand(execution_name),
@@ -330,6 +342,18 @@ def name_by_hand(execution_name: str) -> str:
     """The name that the client makes of the same id, so that both mean one request."""
     name, _ = split_attempt(execution_name)
     return name if _AS_IT_IS.fullmatch(name) and _MARKED.fullmatch(name) else name_of(name)
+
+
+def _check_name_by_hand(execution_name: str, has_key: bool) -> None:
+    """`report--10` may be a request of that id or the tenth attempt of `report`, which have two keys."""
+    if has_key or not _LIKE_AN_ATTEMPT.fullmatch(execution_name):
+        return
+    other = re.sub(r"--(\d+)$", r"-\1", execution_name)
+    raise InvalidRequestId(
+        f"The execution's name {execution_name!r} ends as an attempt's does, so nobody can tell which request it "
+        f"is. Start it under another name, like {other!r}, or give its lockToken beside the payload. The next "
+        "attempt of a request is started by the client: steponce start, or steponce locks retry."
+    )
 
 
 def _leaves(found: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from steponce.operating import command
 from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
 from steponce.request import name_of, split_attempt
-from steponce.story import GONE, Attempt, Record, Situation
+from steponce.story import GONE, HIDDEN, Attempt, Record, Situation
 
 _FOLLOWS_THE_LOCK = frozenset({"AlreadyInProgress", "LockContended"})
 
@@ -49,10 +49,30 @@ class Case:
                 f"It was turned away with {newest.error}: its lock token belongs to request "
                 f"{record.request_id!r}. Look at that one, or start yours with another key."
             )
+        machine = record.locked_by.rpartition(":")[0]
+        if machine != newest.execution_arn.rpartition(":")[0] and not record.answers:
+            return self._by_another_machine(record, machine)
         holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
         owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
         situation, summary = self._by_record(record, lock, self.holder or owners[0])
         return situation, holds + summary
+
+    def _by_another_machine(self, record: Record, machine: str) -> tuple[Situation, str]:
+        """What is to be done about its lock is for the other machine's stack to say."""
+        look = (
+            f"Its lock token is held by request {record.request_id!r} of another machine ({machine}). Look at it "
+            f"with the stack of that machine: {command('show', record.request_id)} --stack NAME"
+        )
+        if record.status == FAILED:
+            return (
+                "waits for a person",
+                f"{look} It has FAILED with {record.error or 'an error without a name'}.",
+            )
+        hidden = self.holder is not None and self.holder.status == HIDDEN
+        end = (
+            " From here nobody can tell whether its execution lives, so it counts as alive." if hidden else ""
+        )
+        return "overdue" if record.overdue else "running", look + end
 
     def _by_record(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
         error = record.error or "an error without a name"

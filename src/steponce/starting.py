@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
+
 from botocore.exceptions import ClientError
 
 from steponce import times
 from steponce.aws import answering, error_code
-from steponce.errors import LockTokenMismatch, PayloadMismatch, TooManyAttempts, Unsettled
-from steponce.machine import Machine
-from steponce.owner import TOO_LARGE, Execution
+from steponce.canonical import sha256
+from steponce.errors import (
+    LockTokenMismatch,
+    OwnerHidden,
+    PayloadMismatch,
+    TooManyAttempts,
+    Unavailable,
+    Unsettled,
+)
+from steponce.machine import Machine, is_owner_open, is_stranger
+from steponce.owner import INIT_TIME, TOO_LARGE, YOUNG, Execution
 from steponce.receipt import Receipt
 from steponce.records import INPROGRESS, Lock
-from steponce.request import Envelope, attempt_name
-
-MAX_NEW_ATTEMPTS = 100
-"""How many names one call tries before it says that something is wrong."""
+from steponce.request import MAX_ATTEMPT, Envelope, RequestRules, attempt_name
 
 DUPLICATE_REFUSED = "DuplicateRefused"
+
+_READINGS = 3
+_FIRST_OF_MANY = 1_000
 
 
 class Start:
@@ -30,21 +42,28 @@ class Start:
         self._name = name
         self._envelope = envelope
         self._check_owner = check_owner
+        self._sent_twice = False
 
     def run(self) -> Receipt:
-        """Start the request under the first name that is free, unless something answers for it."""
-        attempt = 1
-        for _ in range(MAX_NEW_ATTEMPTS):
-            if self._start_execution(attempt):
-                return self._running(attempt, duplicate=False)
-            found = self._find(attempt)
-            if isinstance(found, Receipt):
+        """
+        Start the request under the first name that is free, unless something answers for it.
+
+        At most two executions are asked to start. Three are described, unless many attempts have ended without
+        ever taking the lock, while no record says which was the last; those are searched for.
+        """
+        if self._start_execution(1):
+            return self._running(1, duplicate=False)
+        for _ in range(_READINGS):
+            found = self._find()
+            if found is not None:
                 return found
-            attempt = found
-        raise TooManyAttempts(
-            f"Request {self._request_id!r} has had {attempt - 1} attempts, all closed. "
-            f"Look at one of them: {self._machine.execution_arn(self._name, 1)}"
-        )
+        raise Unavailable(f"The record of request {self._request_id!r} keeps changing. Try again.")
+
+    def run_as(self, attempt: int) -> Receipt:
+        """Start the request as an attempt whose name was free a moment ago."""
+        if self._start_execution(attempt):
+            return self._running(attempt, duplicate=False)
+        return self.run()
 
     def _start_execution(self, attempt: int) -> bool:
         """Start it, unless the name is taken. An SDK's retry of the same bytes gets a 200 for its own."""
@@ -57,71 +76,119 @@ class Start:
                 )
         except ClientError as error:
             if error_code(error) == "ExecutionAlreadyExists":
+                self._sent_twice = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
                 return False
             raise
         return True
 
-    def _find(self, attempt: int) -> Receipt | int:
-        """What answers for a taken name; or, where nothing does any more, the attempt to try next."""
-        lock = self._read_lock()
+    def _find(self) -> Receipt | None:
+        """What answers for a name that is taken, or the next attempt; None if the record has just changed."""
+        lock, now = self._read_lock(), times.now_text()
         if lock is not None and lock.call_id == self._envelope.callId:
             return Receipt.from_lock(self._request_id, lock, duplicate=False)
-        if lock is None or lock.is_reusable(times.now_text()):
-            return self._find_execution(attempt, lock)
+        if lock is None or lock.is_reusable(now):
+            return self._without_answer(lock)
+        if lock.status == INPROGRESS and (self._check_owner or lock.expected_completion < now):
+            try:
+                owner = self._machine.owner(lock)
+            except OwnerHidden:
+                return self._by_record(lock)
+            return self._by_record(lock) if is_owner_open(owner, lock) else self._after_a_death(lock, owner)
+        return self._by_record(lock)
+
+    def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
+        """The record answers, unless this id was turned away from it; `execution` is one of its attempts."""
         if not self._machine.is_own(lock, self._name):
-            refused = self._refused_before(attempt)
+            refused = self._refused_before(execution or self._machine.describe(self._name, 1))
             if refused is not None:
                 return refused
         self._expect_same_payload(lock.payload_hash)
-        overdue = self._check_owner or lock.expected_completion < times.now_text()
-        if lock.status == INPROGRESS and overdue and not self._machine.is_alive(lock):
-            return self._after_a_death(attempt, lock)
         return Receipt.from_lock(self._request_id, lock, duplicate=True)
 
-    def _find_execution(self, attempt: int, lock: Lock | None) -> Receipt | int:
-        """No record answers: either the execution has not taken its lock yet, or it is over and done with."""
-        execution = self._machine.describe(self._name, attempt)
-        if execution is None:
-            return self._running(attempt, duplicate=True)
-        self._expect_same_key(execution)
-        mine = execution.input.get("callId") == self._envelope.callId
+    def _without_answer(self, lock: Lock | None) -> Receipt | None:
+        """No record answers: either an execution has not taken its lock yet, or all are over and done with."""
+        first = self._machine.describe(self._name, 1)
+        if first is None:
+            return self._running(1, duplicate=True)
+        self._expect_same_key(first)
+        if first.is_open or self._is_mine(first):
+            return self._by_execution(1, first, lock)
+        recorded = max(1, self._machine.attempt_of(lock, self._name))
+        newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
+        if newest is not None and newest.is_open:
+            return self._by_execution(last, newest, lock)
+        if self._read_lock() != lock:
+            return None
+        return self._start_next(last + 1)
+
+    def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
+        mine = self._is_mine(execution)
         if execution.is_open:
             self._expect_same_payload(self._machine.payload_hash_of(execution.input))
             return self._running(attempt, duplicate=not mine)
         if self._read_lock() != lock:
-            return attempt
-        if mine and execution.status != "SUCCEEDED":
-            arn = self._machine.execution_arn(self._name, attempt)
-            token = self._envelope.lockToken
-            return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=False)
-        if mine:
-            return self._running(attempt, duplicate=False)
-        return max(attempt, self._machine.attempt_of(lock, self._name)) + 1
+            return None
+        if execution.status == "SUCCEEDED":
+            return self._running(attempt, duplicate=not mine)
+        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
+        return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=not mine)
 
-    def _after_a_death(self, attempt: int, lock: Lock) -> Receipt | int:
-        """The lock's owner is closed: the next attempt settles it, unless one is at it already."""
-        owner = self._machine.describe_arn(lock.locked_by)
-        if owner is not None and owner.failure.error in TOO_LARGE:
+    def _after_a_death(self, lock: Lock, owner: Execution | None) -> Receipt | None:
+        """
+        The lock's owner is closed: the next attempt settles it, unless one is at it already.
+
+        One attempt may look at once, since most deaths leave nothing to wait for. If it has looked, and the
+        owner's work may still run, another one would learn nothing: so polling starts nothing. If two have
+        looked in vain (the workflow cannot look, say), there is one more in each time-out of the work. Its
+        name follows from the death and the time, so that all who ask then agree on it without a search.
+        """
+        attempt = max(1, self._machine.attempt_of(lock, self._name))
+        looked = self._machine.describe(self._name, attempt + 1)
+        answer = self._by_record(lock, looked)
+        if answer.execution_arn != lock.locked_by:
+            return answer
+        if owner is not None and owner.failure.error in TOO_LARGE and not is_stranger(owner, lock):
             raise Unsettled(
                 f"Request {self._request_id!r}: its work is done, and its result is too large to be recorded "
                 f"({lock.locked_by}). Look the result up, and complete the lock by hand."
             )
-        taken = self._machine.describe(self._name, attempt)
-        if taken is not None and taken.is_open:
-            return self._running(attempt, duplicate=True)
-        if self._read_lock() != lock:
-            return attempt
-        return max(attempt, self._machine.attempt_of(lock, self._name)) + 1
+        death = _Death.of(lock, owner, self._machine.rules)
+        for number in (attempt + 1, attempt + 2):
+            execution = looked if number == attempt + 1 else self._machine.describe(self._name, number)
+            if execution is None:
+                return None if self._read_lock() != lock else self._start_next(number)
+            if execution.is_open:
+                return self._running(number, duplicate=not self._is_mine(execution))
+            if death.may_still_work and (execution.closed or "") >= death.since:
+                return answer
+        return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
 
-    def _refused_before(self, attempt: int) -> Receipt | None:
+    def _start_next(self, attempt: int) -> Receipt | None:
+        """Start an attempt whose name was free, unless somebody was quicker."""
+        if attempt > MAX_ATTEMPT:
+            raise TooManyAttempts(
+                f"Request {self._request_id!r} has had {attempt - 1:,} attempts, all closed; there is no name "
+                f"for another. Use a new id. The first is {self._machine.execution_arn(self._name, 1)}"
+            )
+        if self._start_execution(attempt):
+            return self._running(attempt, duplicate=False)
+        mine = False
+        if self._sent_twice:
+            execution = self._machine.describe(self._name, attempt)
+            mine = execution is not None and self._is_mine(execution)
+        return self._running(attempt, duplicate=not mine)
+
+    def _is_mine(self, execution: Execution) -> bool:
+        return bool(execution.input.get("callId") == self._envelope.callId)
+
+    def _refused_before(self, execution: Execution | None) -> Receipt | None:
         """The record is another request's. This id may have been turned away, or have another key."""
-        execution = self._machine.describe(self._name, attempt)
         if execution is None:
             return None
         self._expect_same_key(execution)
         if execution.failure.error != DUPLICATE_REFUSED:
             return None
-        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
+        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, 1)
         return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=True)
 
     def _expect_same_payload(self, payload_hash: str | None) -> None:
@@ -149,3 +216,32 @@ class Start:
     def _running(self, attempt: int, *, duplicate: bool) -> Receipt:
         arn = self._machine.execution_arn(self._name, attempt)
         return Receipt.running(self._request_id, self._envelope.lockToken, arn, duplicate=duplicate)
+
+
+@dataclass(frozen=True)
+class _Death:
+    """When a lock's owner died, and how long its work may go on after that."""
+
+    since: str
+    wait: timedelta
+
+    @classmethod
+    def of(cls, lock: Lock, owner: Execution | None, rules: RequestRules) -> Self:
+        """Of an owner that is closed, or that Step Functions does not know: it may be too new for that."""
+        if owner is None or owner.closed is None:
+            return cls(lock.created, YOUNG)
+        if is_stranger(owner, lock):
+            return cls(lock.created, INIT_TIME)
+        return cls(owner.closed, timedelta(seconds=rules.work_timeout_seconds) + INIT_TIME)
+
+    @property
+    def may_still_work(self) -> bool:
+        return self._passed() < self.wait
+
+    def attempt_of_now(self, lock: Lock) -> int:
+        """A number that hardly any attempt has had, the same for all who ask within one wait."""
+        digest = sha256(f"{lock.call_id}/{lock.attempt}/{self._passed() // self.wait}")
+        return _FIRST_OF_MANY + int(digest[:8], 16) % (MAX_ATTEMPT - 2 * _FIRST_OF_MANY)
+
+    def _passed(self) -> timedelta:
+        return times.now() - times.from_text(self.since)

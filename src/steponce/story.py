@@ -18,6 +18,9 @@ from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, I
 GONE = "GONE"
 """Status of an execution that Step Functions does not describe (forgotten, or too new), or of a step."""
 
+HIDDEN = "HIDDEN"
+"""Status of an execution that cannot or may not be asked for from here; it counts as alive."""
+
 Situation = Literal[
     "starting",
     "running",
@@ -142,7 +145,7 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        return self.status in ("RUNNING", "PENDING_REDRIVE")
+        return self.status in ("RUNNING", "PENDING_REDRIVE", HIDDEN)
 
     @property
     def last_state(self) -> str:

@@ -15,14 +15,16 @@ from typing import Any
 from steponce import times
 from steponce.awaiting import AwaitingSteps
 from steponce.client import Client
-from steponce.errors import RequestNotFound
-from steponce.owner import Execution, describe_execution, execution_events
+from steponce.errors import OwnerHidden, RequestNotFound
+from steponce.owner import Execution, execution_events, looking_at
 from steponce.records import Lock
 from steponce.request import name_of, split_attempt
 from steponce.situation import Case
-from steponce.story import GONE, Attempt, Record, Story, Trouble, Visit, Waiting
+from steponce.story import GONE, HIDDEN, Attempt, Record, Story, Trouble, Visit, Waiting
 
 _READINGS = 3
+_GAP = 20
+"""So many attempts that cannot be described are told of one by one."""
 _TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
 
 
@@ -122,15 +124,17 @@ class _Teller:
         return self._client.machine.lock_token_of(self._name, self._inputs.get(first.execution_arn, {}))
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
-        """Every attempt up to the newest that is known; names are counted up without gaps."""
+        """Every attempt up to the newest that is known. Names are counted up; after a death there may be a gap."""
         owner, newest = split_attempt(lock.request_id) if lock else ("", 1)
         known = newest if owner == self._name else 1
         # Where the first is forgotten already, the second may still be known.
         reach = known if first.status != GONE else max(known, 2)
         attempts = [first]
-        while len(attempts) < reach or attempts[-1].status != GONE:
-            attempts.append(self._attempt(len(attempts) + 1))
-        while len(attempts) > known and attempts[-1].status == GONE:
+        while attempts[-1].number < reach or attempts[-1].status != GONE:
+            last = attempts[-1]
+            jumps = last.status == GONE and known - last.number > _GAP
+            attempts.append(self._attempt(known if jumps else last.number + 1))
+        while attempts[-1].number > known and attempts[-1].status == GONE:
             attempts.pop()
         return attempts
 
@@ -144,7 +148,11 @@ class _Teller:
 
     def read(self, number: int, arn: str) -> Attempt:
         """One execution, as far as Step Functions still knows it."""
-        execution = describe_execution(self._client.machine.sfn, arn)
+        try:
+            with looking_at(arn):
+                execution = self._client.machine.describe_arn(arn)
+        except OwnerHidden:
+            return Attempt(number, arn, HIDDEN)
         if execution is None:
             return Attempt(number, arn, GONE)
         self._inputs[arn] = execution.input

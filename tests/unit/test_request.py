@@ -396,9 +396,19 @@ def test_the_key_and_the_time_may_stand_beside_it() -> None:
     assert (KEY, "2026-01-31T12:00:00.000Z") == (envelope.lockToken, envelope.requestedAt)
 
 
-def test_a_next_attempt_by_hand_has_the_first_one_s_key() -> None:
-    """`order-1--2` is another try of `order-1`, not another request."""
-    assert "shop/order-1" == complete({"payload": {}}, "order-1--2").lockToken
+@pytest.mark.parametrize("name", ["report--10", "report--2", "inv--1", "inv--0", "a--02", "a--1000000", "ä--3"])
+def test_a_name_by_hand_that_ends_like_an_attempt_is_refused(name: str) -> None:
+    """`report--10` may be a request or the tenth attempt of `report`; the client makes two keys of that."""
+    with pytest.raises(InvalidRequestId) as caught:
+        complete({"payload": PAYLOAD}, name)
+    assert f"'{name}' ends as an attempt's does" in str(caught.value)
+    assert f"like {name.replace('--', '-')!r}, or give its lockToken" in str(caught.value)
+    assert "tok_visa" not in str(caught.value)
+
+
+def test_a_name_by_hand_that_ends_like_an_attempt_may_bring_its_key() -> None:
+    """Then it is clear what it must not run beside."""
+    assert KEY == complete({"payload": {}, "lockToken": KEY}, "order-1--2").lockToken
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.cancelling import cancel as cancel_running
-from steponce.cancelling import find_running
+from steponce.cancelling import find_running, meaning
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.asking import Hand, by_hand, signed
 from steponce.cli.left_out import LeftOut
@@ -35,21 +35,24 @@ SHOWN = 100
 @where_to
 def cancel(request_id: str, hand: Hand, target: Target) -> int:
     """
-    Stop a request, and settle its lock.
+    Keep a request from running: stop it, and write down that it was cancelled.
 
-    Before its work it has failed for good, with the error Cancelled. In its work nobody can know whether
-    that took effect: the record waits for a person. After it, what the work answered is its answer.
+    Before its work, or while it waits to be sent again, it has failed for good, with the error Cancelled, and
+    so has whoever else comes with its lock token. In its work nobody can know whether that took effect: the
+    record waits for a person. After it, what the work answered is its answer.
     """
     machine = target.connect().machine
     running = find_running(machine, request_id)
     why = hand.sign(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     lock = cancel_running(machine, running, by=hand.by, why=why)
+    said = meaning(running, lock)
     record = None if lock is None else asdict(Record.from_lock(lock))
     commands = [] if lock is None else next_commands(lock, runs=False)
     told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "request_id": request_id}
+    told |= {"stopped": running.is_open, "said": said}
     told |= {"execution_arn": running.execution_arn, "record": record, "next": commands}
     rows = fields({"next": "\n".join(commands) or None})
-    say(told, Group(Text("Stopped.", "bold green"), _shown(running.execution_arn, lock), rows))
+    say(told, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
     return DONE
 
 

@@ -25,11 +25,9 @@ from steponce.cli.timeline import intervention, record_fields
 from steponce.operating import Operator, find_lock, next_commands, open_locks, result_text
 from steponce.records import FAILED as HELD
 from steponce.records import INPROGRESS, Lock
+from steponce.request import LONGEST_WORK_SECONDS
 from steponce.story import Attempt, Record
 from steponce.telling import tell_owner
-
-LONGEST_WORK_SECONDS = 900
-"""What Lambda allows: so long its work may go on, where a stack does not say how long its own may."""
 
 _RESULT = "Expected is one JSON value: the result that everyone who asks will get."
 
@@ -90,7 +88,8 @@ def inspect(key: str, target: Target) -> int:
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     owner = tell_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
-    commands = next_commands(lock, runs=owner.is_open)
+    own = client.machine.holds(lock)
+    commands = next_commands(lock, runs=owner.is_open, own=own)
     told = {
         "record": asdict(Record.from_lock(lock)),
         "owner": _owner(owner),
@@ -98,6 +97,8 @@ def inspect(key: str, target: Target) -> int:
         "next": commands,
     }
     rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(commands) or None}
+    if not own:
+        rows["note"] = "another machine's record: its own stack's commands settle it"
     say(told, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
     return DONE
 
@@ -157,6 +158,7 @@ def retry(key: str, hand: Hand, target: Target) -> int:
 
 def _prepared(stack: Stack, key: str, deed: Any, hand: Hand) -> tuple[Operator, Lock]:
     machine = stack.client().machine
+    # A stack that does not say how long its work may take: as long as Lambda allows.
     seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
     operator = Operator(machine, by=hand.by, work_timeout_seconds=seconds)
     return operator, operator.prepare(deed, find_lock(machine, key))

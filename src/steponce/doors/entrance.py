@@ -120,7 +120,8 @@ class Entrance:
             check_owner=asked.tries > 0,  # it may meet the lock that its own last attempt has left behind
         )
         fate = fate_of(receipt)
-        if receipt.status == "RUNNING" and not _is_own(receipt) and not self._is_cared_for(asked):
+        runs = _is_own(receipt) and not (receipt.duplicate and asked.tries)  # it may be a dead one's lock
+        if receipt.status == "RUNNING" and not runs and not self._is_cared_for(asked):
             fate = self._resender.send_again(asked, "AlreadyInProgress", source)
         return Outcome(fate, asked.request_id, receipt.status, replayed=receipt.duplicate)
 

@@ -1,0 +1,308 @@
+"""How many calls a start makes, whatever the history; and that polling a dead owner starts nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import Receipt, times
+from steponce.errors import TooManyAttempts
+from steponce.operating import Operator
+from steponce.owner import INIT_TIME, YOUNG
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
+from steponce.request import LONGEST_WORK_SECONDS, MAX_ATTEMPT, RequestRules
+from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
+
+WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+PAST = "2020-01-01T00:00:00.000Z"
+TTL = 4_000_000_000
+
+
+class Counting(World):
+    """One machine whose calls are counted, and a clock that the test moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.calls: Counter[str] = Counter()
+        for name in ("start_execution", "describe_execution"):
+            setattr(self.states, name, self._counted(name, getattr(self.states, name)))
+
+    def _counted(self, name: str, call: Any) -> Any:
+        def counted(**arguments: Any) -> Any:
+            self.calls[name] += 1
+            return call(**arguments)
+
+        return counted
+
+    def attempts(self, *numbers: int, closed: datetime = NOW, error: str = "AlreadyInProgress") -> None:
+        """Attempts that have ended without the lock."""
+        for number in numbers:
+            self.execution(f"order-1--{number}", "FAILED", "AcquireLock", error=error, closed=closed)
+
+    def dead(self, error: str = "Stopped", closed: datetime = NOW, name: str = "order-1", **record: Any) -> Lock:
+        """The record of an owner that was stopped in its work."""
+        self.execution(name, "ABORTED", *TO_WORK, error=error, closed=closed)
+        return self.put(name=name, expectedCompletion=PAST, created=PAST, **record)
+
+    def ask(self, request_id: str = "order-1") -> Receipt:
+        """Start it, within the calls that are allowed."""
+        self.calls.clear()
+        receipt = self.client.start(request_id, PAYLOAD, lock_token="m/order-1")
+        assert 2 >= self.calls["start_execution"], self.calls
+        assert 3 >= self.calls["describe_execution"], self.calls
+        return receipt
+
+    def started(self) -> list[str]:
+        """The names of the executions that were started since."""
+        names = [one["name"] for one in self.states.started]
+        self.states.started.clear()
+        return names
+
+    def end(self, name: str, error: str = "AlreadyInProgress") -> None:
+        """Let an execution that was started end now, without the lock."""
+        self.states.histories[arn(name)] = []
+        self.states.close(arn(name), "FAILED", error, None, self.now)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
+    """Tables of this test's own."""
+    with mock_aws():
+        found = Counting()
+        monkeypatch.setattr(times, "now", lambda: found.now)
+        yield found
+
+
+# -- a dead owner ----------------------------------------------------------------------------------
+def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(world: Counting):
+    """A thousand polls make two executions; the second settles the lock."""
+    world.dead()
+    for _ in range(500):
+        receipt = world.ask()
+        assert "RUNNING" == receipt.status
+        if started := world.started():
+            assert (["order-1--2"], False) == (started, receipt.duplicate)
+            world.now += timedelta(seconds=1)
+            world.end("order-1--2")
+        else:
+            assert (True, arn("order-1")) == (receipt.duplicate, receipt.execution_arn)
+    assert 2 == len(world.states.executions)
+
+    world.now = NOW + WAIT
+    receipts = [world.ask() for _ in range(500)]
+
+    assert ["order-1--3"] == world.started()
+    assert [False, *[True] * 499] == [one.duplicate for one in receipts]
+    assert {arn("order-1--3")} == {one.execution_arn for one in receipts}
+
+
+def test_an_attempt_that_looked_before_the_death_does_not_count(world: Counting):
+    """It was turned away by an owner that lived; what died before its work is settled at once."""
+    world.dead()
+    world.attempts(2, closed=NOW - timedelta(seconds=1))
+
+    world.ask()
+
+    assert ["order-1--3"] == world.started()
+
+
+@pytest.mark.parametrize("many", [3, 100, 1_000])
+def test_a_start_makes_few_calls_however_many_have_looked_in_vain(world: Counting, many: int):
+    """The name follows from the death and the time: whoever asks within one time-out gets one execution."""
+    world.dead()
+    world.attempts(*range(2, many + 1))
+    assert ("RUNNING", []) == (world.ask().status, world.started())
+
+    rounds = []
+    for number in range(1, 4):
+        world.now = NOW + WAIT * number
+        receipts = [world.ask() for _ in range(20)]
+        assert [False, *[True] * 19] == [one.duplicate for one in receipts]
+        rounds += world.started()
+        world.end(rounds[-1])
+        assert ("RUNNING", []) == (world.ask().status, world.started())
+
+    assert 3 == len(set(rounds))
+
+
+def test_the_attempt_that_settles_is_known_by_the_record(world: Counting):
+    """Wherever the count is, it goes on from there."""
+    for number in (7, 731_234):
+        world.states.executions.clear()
+        world.execution("order-1", "FAILED")
+        world.dead(name=f"order-1--{number}")
+        world.ask()
+        assert [f"order-1--{number + 1}"] == world.started()
+
+
+@pytest.mark.parametrize("many", [2, 1_000])
+def test_a_key_mate_s_polling_is_as_cheap(world: Counting, many: int):
+    """The dead owner is another request's."""
+    world.dead(name="order-9", closed=NOW)
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    world.attempts(*range(2, many + 1))
+    assert ("RUNNING", []) == (world.ask().status, world.started())
+
+    world.now = NOW + WAIT
+    receipts = [world.ask() for _ in range(10)]
+
+    assert 1 == len(world.started())
+    assert [False, *[True] * 9] == [one.duplicate for one in receipts]
+
+
+def test_an_owner_that_cannot_be_described_is_asked_about_once_while_it_may_be_too_new(world: Counting):
+    """And again when it cannot be that any more."""
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    world.put(name="order-1--2", created=times.to_text(NOW), expectedCompletion=PAST)
+    world.attempts(3, closed=NOW + timedelta(seconds=1))
+
+    world.now = NOW + YOUNG - timedelta(seconds=1)
+    assert (True, []) == (world.ask().duplicate, world.started())
+    world.now = NOW + YOUNG
+    world.ask()
+    assert ["order-1--4"] == world.started()
+
+
+def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counting, monkeypatch: Any):
+    """The other starts the same name a moment later."""
+    world.dead()
+    real = world.states.start_execution
+
+    def late(**arguments: Any) -> Any:
+        if arguments["name"] == "order-1--2" and arn("order-1--2") not in world.states.executions:
+            world.execution("order-1--2", "RUNNING", given=envelope() | {"callId": "another"})
+        return real(**arguments)
+
+    monkeypatch.setattr(world.states, "start_execution", late)
+    receipt = world.ask()
+
+    assert (True, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
+
+
+def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting, monkeypatch: Any):
+    """The SDK repeats it and is told that the name is taken: by this very call."""
+    world.dead()
+    real = world.states.start_execution
+
+    def twice(**arguments: Any) -> Any:
+        real(**arguments)
+        error = refusal("ExecutionAlreadyExists")
+        error.response["ResponseMetadata"] = {"RetryAttempts": 1}  # type: ignore[typeddict-item]
+        raise error
+
+    monkeypatch.setattr(world.states, "start_execution", lambda **a: (real if a["name"] == "order-1" else twice)(**a))
+    receipt = world.client.start("order-1", PAYLOAD, lock_token="m/order-1")
+
+    assert (False, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
+
+
+# -- no record answers -----------------------------------------------------------------------------
+@pytest.mark.parametrize("many", [1, 2, 100, 1_000])
+def test_the_record_says_which_attempt_was_the_last(world: Counting, many: int):
+    """After any number of releases."""
+    name = "order-1" if many == 1 else f"order-1--{many}"
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.attempts(*range(2, many + 1))
+    world.put(name=name, status=RELEASED, openStatus=None, ttl=TTL, callId="call-9")
+
+    world.ask()
+
+    assert [f"order-1--{many + 1}"] == world.started()
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 4, 5, 99, 100, 1_000])
+def test_without_a_record_the_last_attempt_is_found_by_a_search_that_doubles(world: Counting, many: int):
+    """Exactly the next name, in few steps."""
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.attempts(*range(2, many + 1))
+
+    receipt = world.client.start("order-1", PAYLOAD)
+
+    assert [f"order-1--{many + 1}"] == world.started()
+    assert (False, 2) == (receipt.duplicate, world.calls["start_execution"])
+    assert 2 * many.bit_length() + 1 >= world.calls["describe_execution"]
+
+
+def test_older_attempts_that_are_forgotten_do_not_mislead(world: Counting):
+    """After 90 days the first name is free again, the ninth not yet: the next free one is taken."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.attempts(2, 3, 4, 9, 10)
+    world.put(name="order-1--4", status=RELEASED, openStatus=None, ttl=TTL, callId="call-9")
+    assert ["order-1--5"] == [world.ask() and world.started()[0]]
+
+    world.attempts(5, 6, 7, 8)
+    world.put(name="order-1--8", status=RELEASED, openStatus=None, ttl=TTL, callId="call-9")
+    world.client.start("order-1", PAYLOAD)
+    assert ["order-1--11"] == world.started()
+
+
+def test_an_attempt_on_its_way_to_the_lock_is_found(world: Counting):
+    """By start, and by status."""
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.attempts(2, 3)
+    world.execution("order-1--4", "RUNNING", given=envelope() | {"callId": "another"})
+
+    assert arn("order-1--4") == world.client.start("order-1", PAYLOAD).execution_arn
+    assert arn("order-1--4") == world.client.status("order-1").execution_arn
+    assert [] == world.started()
+
+
+def test_when_no_name_is_left_it_is_said_so(world: Counting):
+    """Instead of a name that Step Functions would not take."""
+    world.execution("order-1", "FAILED")
+    world.attempts(MAX_ATTEMPT)
+    world.put(name=f"order-1--{MAX_ATTEMPT}", status=RELEASED, openStatus=None, ttl=TTL, callId="call-9")
+
+    with pytest.raises(TooManyAttempts, match="no name for another"):
+        world.client.start("order-1", PAYLOAD)
+
+
+# -- locks retry -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("many", [1, 100, 1_000])
+def test_a_retry_has_its_name_before_it_releases(world: Counting, many: int):
+    """However many attempts have ended without the lock."""
+    world.held()
+    world.attempts(*range(2, many + 1))
+    alice = Operator(world.machine, by="alice", work_timeout_seconds=60)
+    lock = alice.prepare("retry", world.lock())
+
+    _, receipt = alice.retry(lock, alice.payload_of(lock), "again")
+
+    assert ([f"order-1--{many + 1}"], False) == (world.started(), receipt.duplicate)
+
+
+def test_a_retry_without_a_name_leaves_the_lock(world: Counting):
+    """It is not released for nothing."""
+    world.held()
+    world.execution(f"order-1--{MAX_ATTEMPT}", "FAILED", *TO_WORK)
+    before = world.put(
+        name=f"order-1--{MAX_ATTEMPT}", status=FAILED, openStatus="FAILED#3", failure='{"Error": "Boom"}'
+    )
+    alice = Operator(world.machine, by="alice", work_timeout_seconds=60)
+
+    with pytest.raises(TooManyAttempts, match=r"Nothing was written.* locks release m/order-1"):
+        alice.retry(before, alice.payload_of(before), "again")
+    assert before == world.lock()
+
+
+def test_an_answer_is_one_read(world: Counting):
+    """Nothing is described for it."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    world.put(status=COMPLETED, openStatus=None, ttl=TTL, result="7", callId="call-9")
+    assert (7, Counter(start_execution=1)) == (world.ask().result, world.calls)
+    world.put(status=INPROGRESS)
+    assert ("RUNNING", Counter(start_execution=1)) == (world.ask().status, world.calls)
+
+
+def test_a_client_knows_how_long_its_stack_s_work_may_take():
+    """By the Output; else as long as Lambda allows."""
+    settings = {"KeyPrefix": "m", "ExpectedSeconds": "1", "RetentionSeconds": "never"}
+    assert 900 == RequestRules.from_settings(settings).work_timeout_seconds
+    assert 7 == RequestRules.from_settings(settings | {"WorkTimeoutSeconds": "7"}).work_timeout_seconds

@@ -1,0 +1,331 @@
+"""Work of which nobody has heard that it is over is waited for; and owners that cannot be asked are alive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import owner, times
+from steponce.cancelling import cancel, find_running
+from steponce.errors import OwnerHidden, Refused, Unavailable
+from steponce.operating import Deed, Operator, next_commands
+from steponce.owner import INIT_TIME, proves_the_end, settle_owner, works_until
+from steponce.records import FAILED, INPROGRESS, RELEASED, Failure, Lock
+from steponce.repair import Repairer
+from steponce.telling import tell, tell_owner
+from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
+
+DEEDS: list[Deed] = ["release", "complete", "retry"]
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+WAIT = timedelta(seconds=WORK_TIMEOUT) + INIT_TIME
+MOMENT = timedelta(milliseconds=1)
+TTL = 4_000_000_000
+
+THE_END = [
+    "ZeroDivisionError",
+    "CardDeclined",
+    "LockLost",
+    "Lambda.TooManyRequestsException",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+    "Runtime.OutOfMemory",
+    "Function.ResponseSizeTooLarge",
+    "Extension.Crash",
+]
+NO_END = [
+    "Lambda.Unknown",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.ClientExecutionTimeoutException",
+    "States.Timeout",
+    "States.HeartbeatTimeout",
+    "States.TaskFailed",
+    "DynamoDB.InternalServerErrorException",
+    "OutcomeUnknown",
+    "Cancelled",
+    "",
+    None,
+]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Tables of this test's own; it is twelve."""
+    with mock_aws():
+        monkeypatch.setattr(times, "now", lambda: NOW)
+        yield World()
+
+
+@pytest.fixture
+def alice(world: World) -> Operator:
+    return Operator(world.machine, by="alice", work_timeout_seconds=WORK_TIMEOUT)
+
+
+def failed(world: World, error: str | None, closed: datetime) -> Lock:
+    """The record of order-1 that its workflow wrote for a person to look at."""
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordError", error=error, closed=closed)
+    failure = json.dumps({"Error": error, "Cause": None})
+    at = times.to_text(closed)
+    return world.put(status=FAILED, openStatus="FAILED#3", failure=failure, actualCompletion=at)
+
+
+# -- one decision ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("error", THE_END)
+def test_what_the_function_or_its_runtime_says_proves_the_end(error: str):
+    """Or that it never ran."""
+    assert proves_the_end(error)
+    assert works_until(Failure(error, None), times.to_text(NOW), timedelta(seconds=60)) is None
+
+
+@pytest.mark.parametrize("error", NO_END)
+def test_what_somebody_else_says_does_not(error: str | None, monkeypatch: pytest.MonkeyPatch):
+    """Nor an error without a name: its work is waited for, from when it was last heard of."""
+    monkeypatch.setattr(times, "now", lambda: NOW)
+    assert not proves_the_end(error)
+    ended = times.to_text(NOW - WAIT + MOMENT)
+    assert times.to_text(NOW + MOMENT) == works_until(Failure(error, None), ended, timedelta(seconds=60))
+    ended = times.to_text(NOW - WAIT)
+    assert works_until(Failure(error, None), ended, timedelta(seconds=60)) is None
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("error", NO_END)
+def test_nothing_is_done_while_the_work_may_run(world: World, alice: Operator, deed: Deed, error: str | None):
+    """Lambda answered 500, and the function goes on: a retry would charge beside it."""
+    lock = failed(world, error, NOW - WAIT + MOMENT)
+    with pytest.raises(Refused, match=r"may still run until 2026-01-31T12:00:00\.001Z.* try again then"):
+        alice.prepare(deed, lock)
+    assert lock == world.lock()
+
+    lock = failed(world, error, NOW - WAIT)
+    assert lock == alice.prepare(deed, lock)
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("error", THE_END)
+def test_work_that_has_ended_is_not_waited_for(world: World, alice: Operator, deed: Deed, error: str):
+    """A person need not wait for what is over."""
+    lock = failed(world, error, NOW)
+    assert lock == alice.prepare(deed, lock)
+
+
+@pytest.mark.parametrize("do", ["release", "complete"])
+def test_it_is_looked_at_once_more_before_the_write(world: World, alice: Operator, do: str):
+    """The operator thinks; somebody redrives the execution, and it fails so."""
+    shown = alice.prepare("release", failed(world, "Lambda.Unknown", NOW - WAIT))
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordError", error="Lambda.Unknown", closed=NOW)
+    with pytest.raises(Refused, match="may still run"):
+        alice.release(shown, "x") if do == "release" else alice.complete(shown, "1", "x")
+    assert shown == world.lock()
+
+
+def test_an_error_that_a_dead_owner_could_not_write_is_waited_for_as_well(world: World, alice: Operator):
+    """It is written on its behalf first; the wait counts from its death, not from that."""
+    given = {"failure": {"Error": "Lambda.ServiceException", "Cause": "500"}}
+    for closed, refused in ((NOW - WAIT + MOMENT, True), (NOW - WAIT, False)):
+        world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
+        told = json.loads(world.states.executions[arn("order-1")]["input"]) | given
+        world.states.histories[arn("order-1")].insert(
+            -1, {"type": "TaskStateEntered", "timestamp": closed, "id": 9}
+            | {"stateEnteredEventDetails": {"name": "RecordError", "input": json.dumps(told)}},
+        )
+        lock = world.put()
+        if refused:
+            with pytest.raises(Refused, match="FAILED with Lambda.ServiceException, which does not say"):
+                alice.prepare("retry", lock)
+        else:
+            assert FAILED == alice.prepare("retry", lock).status
+
+
+@pytest.mark.parametrize("state", ["DoWork", *sorted(owner.TAKING_OVER)])
+def test_the_monitor_and_a_takeover_wait_as_long(world: World, state: str):
+    """A machine that takes over, and the schedule, decide by the same function."""
+    for closed, verdict in ((NOW - WAIT + MOMENT, "alive"), (NOW - WAIT, "unknown")):
+        world.execution("order-1", "TIMED_OUT", *TO_WORK, state, closed=closed)
+        lock = world.put()
+        options: dict[str, Any] = {"work_timeout_seconds": WORK_TIMEOUT, "when_outcome_unknown": "take-over"}
+        found = settle_owner(lock, world.machine.sfn, world.machine.locks, by="x", **options)
+        repairer = Repairer(world.machine.locks, world.machine.sfn, by="x", **options)
+        assert verdict == found.verdict == repairer.repair(lock).verdict
+        assert lock == world.lock()
+
+
+# -- owners that cannot be asked for from here -----------------------------------------------------
+ELSEWHERE = {
+    "region": ARN.replace("eu-west-1", "us-east-1"),
+    "account": ARN.replace("123456789012", "210987654321"),
+    "partition": ARN.replace("arn:aws:", "arn:aws-cn:"),
+}
+FAR = pytest.mark.parametrize("machine", ELSEWHERE.values(), ids=ELSEWHERE)
+
+
+def execution_of(machine: str) -> str:
+    return f"{machine.replace(':stateMachine:', ':execution:')}:order-9"
+
+
+def settle(world: World, lock: Lock, unknown: owner.WhenOutcomeUnknown = "hold") -> owner.Finding:
+    return settle_owner(
+        lock,
+        world.machine.sfn,
+        world.machine.locks,
+        work_timeout_seconds=WORK_TIMEOUT,
+        when_outcome_unknown=unknown,
+        by="x",
+        home=ARN,
+    )
+
+
+def denied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The role may describe this machine's executions only, as in the template."""
+    real = world.states.describe_execution
+
+    def describe(*, executionArn: str) -> Any:  # noqa: N803 - the API's name
+        if not executionArn.startswith(arn("")):
+            raise refusal("AccessDeniedException")
+        return real(executionArn=executionArn)
+
+    monkeypatch.setattr(world.states, "describe_execution", describe)
+
+
+@FAR
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_an_owner_in_another_region_or_account_is_alive(world: World, machine: str, unknown: Any):
+    """Step Functions here does not know it, which says nothing of it: nobody takes it over, and it is said."""
+    lock = world.put(lockedBy=execution_of(machine), requestId="order-9")
+
+    found = settle(world, lock, unknown)
+
+    assert ("alive", False) == (found.verdict, found.wrote)
+    assert "in another region or account" in found.reason
+    assert execution_of(machine) in found.reason
+    assert lock == world.lock()
+
+
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_an_owner_that_may_not_be_described_is_alive(world: World, unknown: Any, monkeypatch: pytest.MonkeyPatch):
+    """Another machine's on the same table: CheckOwner does not fail, and says what is to be allowed."""
+    denied(world, monkeypatch)
+    lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-9")
+
+    found = settle(world, lock, unknown)
+
+    assert ("alive", False) == (found.verdict, found.wrote)
+    assert "Allow states:DescribeExecution and states:GetExecutionHistory" in found.reason
+    assert owner.is_gone(lock, world.machine.sfn, 0) is False
+    assert lock == world.lock()
+
+
+def test_a_history_that_may_not_be_read_leaves_its_owner_alive(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Half a permission."""
+    world.execution("order-1", "ABORTED", *TO_WORK)
+
+    def refuse(**_: Any) -> Any:
+        raise refusal("AccessDeniedException")
+
+    monkeypatch.setattr(world.states, "paginate", refuse)
+    assert "alive" == settle(world, world.put()).verdict
+
+
+def test_the_schedule_is_loud_about_its_own_machine_only(world: World, monkeypatch: pytest.MonkeyPatch):
+    """A permission that is missing for its own executions is a fault, and counted as skipped."""
+    def refuse(**_: Any) -> Any:
+        raise refusal("AccessDeniedException")
+
+    monkeypatch.setattr(world.states, "describe_execution", refuse)
+    repairer = Repairer(
+        world.machine.locks,
+        world.machine.sfn,
+        work_timeout_seconds=60,
+        when_outcome_unknown="hold",
+        by="x",
+        home=ARN,
+    )
+    other = world.put("k", lockedBy=execution_of(ARN.replace(":m", ":other")))
+    assert "alive" == repairer.repair(other).verdict
+    with pytest.raises(OwnerHidden, match="may not be looked at"):
+        repairer.repair(world.put())
+
+
+@FAR
+def test_a_client_waits_for_an_owner_elsewhere(world: World, machine: str):
+    """It runs, as far as anybody here can know: nothing is started."""
+    world.execution("order-1", "FAILED", error="AlreadyInProgress")
+    world.put(lockedBy=execution_of(machine), requestId="order-9", expectedCompletion="2020-01-01T00:00:00.000Z")
+
+    receipt = world.client.start("order-1", PAYLOAD, check_owner=True)
+
+    assert ("RUNNING", True, []) == (receipt.status, receipt.duplicate, world.states.started)
+
+
+# -- another machine's record ----------------------------------------------------------------------
+OTHERS = {**ELSEWHERE, "machine": ARN.replace(":m", ":other"), "longer name": f"{ARN}2"}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize(("status", "open_status"), [(INPROGRESS, "INPROGRESS#3"), (FAILED, "FAILED#3"), (RELEASED, None)])
+@pytest.mark.parametrize("machine", OTHERS.values(), ids=OTHERS)
+def test_another_machine_s_record_is_its_own_stack_s_to_settle(
+    world: World, alice: Operator, machine: str, status: str, open_status: str | None, deed: Deed
+):
+    """This one would run its own work, and does not know how long the other's may take."""
+    ttl = TTL if open_status is None else None
+    lock = world.put(
+        lockedBy=execution_of(machine), requestId="order-9", status=status, openStatus=open_status, ttl=ttl
+    )
+
+    with pytest.raises(Refused, match=r"not this machine's .*order-9\. Nothing was written\. .* --stack NAME"):
+        alice.prepare(deed, lock)
+    with pytest.raises(Refused, match="not this machine's"):
+        alice.payload_of(lock)
+    with pytest.raises(Refused, match="not this machine's"):
+        alice.retry(lock, {"payload": PAYLOAD}, "x")
+    assert (lock, [], []) == (world.lock(), world.states.started, next_commands(lock, runs=False, own=False))
+
+
+def test_cancelling_leaves_another_machine_s_lock(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Only this machine's execution is stopped."""
+    denied(world, monkeypatch)
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-1")
+
+    assert lock == cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="x")
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+
+
+@pytest.mark.parametrize(("status", "situation"), [(INPROGRESS, "running"), (FAILED, "waits for a person")])
+def test_show_sends_to_the_other_machine_s_stack(
+    world: World, monkeypatch: pytest.MonkeyPatch, status: str, situation: str
+):
+    """And gives no command that would be refused."""
+    denied(world, monkeypatch)
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress", closed=NOW)
+    world.put(
+        lockedBy=execution_of(ARN.replace(":m", ":other")),
+        requestId="order-9",
+        status=status,
+        openStatus=f"{status}#3",
+        created=times.to_text(NOW),
+    )
+
+    story = tell(world.client, "order-1")
+
+    assert situation == story.situation
+    assert "steponce show order-9 --stack NAME" in story.summary
+    assert not any(verb in story.summary for verb in ("locks", "cancel", "start"))
+    assert "HIDDEN" == tell_owner(world.client, world.lock()).status
+
+
+def test_throttling_is_no_missing_permission(world: World, monkeypatch: pytest.MonkeyPatch):
+    """It passes, so nothing is concluded from it."""
+    def refuse(**_: Any) -> Any:
+        raise refusal("ThrottlingException")
+
+    monkeypatch.setattr(world.states, "describe_execution", refuse)
+    with pytest.raises(Unavailable):
+        settle(world, world.put())
