@@ -396,7 +396,9 @@ def test_the_key_and_the_time_may_stand_beside_it() -> None:
     assert (KEY, "2026-01-31T12:00:00.000Z") == (envelope.lockToken, envelope.requestedAt)
 
 
-@pytest.mark.parametrize("name", ["report--10", "report--2", "inv--1", "inv--0", "a--02", "a--1000000", "ä--3"])
+@pytest.mark.parametrize(
+    "name", ["report--10", "report--2", "inv--1", "inv--0", "a--02", "a--1000000", "ä--3"]
+)
 def test_a_name_by_hand_that_ends_like_an_attempt_is_refused(name: str) -> None:
     """`report--10` may be a request or the tenth attempt of `report`; the client makes two keys of that."""
     with pytest.raises(InvalidRequestId) as caught:

@@ -46,7 +46,9 @@ class Counting(World):
         for number in numbers:
             self.execution(f"order-1--{number}", "FAILED", "AcquireLock", error=error, closed=closed)
 
-    def dead(self, error: str = "Stopped", closed: datetime = NOW, name: str = "order-1", **record: Any) -> Lock:
+    def dead(
+        self, error: str = "Stopped", closed: datetime = NOW, name: str = "order-1", **record: Any
+    ) -> Lock:
         """The record of an owner that was stopped in its work."""
         self.execution(name, "ABORTED", *TO_WORK, error=error, closed=closed)
         return self.put(name=name, expectedCompletion=PAST, created=PAST, **record)
@@ -197,7 +199,9 @@ def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting, monkeypa
         error.response["ResponseMetadata"] = {"RetryAttempts": 1}  # type: ignore[typeddict-item]
         raise error
 
-    monkeypatch.setattr(world.states, "start_execution", lambda **a: (real if a["name"] == "order-1" else twice)(**a))
+    monkeypatch.setattr(
+        world.states, "start_execution", lambda **a: (real if a["name"] == "order-1" else twice)(**a)
+    )
     receipt = world.client.start("order-1", PAYLOAD, lock_token="m/order-1")
 
     assert (False, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)

@@ -132,7 +132,8 @@ def test_an_error_that_a_dead_owner_could_not_write_is_waited_for_as_well(world:
         world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
         told = json.loads(world.states.executions[arn("order-1")]["input"]) | given
         world.states.histories[arn("order-1")].insert(
-            -1, {"type": "TaskStateEntered", "timestamp": closed, "id": 9}
+            -1,
+            {"type": "TaskStateEntered", "timestamp": closed, "id": 9}
             | {"stateEnteredEventDetails": {"name": "RecordError", "input": json.dumps(told)}},
         )
         lock = world.put()
@@ -208,7 +209,9 @@ def test_an_owner_in_another_region_or_account_is_alive(world: World, machine: s
 
 
 @pytest.mark.parametrize("unknown", ["hold", "take-over"])
-def test_an_owner_that_may_not_be_described_is_alive(world: World, unknown: Any, monkeypatch: pytest.MonkeyPatch):
+def test_an_owner_that_may_not_be_described_is_alive(
+    world: World, unknown: Any, monkeypatch: pytest.MonkeyPatch
+):
     """Another machine's on the same table: CheckOwner does not fail, and says what is to be allowed."""
     denied(world, monkeypatch)
     lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-9")
@@ -234,6 +237,7 @@ def test_a_history_that_may_not_be_read_leaves_its_owner_alive(world: World, mon
 
 def test_the_schedule_is_loud_about_its_own_machine_only(world: World, monkeypatch: pytest.MonkeyPatch):
     """A permission that is missing for its own executions is a fault, and counted as skipped."""
+
     def refuse(**_: Any) -> Any:
         raise refusal("AccessDeniedException")
 
@@ -256,7 +260,9 @@ def test_the_schedule_is_loud_about_its_own_machine_only(world: World, monkeypat
 def test_a_client_waits_for_an_owner_elsewhere(world: World, machine: str):
     """It runs, as far as anybody here can know: nothing is started."""
     world.execution("order-1", "FAILED", error="AlreadyInProgress")
-    world.put(lockedBy=execution_of(machine), requestId="order-9", expectedCompletion="2020-01-01T00:00:00.000Z")
+    world.put(
+        lockedBy=execution_of(machine), requestId="order-9", expectedCompletion="2020-01-01T00:00:00.000Z"
+    )
 
     receipt = world.client.start("order-1", PAYLOAD, check_owner=True)
 
@@ -268,7 +274,9 @@ OTHERS = {**ELSEWHERE, "machine": ARN.replace(":m", ":other"), "longer name": f"
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-@pytest.mark.parametrize(("status", "open_status"), [(INPROGRESS, "INPROGRESS#3"), (FAILED, "FAILED#3"), (RELEASED, None)])
+@pytest.mark.parametrize(
+    ("status", "open_status"), [(INPROGRESS, "INPROGRESS#3"), (FAILED, "FAILED#3"), (RELEASED, None)]
+)
 @pytest.mark.parametrize("machine", OTHERS.values(), ids=OTHERS)
 def test_another_machine_s_record_is_its_own_stack_s_to_settle(
     world: World, alice: Operator, machine: str, status: str, open_status: str | None, deed: Deed
@@ -279,7 +287,9 @@ def test_another_machine_s_record_is_its_own_stack_s_to_settle(
         lockedBy=execution_of(machine), requestId="order-9", status=status, openStatus=open_status, ttl=ttl
     )
 
-    with pytest.raises(Refused, match=r"not this machine's .*order-9\. Nothing was written\. .* --stack NAME"):
+    with pytest.raises(
+        Refused, match=r"not this machine's .*order-9\. Nothing was written\. .* --stack NAME"
+    ):
         alice.prepare(deed, lock)
     with pytest.raises(Refused, match="not this machine's"):
         alice.payload_of(lock)
@@ -323,6 +333,7 @@ def test_show_sends_to_the_other_machine_s_stack(
 
 def test_throttling_is_no_missing_permission(world: World, monkeypatch: pytest.MonkeyPatch):
     """It passes, so nothing is concluded from it."""
+
     def refuse(**_: Any) -> Any:
         raise refusal("ThrottlingException")
 

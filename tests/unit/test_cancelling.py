@@ -1,0 +1,307 @@
+"""A request that is cancelled does not run: whatever is on its way finds that on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import cancelling, times
+from steponce.cancelling import cancel, find_running, meaning
+from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
+
+PAST, TTL = "2020-01-01T00:00:00.000Z", 4_000_000_000
+CANCELLED = Failure("Cancelled", "alice: sent by mistake")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Tables of this test's own."""
+    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    with mock_aws():
+        yield World()
+
+
+def cancelled(world: World) -> Lock:
+    """The record after the request is cancelled."""
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
+    assert lock is not None
+    assert lock == world.lock()
+    return lock
+
+
+def says_so(world: World, lock: Lock) -> None:
+    """Whoever asks gets the answer, and nothing is started."""
+    assert (FAILED, CANCELLED, None, HASH) == (lock.status, lock.failure, lock.open_status, lock.payload_hash)
+    assert lock.ttl is not None
+    assert (lock.expires_at or "") > times.now_text()
+    assert "alice" == lock.interventions[-1].by
+    again = world.client.start("order-1", PAYLOAD, check_owner=True)
+    assert ("FAILED", "Cancelled", "alice: sent by mistake") == (again.status, again.error, again.cause)
+    assert [] == world.states.started
+
+
+@pytest.mark.parametrize("given", [envelope(), {"payload": PAYLOAD}], ids=["by the client", "by hand"])
+@pytest.mark.parametrize("states", [(), ("IsRequestPrepared",), ("PrepareRequest",)])
+def test_a_request_that_has_no_record_yet_is_cancelled_on_record(world: World, given: Any, states: Any):
+    """It was on its way to the lock, which it will not get."""
+    world.execution("order-1", "RUNNING", *states, given=given)
+
+    lock = cancelled(world)
+
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert (arn("order-1"), "order-1", 1) == (lock.locked_by, lock.request_id, lock.attempt)
+    assert "cancelled" == lock.interventions[-1].what
+    says_so(world, lock)
+
+
+@pytest.mark.parametrize("closed", ["FAILED", "ABORTED", "TIMED_OUT"])
+def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed: str):
+    """Nothing of it runs, and nothing will when its message comes."""
+    world.execution("order-1", closed, *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL, attempt=3, failure='{"Error": "RetryLater"}')
+    running = find_running(world.machine, "order-1")
+    assert not running.is_open
+
+    lock = cancelled(world)
+
+    assert 3 == lock.attempt
+    assert meaning(running, lock).startswith("Nothing of it ran. Whoever starts it again")
+    says_so(world, lock)
+    with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
+        find_running(world.machine, "order-1")
+
+
+def test_a_request_that_was_turned_away_is_cancelled_when_its_key_is_free(world: World):
+    """The record is another request's, which has released it: it answers for all who have the key."""
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    world.put(
+        name="order-9", callId="call-9", status=RELEASED, openStatus=None, ttl=TTL, payloadHash="another"
+    )
+
+    lock = cancelled(world)
+
+    assert arn("order-1") == lock.locked_by
+    says_so(world, lock)
+
+
+def test_an_answer_that_has_served_its_time_makes_room(world: World):
+    """As it would for the next execution."""
+    world.execution("order-1", "FAILED", "AcquireLock", error="LockContended")
+    world.put(status=COMPLETED, openStatus=None, ttl=1, expiresAt=PAST, result="7", callId="call-9")
+
+    lock = cancelled(world)
+
+    assert lock.result is None
+    says_so(world, lock)
+
+
+@pytest.mark.parametrize("status", ["ABORTED", "FAILED"])
+def test_a_lock_that_a_dead_execution_left_is_settled_as_cancelled(world: World, status: str):
+    """It died of something else, before its work; else the next request would take it over."""
+    world.execution("order-1", status, "IsRequestPrepared", "AcquireLock", error="States.Runtime")
+    world.put()
+
+    says_so(world, cancelled(world))
+
+
+def test_a_dead_execution_in_its_work_leaves_the_question_to_a_person(world: World):
+    """Nobody can know; nobody runs it again."""
+    world.execution("order-1", "TIMED_OUT", *TO_WORK)
+    world.put()
+
+    lock = cancelled(world)
+
+    assert (FAILED, "FAILED#3", "Cancelled") == (
+        lock.status,
+        lock.open_status,
+        lock.failure and lock.failure.error,
+    )
+
+
+def test_work_that_is_done_is_not_called_cancelled(world: World):
+    """Only its result is missing."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ResultTooLarge", error="ResultTooLarge")
+    before = world.put()
+
+    with pytest.raises(Refused, match="is done, .* locks complete m/order-1 FILE"):
+        cancelled(world)
+    assert before == world.lock()
+
+
+def test_the_attempt_that_has_the_lock_is_the_one_that_is_stopped(world: World):
+    """Another one has looked at it since, and has ended."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    world.put()
+
+    cancelled(world)
+
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+
+
+def test_a_dead_attempt_s_lock_is_settled_when_the_one_that_looks_at_it_is_stopped(world: World):
+    """Else the monitor would release it, and the message would come back."""
+    world.execution("order-1", "ABORTED", "AcquireLock")
+    world.execution("order-1--2", "RUNNING", "CheckOwner", given=envelope() | {"callId": "call-2"})
+    world.put()
+
+    lock = cancelled(world)
+
+    assert "ABORTED" == world.states.executions[arn("order-1--2")]["status"]
+    says_so(world, lock)
+
+
+# -- races and deaths in between -------------------------------------------------------------------
+def test_an_execution_that_takes_its_lock_meanwhile_is_settled(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Its write comes between the look and ours, which is refused."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared", "AcquireLock")
+    write = world.machine.locks.cancel
+
+    def late(*arguments: Any, **options: Any) -> bool:
+        if world.machine.locks.get("m/order-1") is None:
+            world.put()
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(world.machine.locks, "cancel", late)
+    says_so(world, cancelled(world))
+
+
+def test_an_execution_that_ends_by_the_answer_itself_is_cancelled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """It was refused the lock, and replayed what stands there, before the stop arrived."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    stop = world.states.stop_execution
+
+    def late(**arguments: Any) -> None:
+        world.states.close(arn("order-1"), "FAILED", "Cancelled", "bob: first", datetime.now(UTC))
+        stop(**arguments)
+
+    monkeypatch.setattr(world.states, "stop_execution", late)
+    says_so(world, cancelled(world))
+
+
+@pytest.mark.parametrize("times_dead", [1, 2])
+def test_a_command_that_died_in_between_has_kept_the_request_from_running(
+    world: World, monkeypatch: pytest.MonkeyPatch, times_dead: int
+):
+    """The record is written before anything is stopped; the same command does the rest."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    stop = world.states.stop_execution
+
+    def dies(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(world.states, "stop_execution", dies)
+    for _ in range(times_dead):
+        with pytest.raises(KeyboardInterrupt):
+            cancelled(world)
+        assert (FAILED, "Cancelled") == (world.lock().status, (world.lock().failure or CANCELLED).error)
+
+    monkeypatch.setattr(world.states, "stop_execution", stop)
+    says_so(world, cancelled(world))
+    assert 1 == len(world.lock().interventions)
+
+
+def test_a_write_whose_answer_was_lost_is_not_a_conflict(world: World, monkeypatch: pytest.MonkeyPatch):
+    """The repeated one is refused by the first."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    write = world.machine.locks.cancel
+    monkeypatch.setattr(world.machine.locks, "cancel", lambda *a, **k: write(*a, **k) and write(*a, **k))
+    says_so(world, cancelled(world))
+
+
+def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, monkeypatch: pytest.MonkeyPatch):
+    """It is fenced by what was read; and it is said that this one may run after that."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running, write = find_running(world.machine, "order-1"), world.machine.locks.cancel
+    theirs: list[Lock] = []
+
+    def late(*arguments: Any, **options: Any) -> bool:
+        theirs.append(world.put(name="order-9", callId="call-9", attempt=2))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(world.machine.locks, "cancel", late)
+    lock = cancel(world.machine, running, by="alice", why="x")
+
+    assert theirs[:1] == [lock]
+    assert "held by another request" in meaning(running, lock)
+
+
+def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Its message has come back; it is to be cancelled itself."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    world.execution("order-1--2", "RUNNING", *TO_WORK, given=envelope() | {"callId": "call-2"})
+    mine = world.put(name="order-1--2", callId="call-2", attempt=2)
+
+    with pytest.raises(RecordChanged, match="runs again, as .*order-1--2, and is not cancelled"):
+        cancel(world.machine, running, by="alice", why="x")
+    assert mine == world.lock()
+    assert "Cancelled" == (cancelled(world).failure or CANCELLED).error
+
+
+def test_of_two_operators_at_once_the_answer_is_one_s(world: World):
+    """Both were shown the same; both have the request cancelled."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    alice, bob = (find_running(world.machine, "order-1") for _ in range(2))
+
+    first = cancel(world.machine, alice, by="alice", why="sent by mistake")
+    second = cancel(world.machine, bob, by="bob", why="as well")
+
+    assert first == second
+    says_so(world, world.lock())
+
+
+@pytest.mark.parametrize("status", [COMPLETED, FAILED])
+def test_an_answer_stays(world: World, status: str):
+    """Of a request that ended while an execution of it was on its way."""
+    world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | {"callId": "call-2"})
+    before = world.put(
+        name="order-9", status=status, openStatus=None, ttl=TTL, result="7", failure='{"Error": "E"}'
+    )
+    running = find_running(world.machine, "order-1")
+
+    lock = cancel(world.machine, running, by="alice", why="x")
+
+    assert before == lock
+    assert "has an answer already, which stays" in meaning(running, lock)
+
+
+def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: World):
+    """Its input is no payload, so it would not have run either."""
+    world.machine.rules = type(world.machine.rules)("m", lock_token_path="key")  # noqa: S106 - a path
+    world.execution("order-1", "RUNNING", "PrepareRequest", given={"payload": {}})
+    running = find_running(world.machine, "order-1")
+
+    assert cancel(world.machine, running, by="alice", why="x") is None
+    assert "cannot be told" in meaning(running, None)
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+
+
+def test_what_was_never_started_is_not_found(world: World):
+    """Nor is there a record for it."""
+    with pytest.raises(RequestNotFound):
+        find_running(world.machine, "order-1")
+    assert world.machine.locks.get("m/order-1") is None
+
+
+def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Whatever becomes of the stop."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    monkeypatch.setattr(world.states, "stop_execution", lambda **_: None)
+    with pytest.raises(Unavailable, match="same command settles its lock later"):
+        cancelled(world)
+    assert "Cancelled" == (world.lock().failure or Failure(None, None)).error
+    assert INPROGRESS != world.lock().status
