@@ -1,9 +1,10 @@
 """
-Cancelling a request, so that it does not run, nor run again: its execution is stopped, and the record says so.
+Cancelling a request, so that it does not run, nor run again: its execution is stopped, and its record says
+so.
 
-The record is what keeps it from running. Whatever is on its way (an execution that has not taken its lock, one
-that was started by hand, a message that waits to be sent again) finds the answer `Cancelled` there. So that
-answer is written before anything is stopped, and a command that dies in between has done the greater part.
+The record is what keeps it from running. Whatever is on its way (an execution that has not taken its lock,
+one that was started by hand, a message that waits to be sent again) finds the answer `Cancelled` there. That
+answer is written before anything is stopped, so a command that dies in between has done the greater part.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def meaning(running: Running, lock: Lock | None) -> str:
         return end + "There is no record any more."
     if lock.status == INPROGRESS:
         return (
-            f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started again "
-            "after that, this one may run."
+            f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started "
+            "again after that, this one may run."
         )
     if lock.failure is None or lock.failure.error != CANCELLED:
         return f"{end}Its lock token has an answer already, which stays: {lock.status}."
@@ -194,8 +195,8 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
         return False
     if alive:
         raise RecordChanged(
-            f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel that "
-            f"one: {command('cancel', running.request_id)}"
+            f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel "
+            f"that one: {command('cancel', running.request_id)}"
         )
     return True
 
@@ -269,8 +270,8 @@ def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -
     )
     if found.verdict == "unwritten":
         raise Refused(
-            f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, and write "
-            f"it down: {command('locks complete', lock.lock_token, 'FILE')}"
+            f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, and "
+            f"write it down: {command('locks complete', lock.lock_token, 'FILE')}"
         )
     return found.verdict != "alive"
 

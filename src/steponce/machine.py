@@ -130,7 +130,7 @@ class Machine:
 
 
 def is_stranger(execution: Execution, lock: Lock) -> bool:
-    """Whether an execution only has the name of a lock's owner: names come back after 90 days, a callId never."""
+    """Whether an execution has but the name of a lock's owner: names come back, a callId never does."""
     return bool(execution.input.get("callId", lock.call_id) != lock.call_id)
 
 

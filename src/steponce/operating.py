@@ -199,8 +199,8 @@ class Operator:
         """
         Release the lock and start the request's next attempt, with what `payload_of` found.
 
-        A lock that is free already is not released again, so a retry that got no answer can be repeated. A name
-        for the attempt is found before anything is written.
+        A lock that is free already is not released again, so a retry that got no answer can be repeated. A
+        name for the attempt is found before anything is written.
 
         Raises:
             TooManyAttempts: there is none; nothing was written.
@@ -219,8 +219,8 @@ class Operator:
         newest, last = self._machine.newest(name, max(1, self._machine.attempt_of(lock, name)))
         if last >= MAX_ATTEMPT:
             raise TooManyAttempts(
-                f"The request {name!r} has no name left for another attempt. Nothing was written. Release the "
-                f"lock ({command('locks release', lock.lock_token)}), and start the work under another id."
+                f"The request {name!r} has no name for another attempt. Nothing was written. Release "
+                f"the lock ({command('locks release', lock.lock_token)}), and start it under another id."
             )
         start = Start(self._machine, name, name, envelope, check_owner=False)
         if lock.status == RELEASED:

@@ -173,8 +173,8 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
     """
     if home is not None and _is_elsewhere(execution_arn, home):
         raise OwnerHidden(
-            f"The execution {execution_arn} is in another region or account, where nobody can ask for it from "
-            "here. It counts as alive. Look there."
+            f"The execution {execution_arn} is in another region or account, where nobody can ask for it "
+            "from here. It counts as alive. Look there."
         )
     try:
         with answering("Step Functions"):
@@ -233,8 +233,8 @@ def looking_at(execution_arn: str) -> Iterator[None]:
         if error_code(error) not in _DENIED:
             raise
         raise OwnerHidden(
-            f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts as "
-            "alive. Allow states:DescribeExecution and states:GetExecutionHistory on it, or look there."
+            f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts "
+            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it, or look there."
         ) from error
 
 

@@ -29,8 +29,8 @@ class Repairer:
         work_timeout_seconds: So long the work may go on after its execution was stopped.
         when_outcome_unknown: What becomes of an outcome that nobody knows.
         by: Who repairs, for the record.
-        home: The state machine that is looked after. Of another one, on the same table, a lock may have an owner
-            that cannot be asked for from here; of this one, that is a fault.
+        home: The state machine that is looked after. Of another one, on the same table, a lock may have an
+            owner that cannot be asked for from here; of this one, that is a fault.
     """
 
     def __init__(

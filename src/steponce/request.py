@@ -134,7 +134,7 @@ class RequestRules:
         payload_hash_path: JMESPath that picks the part of the payload that two sends must share.
         open_shards: In how many parts the table's open index is kept. It may grow, never shrink: whoever
             watches over open locks reads the parts 0 to one less than this.
-        work_timeout_seconds: So long work may still run whose execution was stopped. Default: what Lambda allows.
+        work_timeout_seconds: So long work may run whose execution was stopped. Default: what Lambda allows.
     """
 
     key_prefix: str
@@ -350,9 +350,9 @@ def _check_name_by_hand(execution_name: str, has_key: bool) -> None:
         return
     other = re.sub(r"--(\d+)$", r"-\1", execution_name)
     raise InvalidRequestId(
-        f"The execution's name {execution_name!r} ends as an attempt's does, so nobody can tell which request it "
-        f"is. Start it under another name, like {other!r}, or give its lockToken beside the payload. The next "
-        "attempt of a request is started by the client: steponce start, or steponce locks retry."
+        f"The execution's name {execution_name!r} ends as an attempt's does, so none can tell which request "
+        f"it is. Start it under another name, like {other!r}, or give its lockToken beside the payload. The "
+        "next attempt of a request is started by the client: steponce start, or steponce locks retry."
     )
 
 

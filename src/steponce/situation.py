@@ -60,8 +60,8 @@ class Case:
     def _by_another_machine(self, record: Record, machine: str) -> tuple[Situation, str]:
         """What is to be done about its lock is for the other machine's stack to say."""
         look = (
-            f"Its lock token is held by request {record.request_id!r} of another machine ({machine}). Look at it "
-            f"with the stack of that machine: {command('show', record.request_id)} --stack NAME"
+            f"Its lock token is that of request {record.request_id!r} of another machine ({machine}). Look "
+            f"at it with the stack of that machine: {command('show', record.request_id)} --stack NAME"
         )
         if record.status == FAILED:
             return (

@@ -48,8 +48,8 @@ class Start:
         """
         Start the request under the first name that is free, unless something answers for it.
 
-        At most two executions are asked to start. Three are described, unless many attempts have ended without
-        ever taking the lock, while no record says which was the last; those are searched for.
+        At most two executions are asked to start. Three are described, unless many attempts have ended
+        without ever taking the lock, while no record says which was the last; those are searched for.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
@@ -106,7 +106,7 @@ class Start:
         return Receipt.from_lock(self._request_id, lock, duplicate=True)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
-        """No record answers: either an execution has not taken its lock yet, or all are over and done with."""
+        """No record answers: an execution may have to take its lock yet, or all are over and done with."""
         first = self._machine.describe(self._name, 1)
         if first is None:
             return self._running(1, duplicate=True)
@@ -167,8 +167,8 @@ class Start:
         """Start an attempt whose name was free, unless somebody was quicker."""
         if attempt > MAX_ATTEMPT:
             raise TooManyAttempts(
-                f"Request {self._request_id!r} has had {attempt - 1:,} attempts, all closed; there is no name "
-                f"for another. Use a new id. The first is {self._machine.execution_arn(self._name, 1)}"
+                f"Request {self._request_id!r} has had {attempt - 1:,} attempts, all closed; there is no "
+                f"name for another. Use a new id. The first is {self._machine.execution_arn(self._name, 1)}"
             )
         if self._start_execution(attempt):
             return self._running(attempt, duplicate=False)

@@ -124,7 +124,7 @@ class _Teller:
         return self._client.machine.lock_token_of(self._name, self._inputs.get(first.execution_arn, {}))
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
-        """Every attempt up to the newest that is known. Names are counted up; after a death there may be a gap."""
+        """Every attempt up to the newest that is known. Names are counted up; after a death may be a gap."""
         owner, newest = split_attempt(lock.request_id) if lock else ("", 1)
         known = newest if owner == self._name else 1
         # Where the first is forgotten already, the second may still be known.

@@ -129,7 +129,7 @@ def test_work_that_is_done_is_not_called_cancelled(world: World):
     world.execution("order-1", "FAILED", *TO_WORK, "ResultTooLarge", error="ResultTooLarge")
     before = world.put()
 
-    with pytest.raises(Refused, match="is done, .* locks complete m/order-1 FILE"):
+    with pytest.raises(Refused, match=r"is done, .* locks complete m/order-1 FILE"):
         cancelled(world)
     assert before == world.lock()
 
@@ -235,9 +235,7 @@ def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, mon
     assert "held by another request" in meaning(running, lock)
 
 
-def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
     """Its message has come back; it is to be cancelled itself."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
@@ -245,7 +243,7 @@ def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(
     world.execution("order-1--2", "RUNNING", *TO_WORK, given=envelope() | {"callId": "call-2"})
     mine = world.put(name="order-1--2", callId="call-2", attempt=2)
 
-    with pytest.raises(RecordChanged, match="runs again, as .*order-1--2, and is not cancelled"):
+    with pytest.raises(RecordChanged, match=r"runs again, as .*order-1--2, and is not cancelled"):
         cancel(world.machine, running, by="alice", why="x")
     assert mine == world.lock()
     assert "Cancelled" == (cancelled(world).failure or CANCELLED).error

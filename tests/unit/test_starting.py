@@ -56,7 +56,7 @@ class Counting(World):
     def ask(self, request_id: str = "order-1") -> Receipt:
         """Start it, within the calls that are allowed."""
         self.calls.clear()
-        receipt = self.client.start(request_id, PAYLOAD, lock_token="m/order-1")
+        receipt = self.client.start(request_id, PAYLOAD)
         assert 2 >= self.calls["start_execution"], self.calls
         assert 3 >= self.calls["describe_execution"], self.calls
         return receipt
@@ -202,7 +202,7 @@ def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting, monkeypa
     monkeypatch.setattr(
         world.states, "start_execution", lambda **a: (real if a["name"] == "order-1" else twice)(**a)
     )
-    receipt = world.client.start("order-1", PAYLOAD, lock_token="m/order-1")
+    receipt = world.client.start("order-1", PAYLOAD)
 
     assert (False, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
 

@@ -138,7 +138,7 @@ def test_an_error_that_a_dead_owner_could_not_write_is_waited_for_as_well(world:
         )
         lock = world.put()
         if refused:
-            with pytest.raises(Refused, match="FAILED with Lambda.ServiceException, which does not say"):
+            with pytest.raises(Refused, match=r"FAILED with Lambda\.ServiceException, which does not say"):
                 alice.prepare("retry", lock)
         else:
             assert FAILED == alice.prepare("retry", lock).status
@@ -197,7 +197,7 @@ def denied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 @FAR
 @pytest.mark.parametrize("unknown", ["hold", "take-over"])
 def test_an_owner_in_another_region_or_account_is_alive(world: World, machine: str, unknown: Any):
-    """Step Functions here does not know it, which says nothing of it: nobody takes it over, and it is said."""
+    """Step Functions here does not know it, which says nothing: nobody takes it over, and it is said."""
     lock = world.put(lockedBy=execution_of(machine), requestId="order-9")
 
     found = settle(world, lock, unknown)
