@@ -214,7 +214,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: F
         attempt=lock.attempt if lock else 1,
         created=times.to_text(now),
         expected_completion=times.to_text(now),
-        payload_hash=machine.payload_hash_of(running.given) or "",
+        payload_hash=machine.payload_hash_of(running.given) or "unknown",
         actual_completion=times.to_text(now),
         failure=failure,
         expires_at=expires_at,
