@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from steponce.canonical import canonical_json
+from steponce.canonical import canonical_json, sha256
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
 
 Outcome = Literal["success", "failure", "heartbeat"]
 Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
 OUTPUT_LIMIT = 262_144
+RECORD_LIMIT = 327_680
+"""Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent: 1e15 is."""
 ERROR_LIMIT = 256
 RESERVED = ("States.", "Lambda.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended")
 """Error names that the workflow retries or catches as the service's own, not as an answer's."""
@@ -97,6 +99,18 @@ class Answer:
             present = {name: given[name] for name in ("outcome", *_FIELDS[self.outcome])}
             text = json.dumps(present, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             return text.encode(errors="backslashreplace").decode()
+
+    def for_a_record(self) -> Answer:
+        """
+        This answer; or, where no record can hold it, one that only says how long it is and what its hash is.
+
+        Only a holder of the raw task token can send so much, so no answer of ours is equal to it.
+        """
+        text = self.to_json()
+        size = len(text.encode())
+        if size <= RECORD_LIMIT:
+            return self
+        return Answer(self.outcome, {"tooLargeForARecord": {"bytes": size, "sha256": sha256(text)}})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Answer) and self.to_json() == other.to_json()

@@ -346,7 +346,7 @@ class AwaitingSteps:
             update = "SET #status = :status REMOVE openStatus, answer, claim"
             return self._update(step.id, update, condition, values | {":status": LATE})
         update = "SET #status = :status, answer = :answer REMOVE openStatus"
-        values |= {":status": ANSWERED, ":answer": arrived.to_json()}
+        values |= {":status": ANSWERED, ":answer": arrived.for_a_record().to_json()}
         return self._update(step.id, update, condition, values)
 
     def _item(self, step_id: str) -> Item | None:
