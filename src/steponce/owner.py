@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -447,7 +447,7 @@ class _History:
     """What an execution's events tell: the last state it entered, with its input, and its callId."""
 
     last_state: str = ""
-    last_input: Mapping[str, Any] = field(default_factory=dict)
+    last_input_text: str = "{}"
     call_id: str | None = None
     last_event: str = ""
     redrives: int = 0
@@ -462,6 +462,11 @@ class _History:
             history._add(event)
         return history
 
+    @property
+    def last_input(self) -> Mapping[str, Any]:
+        """Parsed when asked for: thousands of states may have had 256 KB each."""
+        return _object(self.last_input_text)
+
     def is_whole(self, owner: Execution) -> bool:
         """Whether the end can be seen already: histories are eventually consistent, too."""
         return self.last_event in EXECUTION_ENDS and self.redrives == owner.redrive_count
@@ -471,9 +476,9 @@ class _History:
         self.redrives += event["type"] == "ExecutionRedriven"
         entered = event.get("stateEnteredEventDetails")
         if entered is not None:
-            self.last_state, self.last_input = entered["name"], json.loads(entered.get("input", "{}"))
-        if self.last_state == "AcquireLock" and self.call_id is None:
-            self.call_id = self.last_input.get("callId")
+            self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
+            if self.last_state == "AcquireLock" and self.call_id is None:
+                self.call_id = self.last_input.get("callId")
 
 
 def _age(time: str | None) -> timedelta:

@@ -488,7 +488,7 @@ def test_who_may_not_be_looked_at_is_alive_and_why_is_said(stack: Stack, call: s
         by="check_owner",
     )
     assert ("alive", False) == (found.verdict, found.wrote)
-    assert "arn:execution:order-1 may not be described" in found.reason
+    assert "arn:execution:order-1 may not be looked at" in found.reason
     assert ITEM == stack.item()
 
 
