@@ -169,6 +169,16 @@ def test_another_payload_under_an_id_is_poison(door: Any, world: World):
     assert "taken" == letter_of(letter)["requestId"]
 
 
+def test_a_message_whose_record_is_damaged_is_laid_aside(door: Any, world: World):
+    """It would come back a hundred times, and nobody would hear why."""
+    failures(door, sqs_record(TEXT, "taken"))
+    world.hold("steponce-run-once/taken", "taken", HASH)
+    world.locks["steponce-run-once/taken"]["attempt"] = {"N": "1.5"}
+    assert [] == failures(door, sqs_record(TEXT, "taken"))
+    (letter,) = world.dead()
+    assert "RecordUnreadable" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+
+
 def test_poison_comes_back_while_the_dead_letters_cannot_be_reached(door: Any, world: World):
     """Nothing is lost."""
     world.queue_is_down = True

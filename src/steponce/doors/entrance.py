@@ -13,11 +13,18 @@ from steponce.client import Client
 from steponce.doors.asked import Asked
 from steponce.doors.letters import DeadLetters, Original
 from steponce.doors.resending import Resender
-from steponce.errors import Conflict, InvalidRequest, TooManyAttempts, Unavailable, Unsettled
+from steponce.errors import (
+    Conflict,
+    InvalidRequest,
+    RecordUnreadable,
+    TooManyAttempts,
+    Unavailable,
+    Unsettled,
+)
 from steponce.receipt import Receipt, Status
 from steponce.request import name_by_hand, name_of, split_attempt
 
-POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled)
+POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """What does not pass by itself, however often the message comes."""
 
 Fate = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
