@@ -22,7 +22,7 @@ WITH_THE_BOLD = {
 }
 """Workflow tests that want both scenes of their conftest."""
 
-ON_THE_SMALL_STACK = {"test_local_stack.py", "test_local_hooks.py"}
+ON_THE_SMALL_STACK = {"test_local_stack.py", "test_local_hooks.py", "test_local_admission.py"}
 
 
 def group(file: str) -> str:

@@ -15,9 +15,8 @@ MORE = 2 * MOST_WORKERS
 
 
 @pytest.fixture(scope="module")
-def workflows():
-    with LocalStack.from_template(TEMPLATE, name="hooks", deliveries=False) as stack:
-        yield Workflows(stack)
+def workflows(small_stack):
+    return Workflows(small_stack)
 
 
 class Crowd:
@@ -64,12 +63,17 @@ def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows)
 
 def test_branches_within_branches_run_through(workflows):
     """Whoever waits for branches holds no place, so that as many as there are places stop nothing."""
-    quick = {"StartAt": "Quick", "States": {"Quick": lambda_task(TimeoutSeconds=10)}}
-    inner = {
-        "StartAt": "Inner",
-        "States": {"Inner": {"Type": "Parallel", "Branches": [quick, quick], "End": True}},
-    }
-    states = {"Outer": {"Type": "Parallel", "Branches": [inner, inner], "End": True}}
+
+    def two_of(branch, name):
+        return {"Type": "Parallel", "End": True, "Branches": [branch(f"{name}A"), branch(f"{name}B")]}
+
+    def quick(name):
+        return {"StartAt": name, "States": {name: lambda_task(TimeoutSeconds=10)}}
+
+    def inner(name):
+        return {"StartAt": name, "States": {name: two_of(quick, name)}}
+
+    states = {"Outer": two_of(inner, "Inner")}
     assert {"SUCCEEDED": MORE} == Crowd(workflows, states, MORE).ends()
 
 
@@ -133,5 +137,5 @@ def test_dead_workers_keep_nobody_waiting(workflows):
 
 def test_a_stack_ends_while_many_wait():
     """Nothing is waited for, and nothing is left."""
-    with LocalStack.from_template(TEMPLATE, name="hooks", deliveries=False) as stack:
+    with LocalStack.from_template(TEMPLATE, name="small", deliveries=False) as stack:
         Crowd(Workflows(stack), {"Slow": lambda_task()}, 200, {"sleep": 1.5})

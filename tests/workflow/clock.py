@@ -41,7 +41,7 @@ class Clock:
 
 
 class ClockedStack(LocalStack):
-    """A stack whose functions ask Step Functions by the clock's proxy; the workflow and clients do not."""
+    """A stack whose functions ask Step Functions by the clock's proxy; so do the scene's clients."""
 
     clock: Clock
 

@@ -40,7 +40,8 @@ class Scene:
     client: Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = self.stack.client()
+        outputs = self.stack.outputs
+        self.client = Client.from_outputs(outputs, session=self.stack.session(), endpoints=self._endpoints())
         self.locks = Locks(self.stack.boto3("dynamodb"), self.stack.outputs["LocksTable"])
         self._ids = itertools.count(1)
 
@@ -52,7 +53,11 @@ class Scene:
         """A client with other rules, for example another retention."""
         rules = replace(self.client.rules, **rules)
         arn, table = self.client.state_machine_arn, self.stack.outputs["LocksTable"]
-        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)
+        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self._endpoints())
+
+    def _endpoints(self) -> dict[str, str]:
+        """Clients ask Step Functions by the clock's proxy, as functions do."""
+        return self.stack.endpoints | ({"states": self.clock.url} if self.clock.url else {})
 
     @contextmanager
     def working(self, key: str) -> Iterator[Hold]:
@@ -82,7 +87,7 @@ class Scene:
             name=f"hasty-{state}", definition=json.dumps(definition), roleArn=here["roleArn"]
         )["stateMachineArn"]
         table, rules = self.stack.outputs["LocksTable"], self.client.rules
-        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self.stack.endpoints)
+        return Client(arn, table, rules=rules, session=self.stack.session(), endpoints=self._endpoints())
 
     def key(self, request_id: str) -> str:
         """The lock token that a request has by default."""

@@ -52,7 +52,7 @@ class Pool:
         Run one event; a task's clock stands until its function has it.
 
         Raises:
-            ThrottledError: no worker was free in time, or nobody waits for the task any more.
+            ThrottledError: no worker was free in time, or by then nobody waited for the task any more.
         """
         with clock.stopped() if clock else nullcontext() as go_on:
             worker = self._take(clock)
@@ -63,10 +63,11 @@ class Pool:
 
     def _take(self, clock: Clock | None) -> Worker:
         with self._changed:
+            waits = self._free == 0
             # A task may wait: it was admitted, and its time-out does not run.
             if not self._changed.wait_for(lambda: self._free > 0, None if clock else _WAIT_SECONDS):
                 raise ThrottledError
-            if clock and not clock.wanted():
+            if waits and clock and not clock.wanted():
                 self._changed.notify()
                 raise ThrottledError
             self._free -= 1
