@@ -57,14 +57,14 @@ def test_a_defect_is_expected_on_its_engine(tmp_path: Path):
     assert "engines: states=embedded dynamodb=DynamoDB Local lambda=embedded: 1 failed, 1 xfailed" in told
 
 
-ROW = "D1"
+DEFECT = pytest.mark.defect
 
 
 class Item:
     """A test with one mark."""
 
     def __init__(self) -> None:
-        self.marks = [pytest.mark.defect(engine="DynamoDB Local", row=ROW).mark]
+        self.marks = [DEFECT(engine="DynamoDB Local", row="D1").mark]
         self.added: list[pytest.MarkDecorator] = []
 
     def iter_markers(self, name: str) -> list[pytest.Mark]:

@@ -117,15 +117,16 @@ def test_a_record_of_somebody_else_is_left_alone(scene: Scene):
     end = scene.closed(f"{key}-a")
 
     assert "RecordUnreadable" == end["error"]
-    assert "INPROGRESS" == scene.lock(key).status
+    assert {"status": {"S": "INPROGRESS"}, "lockToken": {"S": key}} == scene.raw_lock(key)
 
 
 def test_what_powertools_left_in_progress_is_cleared_away(scene: Scene):
     """AcquireLock removes the clock of another library from a record that it takes."""
     key = scene.new_id("key")
-    scene.put_lock(key, status="RELEASED", in_progress_expiration=1)
+    scene.run(f"{key}-a", UNREACHABLE, lock_token=key)
+    scene.change_lock(key, in_progress_expiration=1)
 
-    scene.run(f"{key}-a", VISA, lock_token=key)
+    scene.run(f"{key}-b", UNREACHABLE, lock_token=key)
 
     item = scene.raw_lock(key)
     assert ("COMPLETED", False) == (item["status"]["S"], "in_progress_expiration" in item)
