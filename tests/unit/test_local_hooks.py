@@ -18,6 +18,9 @@ TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 LIMIT = 262_144
 
+NUMBERS = itertools.count()
+"""Of the machines on the small stack, which several files share."""
+
 
 class Workflows:
     """Runs state machines made on the spot."""
@@ -25,13 +28,12 @@ class Workflows:
     def __init__(self, stack):
         self.stack = stack
         self.sfn = stack.boto3("stepfunctions")
-        self._numbers = itertools.count()
 
     def make(self, states, start=None, **fields):
         """A state machine of these states; the first one is where it starts."""
         definition = {"StartAt": start or next(iter(states)), "States": states, **fields}
         return self.sfn.create_state_machine(
-            name=f"machine-{next(self._numbers)}",
+            name=f"machine-{next(NUMBERS)}",
             definition=json.dumps(definition),
             roleArn="arn:aws:iam::123456789012:role/test",
         )["stateMachineArn"]

@@ -249,7 +249,7 @@ def test_a_request_that_can_be_done_only_later_is_done_later(doors: Scene):
 
 @pytest.mark.parametrize("with_input", [True, False], ids=["input included", "input left out"])
 def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_input: bool):
-    """Told of it twice, and late: it is charged once. The id may have any character."""
+    """Told of it twice, and by the stack itself: it is charged once. The id may have any character."""
     request_id, key = ODD + doors.new_id("again"), doors.new_id("key")
     body = json.dumps(UNREACHABLE | {"orderId": request_id})
     record = sqs_record(body, messageAttributes={"key": {"dataType": "String", "stringValue": key}})
@@ -257,8 +257,8 @@ def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_inp
     event = status_event(doors, name_of(request_id), with_input=with_input)
     assert "RetryLater" == doors.execution(name_of(request_id))["error"]
 
-    assert {"fate": "resent"} == invoke(doors, "ResendRequestFunction", event)
-    assert invoke(doors, "ResendRequestFunction", event)["fate"] in ("resent", "left alone")
+    for _ in range(2):  # by then the message that the stack sent may have been answered
+        assert invoke(doors, "ResendRequestFunction", event)["fate"] in ("resent", "left alone")
 
     assert "COMPLETED" == answered(doors, request_id, key).status
     assert {"fate": "left alone"} == invoke(doors, "ResendRequestFunction", event)
