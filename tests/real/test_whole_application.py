@@ -80,9 +80,11 @@ def test_an_order_started_by_the_client_ends_as_a_charge(app: Application):
 @pytest.mark.parametrize("queue", ["RequestsQueueUrl", "RequestsFifoQueueUrl"])
 def test_a_message_in_the_queue_ends_as_a_charge(app: Application, queue: str):
     """Its id is the request's."""
-    group = {"MessageGroupId": "one", "MessageDeduplicationId": uuid.uuid4().hex} if "Fifo" in queue else {}
+    in_group = group() if "Fifo" in queue else {}
 
-    sent = app.boto3("sqs").send_message(QueueUrl=app.outputs[queue], MessageBody=json.dumps(ORDER), **group)
+    sent = app.boto3("sqs").send_message(
+        QueueUrl=app.outputs[queue], MessageBody=json.dumps(ORDER), **in_group
+    )
 
     assert app.eventually(lambda: charge(app, sent["MessageId"]))
 
@@ -160,6 +162,11 @@ def fire(app: Application, rule: dict[str, Any]) -> None:
         put_event(app, pattern["source"][0], pattern.get("detail-type", ["Something"])[0], ORDER)
 
 
+def group() -> dict[str, str]:
+    """What a FIFO queue wants with a message: its group, and an id of its own."""
+    return {"MessageGroupId": "one", "MessageDeduplicationId": uuid.uuid4().hex}
+
+
 def send(app: Application, source: str) -> None:
     """Put something new into a queue or a stream."""
     service, name = source.split(":")[2], source.rsplit(":", 1)[-1]
@@ -167,9 +174,9 @@ def send(app: Application, source: str) -> None:
     if service == "kinesis":
         app.boto3("kinesis").put_record(StreamName=STREAM, PartitionKey="1", Data=order.encode())
         return
-    group = {"MessageGroupId": "one"} if name.endswith(".fifo") else {}
+    in_group = group() if name.endswith(".fifo") else {}
     sqs = app.boto3("sqs")
-    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"], MessageBody=order, **group)
+    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"], MessageBody=order, **in_group)
 
 
 def put_event(app: Application, source: str, detail_type: str, detail: dict[str, Any]) -> str:

@@ -51,6 +51,7 @@ def _taking_over(parts: Parts) -> Iterator[Scene]:
 @pytest.fixture
 def scene(_holding: Scene) -> Iterator[Scene]:
     """The template's defaults, with a time-out for the work that no test waits for."""
+    _holding.faults.clear()
     yield _holding
     _holding.faults.clear()
 
@@ -58,6 +59,7 @@ def scene(_holding: Scene) -> Iterator[Scene]:
 @pytest.fixture
 def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
     """Takes over when the outcome is unknown, and refuses duplicates."""
+    _taking_over.faults.clear()
     yield _taking_over
     _taking_over.faults.clear()
 
