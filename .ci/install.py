@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 INSTALLER = Path(__file__).with_name("installer.lock")
 UNFINISHED = "unfinished"
-"""A file in an environment that is being changed. Whoever finds it there begins anew."""
+"""A file that marks an environment as being changed. The next set-up deletes such an environment first."""
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_PIP = (22, 3)
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("stamp", type=Path, help="a file in the environment, written when all is installed")
     parser.add_argument("lock", type=Path)
-    parser.add_argument("--what", required=True, help="said to whoever waits")
+    parser.add_argument("--what", required=True, help="what the progress line names")
     parser.add_argument("--in-place", action="store_true", help="install the package of this folder as well")
     given = parser.parse_args()
     wanted = digest(given.lock, INSTALLER, ROOT / "pyproject.toml")
@@ -176,7 +176,7 @@ def for_uv(listed: str) -> dict[str, str]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[int]:
-    """The open lock, once nobody else sets anything up in the folder."""
+    """Wait until no other set-up runs in the folder, and hold the lock that keeps others waiting."""
     held = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -21,7 +21,7 @@ FUNCTION = ROOT / "functions" / "resolve_awaiting_step"
 if str(FUNCTION) not in sys.path:
     sys.path.append(str(FUNCTION))  # as in Lambda, where its modules import each other by name
 
-from http_routes import routes  # noqa: E402
+from http_routes import routes  # noqa: E402 - its folder is on the path only now
 
 POSTED = json.loads((ROOT / "events" / "answer_from_link.json").read_text())
 FAR = "2999-01-01T00:00:00.000Z"
