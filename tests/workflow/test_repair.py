@@ -341,16 +341,19 @@ def test_what_happens_is_counted(scene: Scene):
 # -- Cancelled executions ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settler", SETTLERS)
-@pytest.mark.parametrize(
-    ("state", "payload", "after", "answer", "is_open"),
-    [
-        ("AcquireLock", VISA, True, "Cancelled", False),
-        ("ReleaseLock", UNREACHABLE, False, "Cancelled", False),
-        ("DoWork", VISA, True, "Cancelled", True),
-        ("CompleteRequest", VISA, False, "COMPLETED", False),
-        ("RecordFinalError", DECLINED, False, "CardDeclined", False),
-    ],
+CANCELLED_IN = [
+    ("AcquireLock", VISA, True, "Cancelled", False),
+    ("ReleaseLock", UNREACHABLE, False, "Cancelled", False),
+    ("DoWork", VISA, True, "Cancelled", True),
+    ("CompleteRequest", VISA, False, "COMPLETED", False),
+    ("RecordFinalError", DECLINED, False, "CardDeclined", False),
+]
+
+
+@covering.rows(
+    "state,payload,after,answer,is_open,settler",
+    {f"{row[0]}-{settler}": (*row, settler) for row in CANCELLED_IN for settler in SETTLERS},
+    [lambda row: row[0], lambda row: row[-1], lambda row: (row[-1], row[3] == "Cancelled")],
 )
 def test_a_cancelled_request_does_not_run_again(
     scene: Scene,

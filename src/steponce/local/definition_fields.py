@@ -69,7 +69,7 @@ _FUNCTIONS = {
     *("Base64Decode", "Base64Encode", "Format", "Hash", "JsonMerge", "JsonToString", "MathAdd", "MathRandom"),
     *("StringSplit", "StringToJson", "UUID"),
 }
-_TEXT_IN_FUNCTION = re.compile(r"'(?:[^'\\]|\\.)*'")
+_TEXT_IN_FUNCTION = re.compile(r"'(?:[^'\\]|\\.)*'?")
 
 
 def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from steponce.local.errors import TemplateError
 from steponce.local.physical import ACCOUNT, PARTITION, PhysicalNames
 
 _NO_VALUE = object()
-_PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
+_PLACEHOLDER = re.compile(r"\$\{(!?)([^{}]*)\}")
 
 
 class Resolver:

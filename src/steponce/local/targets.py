@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 _PAUSES_SECONDS = (1.0, 2.0)
 _MOST_AT_ONCE = 16
 
-# A text in a template, or a placeholder outside of all texts.
-_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>]+>')
+# A text in a template, if need be to the template's end; or a placeholder outside of all texts.
+_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|<[^<>]+>')
 _PLACEHOLDER = re.compile(r"<([^<>]+)>")
 
 
