@@ -41,7 +41,10 @@ def browser(tmp_path: Path) -> Iterator[WebDriver]:
     driver.quit()
 
 
-@pytest.mark.parametrize(("button", "status"), [("Confirm", "COMPLETED"), ("Decline", "FAILED")])
+@pytest.mark.parametrize(
+    ("button", "status"),
+    [("Confirm", "COMPLETED"), pytest.param("Decline", "FAILED", marks=pytest.mark.full)],
+)
 def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, button: str, status: str):
     """Looking changes nothing, the button answers, and a second look says that it is over."""
     scene = Scene(stack, Faults())

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack
+from steponce.local.moto_hooks import pace
+
+pace.install()  # tests that speak to moto itself are quicker by it too
 
 SMALL_TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 

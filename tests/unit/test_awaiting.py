@@ -472,7 +472,7 @@ def test_waiting_steps_are_found_and_counted_by_their_time(records: Records):
     assert [steps[12].id] == list(records.steps.ids(ANSWERING, since=since, until=until))
 
 
-@pytest.mark.parametrize("shards", [1, 3, 25])
+@pytest.mark.parametrize("shards", [3, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 25))])
 def test_a_stack_s_shards_are_all_written_and_read(records: Records, shards: int):
     """However many it has; a step that was recorded while there were fewer is found as well."""
     table, fewer = (AwaitingSteps(records.dynamodb, "steps", open_shards=n) for n in (shards, 1))

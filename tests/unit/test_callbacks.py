@@ -30,6 +30,7 @@ from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSte
 from steponce.callbacks import Callbacks
 from steponce.errors import InvalidAnswer, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.owner import YOUNG
+from tests import covering
 from tests.unit.one_wait import (
     BEGINNING,
     CRASH,
@@ -49,6 +50,8 @@ YES = Answer("success", {"confirmed": True})
 NO = Answer("failure", error="Declined", cause="no")
 MAYBE = Answer("success", {"confirmed": "perhaps"})
 BEAT = Answer("heartbeat")
+
+FULL = pytest.mark.full
 
 NOW = BEGINNING + timedelta(days=1)
 
@@ -557,7 +560,7 @@ def live_through(scene: Scene, order: Iterable[str]) -> None:
     scene.settle()
 
 
-@pytest.mark.parametrize("share", [len(HAPPENINGS), pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [len(HAPPENINGS), pytest.param(1, marks=FULL)])
 def test_every_order_of_what_can_happen_keeps_the_invariant(share: int):
     """
     Answers, heartbeats, ends, retries, stops and deaths: every three of them in every order; or so many that
@@ -587,6 +590,7 @@ MEANWHILE: dict[str, list[Callable[[Scene], object]]] = {
     ],
     "a stop": [lambda scene: scene.wait.stop()],
 }
+BEFORE = ["nothing", "a time-out, and a retry", "another raw answer", "a stop"]
 FAULTS = ["die before", "die after", "lose answer", "repeat"]
 
 
@@ -607,9 +611,12 @@ def stumble_everywhere(fault: str, before: str, **options: Any) -> None:
                 break
 
 
-@pytest.mark.parametrize("before", ["nothing", "a time-out, and a retry", "another raw answer", "a stop"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_resolver_may_fail_at_every_call(fault: str, before: str):
+@covering.rows(
+    "before,fault",
+    {f"{before}-{fault}": (before, fault) for before, fault in product(BEFORE, FAULTS)},
+    [lambda row: row[0], lambda row: row[1]],
+)
+def test_a_resolver_may_fail_at_every_call(before: str, fault: str):
     """Died, cut off, or repeated by boto3, before or after a call took effect: the next call mends it."""
     stumble_everywhere(fault, before)
 
@@ -648,14 +655,14 @@ def race(schedule: Schedule, answers: tuple[Answer, Answer], meanwhile: str, **o
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize("answers", [(YES, YES), (YES, NO), (YES, BEAT)])
-@pytest.mark.parametrize("switches", [2, pytest.param(3, marks=pytest.mark.full)])
+@pytest.mark.parametrize("answers", [(YES, NO), *(pytest.param((YES, o), marks=FULL) for o in (YES, BEAT))])
+@pytest.mark.parametrize("switches", [2, pytest.param(3, marks=FULL)])
 def test_two_answers_at_once_get_true_verdicts(answers: tuple[Answer, Answer], meanwhile: str, switches: int):
     """Whoever moves next at every call's boundary, with a few switches away from who is at it."""
     assert 50 < schedules(lambda schedule: race(schedule, answers, meanwhile), switches)
 
 
-@pytest.mark.full
+@FULL
 def test_two_answers_at_once_may_switch_more_often():
     """With nothing but each other in the way, and up to four switches."""
     assert 500 < schedules(lambda schedule: race(schedule, (YES, NO), "nothing"), switches=4)
@@ -687,7 +694,7 @@ def race_with_the_monitor(schedule: Schedule, answer: Answer, meanwhile: str) ->
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize("answer", [YES, BEAT])
+@pytest.mark.parametrize("answer", [YES, pytest.param(BEAT, marks=FULL)])
 def test_the_monitor_and_an_answer_at_once_do_no_harm(answer: Answer, meanwhile: str):
     """Whoever of them moves next: the workflow gets one answer, and what was told is true."""
     assert 10 < schedules(lambda schedule: race_with_the_monitor(schedule, answer, meanwhile), switches=2)

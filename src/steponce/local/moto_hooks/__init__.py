@@ -28,11 +28,13 @@ def install() -> None:
         definitions,
         language,
         lifecycle,
+        pace,
         queues,
         services,
         timeouts,
     )
 
+    pace.install()
     services.install()
     lifecycle.install()
     admission.install()
