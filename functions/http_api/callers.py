@@ -13,6 +13,10 @@ PATHS = {"jwt": "jwt.claims.sub", "iam": "iam.userArn"}
 """Where an authorizer of each kind says who calls, unless a parameter names another place."""
 
 
+LONGEST_PREFIX = 1_700
+"""With a machine's name (80) and a key (255) it fits into a lock token's 2,048 bytes."""
+
+
 class CallerUnknown(SteponceError):
     """The authorizer does not say who calls; without a caller there is no scope to look or start in."""
 
@@ -74,6 +78,9 @@ class Callers:
         if not isinstance(caller, str) or not caller.strip():
             raise CallerUnknown("The authorizer does not say who calls. Look at the parameter CallerPath.")
         try:
-            return Scope(quote(caller, safe="") + "/")
+            prefix = quote(caller, safe="") + "/"
         except UnicodeEncodeError:
             raise CallerUnknown("The caller's name holds half a character.") from None
+        if len(prefix) > LONGEST_PREFIX:
+            raise CallerUnknown("The caller's name is too long to be part of a lock token.")
+        return Scope(prefix)

@@ -27,6 +27,7 @@ PROBLEMS = {
     "payload-too-large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The payload is too large"),
     "payload-encoded": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is compressed"),
     "payload-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another payload"),
+    "record-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's record cannot be read"),
     "throttled": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at the moment"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "The service does not answer at the moment"),
     "nothing-happened": (HTTPStatus.SERVICE_UNAVAILABLE, "The request could not be worked on"),

@@ -22,6 +22,7 @@ from steponce.errors import (
     InvalidRequestId,
     MissingKey,
     PayloadTooLarge,
+    RecordUnreadable,
     RequestNotFound,
     SteponceError,
     TooManyAttempts,
@@ -103,6 +104,14 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return problem(
             "throttled" if error.throttled else "unavailable",
             "Whether the request was started is not known. The same request is safe to send again.",
+        )
+
+    @app.exception_handler(RecordUnreadable)
+    def unreadable(error: RecordUnreadable) -> Response:
+        logger.error("record unreadable", lock_token=error.key, attribute=error.attribute)
+        return problem(
+            "record-unreadable",
+            "Something else has written to it. Nothing was started. Tell whoever operates this service.",
         )
 
     @app.exception_handler(CallerUnknown)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from steponce.errors import InvalidRequestId, TooManyAttempts, Unavailable, Unsettled
+from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
 from steponce.strict_json import LONGEST_TEXT
 from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
 
@@ -197,6 +197,18 @@ def test_trouble_has_its_status(door: Door, error: Exception, status: int, retry
     assert (status, retry_after) == (answer.status, answer.headers.get("Retry-After"))
 
 
+@pytest.mark.parametrize("asked", ["start", "status"])
+def test_a_record_that_nobody_can_read_is_a_documented_problem(door: Door, asked: str):
+    """A person must mend it; the caller learns neither the key of the record nor what is in it."""
+    door.client.raises[asked] = RecordUnreadable("steponce-run-once/acme/order-1", "attempt", "is 1.5")
+
+    answer = door.post() if asked == "start" else door.get("order-1")
+
+    assert (500, "urn:steponce:problem:record-unreadable") == (answer.status, answer.body["type"])
+    assert None is answer.headers.get("Retry-After")
+    assert "acme" not in str(answer.body)
+
+
 @pytest.mark.parametrize(("throttled", "status"), [(True, 429), (False, 503)])
 def test_trouble_in_reading_has_its_status(door: Door, throttled: bool, status: int):
     """The same for GET."""
@@ -362,6 +374,12 @@ def test_every_door_that_checks_callers_needs_one():
     for http_door in PATHS:
         with pytest.raises(CallerUnknown):
             Callers.by_parameters(http_door, "").scope({})
+
+
+def test_a_caller_whose_name_fits_into_no_lock_token_is_refused_as_such(door: Door):
+    """The longest that fits is let in with the longest key; the next one hears that the name is it."""
+    assert 202 == door.post(key=f'"{"k" * 255}"', caller="n" * 1_699).status
+    assert 403 == door.post(key=f'"{"k" * 255}"', caller="n" * 1_700).status
 
 
 def test_all_callers_of_an_open_door_share_their_keys():
@@ -579,8 +597,9 @@ def test_the_document_names_what_is_answered_and_nothing_else(door: Door):
     door.post('"order-3"')
     answered.add(("post", door.post('"order-3"', prefer="wait=0").status))
     answered |= {("get", door.get("order-9").status), ("get", door.get("order-1", caller=None).status)}
-    for throttled in (True, False):
-        door.client.raises = dict.fromkeys(("start", "status"), Unavailable("x", throttled=throttled))
+    troubles = [Unavailable("x", throttled=True), Unavailable("x"), RecordUnreadable("key", "ttl", "is x")]
+    for trouble in troubles:
+        door.client.raises = dict.fromkeys(("start", "status"), trouble)
         answered |= {("post", door.post().status), ("get", door.get("order-1").status)}
 
     documented = {
