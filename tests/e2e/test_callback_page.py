@@ -15,6 +15,7 @@ from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
 
 from steponce.local import LocalStack
+from tests.patience import PATIENCE_SECONDS
 from tests.workflow.faults import Faults
 from tests.workflow.scene import Scene
 from tests.workflow.waiting import Waiting
@@ -56,7 +57,7 @@ def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, bu
     assert "RUNNING" == scene.client.status(waiting.name).status
 
     browser.find_element(By.XPATH, f"//button[text()='{button}']").click()
-    WebDriverWait(browser, 10, ignored_exceptions=[StaleElementReferenceException]).until(
+    WebDriverWait(browser, PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException]).until(
         lambda shown: "the answer has arrived" in text(shown)
     )
     assert status == scene.client.wait(waiting.name, timeout_seconds=100).status

@@ -478,7 +478,7 @@ def request(method, url, body=None):
     """Status and text of an answer."""
     asked = urllib.request.Request(url, method=method, data=body)  # noqa: S310 - our own address
     try:
-        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(asked, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - our own address
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()

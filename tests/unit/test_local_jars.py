@@ -15,7 +15,7 @@ import pytest
 from steponce.local import LocalStack, LocalStackError, jars
 from steponce.local.jars import LocalServers
 from tests import stand_in_states
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.workflow.relay import Answer, Relay, serve
 from tests.workflow.switchboard import Switchboard
 
@@ -208,7 +208,7 @@ def _saying(text: str) -> type[Relay]:
 
 
 def _post(url: str, path: str, body: object) -> str:
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=10)
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
     connection.request("POST", path, body, encode_chunked=not isinstance(body, bytes))
     text = connection.getresponse().read().decode()
     connection.close()

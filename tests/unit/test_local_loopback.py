@@ -9,6 +9,7 @@ import pytest
 
 from steponce.local import LocalStack
 from steponce.local.loopback import OnlyThisMachine
+from tests.patience import PATIENCE_SECONDS
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 PORT = 4000
@@ -102,7 +103,7 @@ def stack():
 def asked(url, headers, method="POST", path="/"):
     """Status and headers of one answer."""
     address = urlsplit(url)
-    connection = HTTPConnection(address.hostname, address.port, timeout=60)
+    connection = HTTPConnection(address.hostname, address.port, timeout=PATIENCE_SECONDS)
     connection.request(method, path, b"{}", headers)
     answer = connection.getresponse()
     answer.read()
@@ -143,7 +144,7 @@ def test_a_foreign_page_runs_no_function(stack):
 def test_a_workers_own_server_refuses_a_page_as_well(stack):
     """Its port is one that a page could find, and whoever speaks to it answers for the function."""
     address = urlsplit(f"http://{invoked(stack)['environment']['AWS_LAMBDA_RUNTIME_API']}")
-    connection = HTTPConnection(address.hostname, address.port, timeout=60)
+    connection = HTTPConnection(address.hostname, address.port, timeout=PATIENCE_SECONDS)
     connection.request("GET", "/2018-06-01/runtime/invocation/next", headers={"Host": "evil.example"})
     # One at a time: the worker itself is waiting for an event.
     invoked(stack)

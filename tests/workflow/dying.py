@@ -12,7 +12,7 @@ from steponce.request import Envelope
 from tests.workflow.faults import Hold
 from tests.workflow.scene import Scene
 
-HURRIED_SECONDS = 6
+HURRIED_SECONDS = 15
 
 
 @contextmanager
