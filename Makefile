@@ -61,7 +61,7 @@ $(VENV)/run: requirements-run.lock pyproject.toml .ci/installer.lock
 	@$(INSTALL) $@ $< --in-place --what "the packages of the main job (39 MB)"
 
 $(VENV)/all: requirements.lock $(VENV)/run
-	@$(INSTALL) $@ $< --what "what the tests need as well (40 MB)"
+	@$(INSTALL) $@ $< --what "what the tests need as well (65 MB)"
 
 tools: .tools/all  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.
 
