@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twi
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 
 .PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
-  picture openapi setup lock clean
+  picture parameters openapi docs setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python -m steponce.local
@@ -49,8 +49,14 @@ types: setup
 bench: setup  ## Measure every path; BENCH="--json FILE" writes the table, BENCH="--compare A B" compares two.
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-picture: setup  ## Draw the state machine into the README.
+picture: setup  ## Draw the state machine into docs/concepts.md.
 	@$(BIN)/python -m tests.rules.picture
+
+parameters: setup  ## Write docs/parameters.md from the template.
+	@$(BIN)/python -m tests.rules.parameters
+
+docs: setup  ## Build the pages of docs/ into site/.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 openapi: setup  ## Write the HTTP API's OpenAPI document from its code.
 	@$(BIN)/python -m tests.rules.openapi
@@ -85,4 +91,4 @@ lock: setup  ## Choose the newest versions that pyproject.toml allows, for every
 	  $(COMPILE) --python-version 3.11 $$part.in -o $$part.lock || exit; done
 
 clean:
-	@rm -rf $(VENV) .tools tests/real/node_modules .aws-sam .steponce .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .tools tests/real/node_modules .aws-sam .steponce .hypothesis .mypy_cache site .pytest_cache .ruff_cache

@@ -1,5 +1,5 @@
 """
-The state machine as a Mermaid picture; `make picture` puts it into the README.
+The state machine as a Mermaid picture; `make picture` puts it into docs/concepts.md.
 
 Solid arrows are Next, dotted ones are Catch; a diamond is a Choice, a double frame ends the execution.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+PLACE = ROOT / "docs" / "concepts.md"
 MARKS = ("<!-- picture of statemachines/{name}: make picture -->\n", "<!-- end of picture -->")
 
 _SHAPES = {"Choice": "{{{name}}}", "Fail": "[[{name}]]", "Pass": "[/{name}/]", "Task": "[{name}]"}
@@ -29,11 +30,22 @@ def picture(definition: dict[str, Any]) -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def in_readme(readme: str, path: Path) -> str:
-    """The README with the picture of one state machine in its place."""
+def in_place(text: str, path: Path) -> str:
+    """The page with the picture of one state machine in its place."""
     begin, end = MARKS[0].format(name=path.name), MARKS[1]
-    before, _, rest = readme.partition(begin)
+    before, _, rest = text.partition(begin)
     return before + begin + picture(json.loads(path.read_text())) + end + rest.partition(end)[2]
+
+
+def next_steps(definition: dict[str, Any], name: str) -> set[str]:
+    """Where a state leads: the next states, and what comes after them where they only choose."""
+    states, found = definition["States"], set[str]()
+    waiting = [name] if name in states else []
+    while waiting:
+        targets = {target for _, target in _arrows(states[waiting.pop()])} - found
+        found |= targets
+        waiting += [target for target in targets if states[target]["Type"] == "Choice"]
+    return found
 
 
 def _arrows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -52,11 +64,10 @@ def _arrows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    readme = ROOT / "README.md"
-    text = readme.read_text()
+    text = PLACE.read_text(encoding="utf-8")
     for path in sorted((ROOT / "statemachines").glob("*.asl.json")):
-        text = in_readme(text, path)
-    readme.write_text(text)
+        text = in_place(text, path)
+    PLACE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

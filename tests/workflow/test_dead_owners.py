@@ -1,8 +1,8 @@
 """
 Executions that are stopped in each state, before and after the call they were making took effect.
 
-Whoever asks next, under the same id or the same key, gets what the README says: the work runs if nothing
-happened, the first one's answer if there is one, and a question for a person where nobody can know.
+Whoever asks next, under the same id or the same key, gets what docs/concepts.md says: the work runs if
+nothing happened, the first one's answer if there is one, and a question for a person where nobody can know.
 """
 
 from __future__ import annotations

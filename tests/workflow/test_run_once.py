@@ -384,7 +384,7 @@ def test_a_request_that_runs_has_no_result_yet(scene: Scene):
 
 
 def test_a_large_payload_and_a_large_result_travel_together(scene: Scene):
-    """125,000 bytes each, replayed by key as well; see README, "Limits"."""
+    """125,000 bytes each, replayed by key as well; see docs/limits-and-costs.md."""
     key = scene.new_id("key")
     large = VISA | {"orderId": "x" * 125_000}
 

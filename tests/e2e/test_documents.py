@@ -1,0 +1,153 @@
+"""The commands and examples of every document, run as they stand there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from steponce.local import LocalStack, write_facts
+from tests.rules.documents import ROOT
+from tests.rules.prose import DOCUMENTS, Document
+from tests.workflow.program import run_here, run_in_a_pipe
+
+ELSEWHERE = {
+    "make test": "is what runs this test",
+    "make check": "runs this test as well",
+    "make run": "is run by a test of its own below",
+    ".venv/bin/steponce up": "is run by tests/workflow/test_cli.py; here the stack is up already",
+    "sam build": "needs the SAM CLI, which is no part of `make test`",
+    "sam deploy --guided": "needs an AWS account",
+    "aws dynamodb list-tables": "looks for what a failed deployment leaves on AWS",
+    "aws dynamodb update-table --table-name TABLE --no-deletion-protection-enabled": "likewise",
+    "aws dynamodb delete-table --table-name TABLE": "likewise",
+    "aws cloudformation delete-stack --stack-name steponce": "likewise",
+    "sam local invoke StartFromQueueFunction --event events/start_from_queue.json": "tests/real runs it",
+    "sam local generate-event sqs receive-message": "needs the SAM CLI",
+}
+
+AS_A_PROGRAM = ".venv/bin/steponce show order-1 --local"
+"""Run as a shell does; the other commands run in this process, which costs a second less each."""
+
+WITH_COMMANDS = [document for document in DOCUMENTS if set(document.commands()) - set(ELSEWHERE)]
+WITH_PYTHON = [document for document in DOCUMENTS if document.blocks("python")]
+
+
+def name(document: Document) -> str:
+    """Of the test of one document."""
+    return document.path.name
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, Path]]:
+    """A stack of its own, which `--local` finds."""
+    folder = tmp_path_factory.mktemp("steponce") / ".steponce"
+    with LocalStack.from_template(ROOT / "template.yaml", parameters={"HttpDoor": "open"}) as stack:
+        write_facts(stack.facts(), folder)
+        yield stack, folder
+
+
+@pytest.mark.parametrize("document", WITH_COMMANDS, ids=name)
+def test_every_command_works_in_its_order(
+    document: Document, home: tuple[LocalStack, Path], monkeypatch: pytest.MonkeyPatch
+):
+    """A newcomer copies them one after the other."""
+    monkeypatch.chdir(ROOT)
+    for command in document.commands():
+        if command not in ELSEWHERE:
+            run(command, *home)
+
+
+def test_no_command_is_excused_that_no_document_has():
+    """The list of what runs elsewhere is not longer than it must be."""
+    commands = {command for document in DOCUMENTS for command in document.commands()}
+    assert set() == {*ELSEWHERE, AS_A_PROGRAM} - commands
+
+
+def run(command: str, stack: LocalStack, folder: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "aws":
+        run_aws(words, stack)
+    elif words[0].startswith("REQUESTS_URL="):
+        run_python(words[-1].removesuffix(")"), stack, folder)
+    elif words[0] == "curl":
+        run_curl(words, stack)
+    else:
+        assert words[0] == ".venv/bin/steponce", f"No test runs {command!r}"
+        execute = run_in_a_pipe if command == AS_A_PROGRAM else run_here
+        code, answer = execute(folder, *words[1:])
+        assert 0 == code, (command, answer)
+
+
+def run_aws(words: list[str], stack: LocalStack) -> None:
+    """What the AWS CLI would send, sent by boto3."""
+    assert ["aws", "stepfunctions", "start-execution"] == words[:3]
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    text = (ROOT / given["--input"].removeprefix("file://")).read_text()
+    stack.boto3("stepfunctions").start_execution(
+        stateMachineArn=given["--state-machine-arn"], name=given["--name"], input=text
+    )
+    assert "COMPLETED" == stack.client().wait(given["--name"], timeout_seconds=100).status
+
+
+def run_curl(words: list[str], stack: LocalStack) -> None:
+    """What curl would send, sent by Python."""
+    address, *given = [word for word in words[1:] if word != "-i"]
+    options = list(zip(given[::2], given[1::2], strict=True))
+    bodies = [(ROOT / value.removeprefix("@")).read_bytes() for option, value in options if option == "-d"]
+    headers = dict(value.split(": ", 1) for option, value in options if option == "-H")
+    url = address.replace("$REQUESTS_URL", stack.outputs["RequestsUrl"])
+    request = Request(url, *bodies, headers=headers)  # noqa: S310 - without a type, as curl sends a form
+    with urlopen(request, timeout=100) as answer:  # noqa: S310 - our own server
+        assert "COMPLETED" == json.load(answer)["status"]
+
+
+def run_python(script: str, stack: LocalStack, folder: Path) -> None:
+    """The address that the shell keeps, from the facts of the stack that runs."""
+    told = subprocess.check_output([sys.executable, "-c", script], cwd=folder.parent, text=True).strip()
+    assert stack.outputs["RequestsUrl"] == told
+
+
+@pytest.mark.parametrize("document", WITH_PYTHON, ids=name)
+def test_the_python_examples_work(
+    document: Document, home: tuple[LocalStack, Path], monkeypatch: pytest.MonkeyPatch
+):
+    """As they stand, with their own assertions; one that reads the facts of a stack, where a stack runs."""
+    for block in document.blocks("python"):
+        monkeypatch.chdir(home[1].parent if "read_facts" in block else ROOT)
+        exec(compile(block, document.path.name, "exec"), {})  # noqa: S102 - our own text
+
+
+def test_the_main_job_tells_what_the_documents_say():
+    """`make run` prints the lines that they quote, and ends well."""
+    told = subprocess.run(
+        [sys.executable, "-m", "steponce.local"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert 0 == told.returncode, told.stdout
+    printed = without_numbers(told.stdout)
+    quoted = [
+        line for document in DOCUMENTS for block in document.blocks("text") for line in block.splitlines()
+    ]
+    assert len(quoted) >= 4
+    assert [] == [line for line in quoted if without_numbers(line) not in printed]
+
+
+def without_numbers(text: str) -> str:
+    """Charges have other ids each time."""
+    return re.sub(r"ch_[0-9a-f]+", "ch_", text)
+
+
+@pytest.mark.full
+def test_the_template_passes_the_linter():
+    """cfn-lint is what `sam validate --lint` runs, which tests/real does; this one needs no SAM CLI."""
+    subprocess.run(
+        [Path(sys.executable).with_name("cfn-lint"), "-t", ROOT / "template.yaml", "--regions", "us-east-1"],
+        check=True,
+    )
