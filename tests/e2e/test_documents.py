@@ -65,6 +65,12 @@ def test_every_command_works_in_its_order(
             run(command, *home)
 
 
+def test_a_command_that_nothing_runs_is_found(home: tuple[LocalStack, Path]):
+    """Nobody reads past an example of a program that the test does not know."""
+    with pytest.raises(AssertionError, match="No test runs 'sam publish'"):
+        run("sam publish", *home)
+
+
 def test_no_command_is_excused_that_no_document_has():
     """The list of what runs elsewhere is not longer than it must be."""
     commands = {command for document in DOCUMENTS for command in document.commands()}

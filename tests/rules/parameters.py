@@ -28,11 +28,11 @@ def row(name: str, parameter: dict[str, Any]) -> str:
     """One row of the table, with everything that CloudFormation checks."""
     default = str(parameter["Default"])
     cells = [f"`{name}`", _code(default), values(parameter), parameter["Description"]]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return "| " + " | ".join(cells) + " |\n"
 
 
 def values(parameter: dict[str, Any]) -> str:
-    """What a parameter may be: one of some values, a range, a pattern, or any text."""
+    """What a parameter may be: one of some values, a range, one of some patterns, or any text."""
     if "AllowedValues" in parameter:
         return ", ".join(_code(str(value)) for value in parameter["AllowedValues"])
     if "MaxValue" in parameter:
@@ -40,7 +40,7 @@ def values(parameter: dict[str, Any]) -> str:
     if "MinValue" in parameter:
         return f"{parameter['MinValue']} or more"
     if "AllowedPattern" in parameter:
-        return _code(parameter["AllowedPattern"])
+        return ", ".join(_code(one) for one in parameter["AllowedPattern"].split("|"))
     if "MaxLength" in parameter:
         return f"at most {parameter['MaxLength']} characters"
     return "not empty" if "MinLength" in parameter else "any"

@@ -73,20 +73,27 @@ def test_the_parameters_are_up_to_date() -> None:
     assert parameters.page(template()["Parameters"]) == parameters.PLACE.read_text(encoding="utf-8")
 
 
+def test_no_parameter_has_a_bar_that_ends_a_cell() -> None:
+    """Only a pattern's alternatives may be split where one is, and not inside parentheses."""
+    assert {5} == {line.count("|") for line in parameters.PLACE.read_text().splitlines() if line[:1] == "|"}
+    for parameter in template()["Parameters"].values():
+        assert not re.search(r"\(.*\|", parameter.get("AllowedPattern", ""))
+
+
 @pytest.mark.parametrize(
     ("parameter", "values"),
     [
         ({"AllowedValues": ["no", "yes"]}, "`no`, `yes`"),
         ({"MinValue": 1, "MaxValue": 900}, "1 to 900"),
         ({"MinValue": 1}, "1 or more"),
-        ({"AllowedPattern": "never|[1-9]"}, "`never\\|[1-9]`"),
+        ({"AllowedPattern": "never|[1-9]"}, "`never`, `[1-9]`"),
         ({"MaxLength": 200}, "at most 200 characters"),
         ({"MinLength": 1}, "not empty"),
         ({}, "any"),
     ],
 )
 def test_a_parameter_is_told_with_what_cloudformation_checks(parameter: dict[str, Any], values: str) -> None:
-    """A bar in a pattern ends no cell of the table."""
+    """In one cell of its row."""
     row = parameters.row("Name", {"Default": "x", "Description": "Names it."} | parameter)
     assert f"| `Name` | `x` | {values} | Names it. |\n" == row
 
