@@ -41,7 +41,7 @@ WITH_PYTHON = [document for document in DOCUMENTS if document.blocks("python")]
 
 
 def name(document: Document) -> str:
-    """Of the test of one document."""
+    """The id of the test of one document."""
     return document.path.name
 
 
@@ -66,7 +66,7 @@ def test_every_command_works_in_its_order(
 
 
 def test_a_command_that_nothing_runs_is_found(home: tuple[LocalStack, Path]):
-    """Nobody reads past an example of a program that the test does not know."""
+    """A document cannot show a program that this test does not know how to run."""
     with pytest.raises(AssertionError, match="No test runs 'sam publish'"):
         run("sam publish", *home)
 
@@ -117,8 +117,8 @@ def run_curl(words: list[str], stack: LocalStack) -> None:
 
 def run_python(script: str, stack: LocalStack, folder: Path) -> None:
     """The address that the shell keeps, from the facts of the stack that runs."""
-    told = subprocess.check_output([sys.executable, "-c", script], cwd=folder.parent, text=True).strip()
-    assert stack.outputs["RequestsUrl"] == told
+    printed = subprocess.check_output([sys.executable, "-c", script], cwd=folder.parent, text=True).strip()
+    assert stack.outputs["RequestsUrl"] == printed
 
 
 @pytest.mark.parametrize("document", WITH_PYTHON, ids=name)
@@ -131,22 +131,22 @@ def test_the_python_examples_work(
         exec(compile(block, document.path.name, "exec"), {})  # noqa: S102 - our own text
 
 
-def test_the_main_job_tells_what_the_documents_say():
-    """`make run` prints the lines that they quote, and ends well."""
-    told = subprocess.run(
+def test_the_main_job_prints_what_the_documents_quote():
+    """`make run` prints these lines and exits with 0."""
+    ran = subprocess.run(
         [sys.executable, "-m", "steponce.local"], cwd=ROOT, capture_output=True, text=True, timeout=100
     )
-    assert 0 == told.returncode, told.stdout
-    printed = without_numbers(told.stdout)
+    assert 0 == ran.returncode, ran.stdout
+    printed = without_charge_ids(ran.stdout)
     quoted = [
         line for document in DOCUMENTS for block in document.blocks("text") for line in block.splitlines()
     ]
     assert len(quoted) >= 4
-    assert [] == [line for line in quoted if without_numbers(line) not in printed]
+    assert [] == [line for line in quoted if without_charge_ids(line) not in printed]
 
 
-def without_numbers(text: str) -> str:
-    """Charges have other ids each time."""
+def without_charge_ids(text: str) -> str:
+    """Each stack makes other charge ids."""
     return re.sub(r"ch_[0-9a-f]+", "ch_", text)
 
 

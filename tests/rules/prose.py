@@ -56,7 +56,7 @@ DOCUMENTS = [read(path) for path in PATHS]
 
 
 def rule_blocks_are_of_a_known_language(document: Document) -> list[str]:
-    """A block that no test looks at may say anything."""
+    """No test reads a block in another language, so it could be wrong."""
     return [
         f"a block of {language!r}"
         for language, _ in _FENCE.findall(document.text)
@@ -88,7 +88,7 @@ def anchors(document: Document) -> set[str]:
 
 
 def rule_files_exist(document: Document) -> list[str]:
-    """A path of this repository in the prose is a path; one in capitals is yours."""
+    """A path that the prose names exists, unless its capitals mark a name to fill in."""
     names = [name for name in _FILE.findall(document.prose()) if not re.search("[A-Z]{4}_|_NAME", name)]
     places = (ROOT, document.path.parent)
     return [f"there is no {name}" for name in names if not any((place / name).exists() for place in places)]
@@ -101,7 +101,7 @@ def rule_make_has_the_targets(document: Document) -> list[str]:
 
 
 def rule_the_readme_is_short(document: Document) -> list[str]:
-    """Whoever comes for the first time reads it in five minutes, and first the two commands."""
+    """A newcomer reads it in five minutes, and its first commands are the two that matter."""
     if document.path != README:
         return []
     complaints = [f"{len(document.text.splitlines())} lines"] * (len(document.text.splitlines()) > 150)
@@ -111,7 +111,7 @@ def rule_the_readme_is_short(document: Document) -> list[str]:
 
 
 def rule_pages_belong_to_the_contents(document: Document) -> list[str]:
-    """Who reads the pages in a browser sees all of them, and can leave none of them by a link to a file."""
+    """A page that is not in the contents cannot be found in a browser."""
     if document.path.parent != ROOT / "docs":
         return []
     contents = (ROOT / "mkdocs.yml").read_text()

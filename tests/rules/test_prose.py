@@ -55,7 +55,7 @@ def test_every_rule_has_a_planted_fault() -> None:
 
 
 def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
-    """`make docs` would say nothing; and each picture is one."""
+    """`make docs` prints nothing, and every Mermaid block becomes a picture."""
     mkdocs = [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--quiet"]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
@@ -92,7 +92,9 @@ def test_no_parameter_has_a_bar_that_ends_a_cell() -> None:
         ({}, "any"),
     ],
 )
-def test_a_parameter_is_told_with_what_cloudformation_checks(parameter: dict[str, Any], values: str) -> None:
+def test_a_parameter_is_listed_with_what_cloudformation_checks(
+    parameter: dict[str, Any], values: str
+) -> None:
     """In one cell of its row."""
     row = parameters.row("Name", {"Default": "x", "Description": "Names it."} | parameter)
     assert f"| `Name` | `x` | {values} | Names it. |\n" == row
