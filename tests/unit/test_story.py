@@ -131,6 +131,12 @@ class World:
         return lock
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays NOW, however long the tests before took."""
+    monkeypatch.setattr(times, "now", lambda: NOW)
+
+
 @pytest.fixture
 def world() -> World:
     return World()
