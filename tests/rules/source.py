@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from .documents import ROOT
@@ -57,6 +58,22 @@ def rule_imports_point_down(path: Path, text: str) -> list[str]:
         if level is None or level >= _level(mine):
             complaints.append(f"{mine} imports {other}")
     return complaints
+
+
+def rule_no_import_leads_back(path: Path, text: str) -> list[str]:
+    """A layer may be a package, whose modules import one another; they too have an order."""
+    if part_of(path) is None:
+        return []
+    seen: set[Path] = set()
+    waiting = list(imported_files(text))
+    while waiting:
+        file = waiting.pop()
+        if file == path:
+            return [f"what {path.relative_to(PACKAGE)} imports leads back to it"]
+        if file not in seen:
+            seen.add(file)
+            waiting += _imported_by(file)
+    return []
 
 
 def rule_local_is_for_cli_only(path: Path, text: str) -> list[str]:
@@ -117,6 +134,38 @@ def imports(text: str) -> Iterator[str]:
             yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
 
 
+def imported_files(text: str) -> set[Path]:
+    """The modules of the package whose names a module imports; of a package, its __init__."""
+    return {file for module in imports_at_load(text) if (file := file_of(module)) is not None}
+
+
+@cache
+def _imported_by(file: Path) -> set[Path]:
+    return imported_files(file.read_text())
+
+
+def imports_at_load(text: str) -> Iterator[str]:
+    """The full name of what a module imports while it is loaded: not what is for a type checker alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    return imports(ast.unparse(tree))
+
+
+def file_of(module: str) -> Path | None:
+    """`steponce.local.engine.X` -> local/engine.py; None for what is not in the package."""
+    first, *rest = module.split(".")
+    if first != "steponce":
+        return None
+    for length in range(len(rest), 0, -1):
+        path = PACKAGE.joinpath(*rest[:length])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.exists():
+                return file
+    return PACKAGE / "__init__.py"
+
+
 def part_of(path: Path) -> str | None:
     """Which part of the package a file belongs to; None for a file outside of it."""
     if not path.is_relative_to(PACKAGE):
@@ -130,9 +179,8 @@ def environment_read_by(path: Path) -> set[str]:
     text = path.read_text()
     found = set(_subscripts(text, "environ"))
     for module in imports(text):
-        part = _steponce_part(module)
-        file = PACKAGE / f"{part}.py"
-        if part and file.exists():
+        file = file_of(module)
+        if file is not None:
             found |= set(_subscripts(file.read_text(), "environ"))
     reads_outputs = "from_outputs(os.environ" in text
     if reads_outputs:
