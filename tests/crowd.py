@@ -13,8 +13,8 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
-from steponce import times
 from steponce.awaiting import AwaitingSteps
+from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.doors.resending import Resender
 from steponce.local import LocalStack

@@ -8,7 +8,7 @@ from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.awaiting import AwaitingStep, AwaitingSteps
-from steponce.aws import answering
+from steponce.aws.errors import answering
 from steponce.errors import Unavailable
 from steponce.links import Keys, sign
 

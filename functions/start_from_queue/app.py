@@ -18,12 +18,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import Client
+from steponce.aws.pace import Pace
 from steponce.doors.asked import Door
 from steponce.doors.entrance import COUNTED, Entrance, Outcome
 from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by, original_of
 from steponce.doors.resending import Resender
-from steponce.pace import Pace
 from steponce.request import RequestRules
 
 TO_ANSWER_SECONDS = 5

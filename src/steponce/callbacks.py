@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from steponce import times
 from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
 from steponce.owner import EXECUTION_ENDS, YOUNG, execution_events
 

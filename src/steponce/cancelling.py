@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from steponce import times
-from steponce.aws import answering
+from steponce.aws import times
+from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.machine import Machine, is_owner_open
 from steponce.operating import command, names_of

@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
 from steponce.errors import (
     RELEASING,
     NotFinished,

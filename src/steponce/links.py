@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
 from steponce.errors import Forbidden, Unavailable
 
 if TYPE_CHECKING:

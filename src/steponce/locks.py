@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.attributes import Item, Skip, read_each, unchanged
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
+from steponce.aws.errors import answering, error_code
 from steponce.records import COMPLETED, FAILED, RELEASED, Failure, Intervention, Lock
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.attributes import Attributes
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.dynamodb import Attributes
+from steponce.aws.errors import answering, error_code
+from steponce.aws.pace import Pace
 from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import Unavailable
 from steponce.locks import Locks
 from steponce.owner import describe_execution
-from steponce.pace import Pace
 from steponce.request import attempt_name, split_attempt
 
 if TYPE_CHECKING:

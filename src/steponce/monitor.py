@@ -21,17 +21,17 @@ from typing import Protocol
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.attributes import Item
 from steponce.awaiting import ANSWERING, PENDING, AwaitingSteps
-from steponce.aws import error_code
+from steponce.aws import times
+from steponce.aws.dynamodb import Item
+from steponce.aws.errors import error_code
+from steponce.aws.pace import Pace
 from steponce.callbacks import Callbacks
 from steponce.canonical import sha256
 from steponce.errors import RecordUnreadable
 from steponce.locks import Locks
 from steponce.missed_ends import MissedEnds
 from steponce.owner import Finding
-from steponce.pace import Pace
 from steponce.records import FAILED, INPROGRESS, Lock
 from steponce.repair import Repairer
 

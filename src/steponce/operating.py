@@ -15,8 +15,8 @@ from heapq import merge
 from itertools import chain
 from typing import Any, Literal
 
-from steponce import times
-from steponce.attributes import Skip
+from steponce.aws import times
+from steponce.aws.dynamodb import Skip
 from steponce.canonical import canonical_json
 from steponce.errors import (
     InvalidRequestId,

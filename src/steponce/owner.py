@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
 from steponce.errors import OwnerHidden
 from steponce.locks import Locks
 from steponce.records import OUTCOME_UNKNOWN, Failure, Lock

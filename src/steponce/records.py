@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from steponce.attributes import Attributes, Item
+from steponce.aws.dynamodb import Attributes, Item
 
 INPROGRESS = "INPROGRESS"
 COMPLETED = "COMPLETED"

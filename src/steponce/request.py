@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
-from steponce import times
+from steponce.aws import times
 from steponce.canonical import canonical_json, sha256
 from steponce.errors import (
     InvalidLockToken,

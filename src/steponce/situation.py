@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steponce import times
+from steponce.aws import times
 from steponce.operating import command
 from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock

@@ -8,8 +8,8 @@ from typing import Self
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.aws import answering, error_code
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
 from steponce.canonical import sha256
 from steponce.errors import (
     LockTokenMismatch,

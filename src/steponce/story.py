@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, Self
 
-from steponce import times
 from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
+from steponce.aws import times
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
 
 GONE = "GONE"

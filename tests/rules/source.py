@@ -15,8 +15,8 @@ PACKAGE = ROOT / "src" / "steponce"
 LAYERS = [
     {"errors"},
     {"strict_json"},
-    {"times", "aws", "canonical", "paths", "pace", "program"},
-    {"attributes"},
+    {"aws"},
+    {"canonical", "paths", "program"},
     {"records", "answer", "links"},
     {"locks"},
     {"request", "owner", "fence", "receipt"},
@@ -43,7 +43,7 @@ def rule_modules_have_subjects(path: Path, _text: str) -> list[str]:
 
 
 def rule_imports_point_down(path: Path, text: str) -> list[str]:
-    """errors <- times, aws, canonical <- records <- request, owner <- client <- cli."""
+    """errors <- aws <- records <- request, owner <- client <- cli."""
     mine = part_of(path)
     if mine is None:
         return []

@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce import times
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
+from steponce.aws import times
 from steponce.doors import events, messages
 from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution

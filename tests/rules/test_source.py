@@ -13,9 +13,9 @@ FILES = [*MODULES, *(path for folder in FUNCTIONS for path in sorted(folder.glob
 FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_modules_have_subjects, "src/steponce/utils.py", '"""What is left."""'),
     (source.rule_modules_have_subjects, "src/steponce/local/utils.py", ""),
-    (source.rule_imports_point_down, "src/steponce/errors.py", "from steponce.times import now"),
-    (source.rule_imports_point_down, "src/steponce/times.py", "from steponce.aws import answering"),
-    (source.rule_imports_point_down, "src/steponce/times.py", "import steponce.records"),
+    (source.rule_imports_point_down, "src/steponce/errors.py", "from steponce.aws.times import now"),
+    (source.rule_imports_point_down, "src/steponce/canonical.py", "from steponce.paths import find"),
+    (source.rule_imports_point_down, "src/steponce/aws/times.py", "import steponce.records"),
     (source.rule_imports_point_down, "src/steponce/records.py", "from steponce import owner"),
     (source.rule_imports_point_down, "src/steponce/request.py", "from steponce import Client"),
     (source.rule_imports_point_down, "src/steponce/owner.py", "def f():\n    import steponce.client"),
@@ -23,7 +23,7 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_imports_point_down, "src/steponce/client.py", "from steponce.cli import main"),
     (source.rule_imports_point_down, "src/steponce/local/engine.py", "from steponce.cli_locks import x"),
     (source.rule_imports_point_down, "src/steponce/charges.py", ""),
-    (source.rule_no_import_leads_back, "src/steponce/times.py", "from steponce.records import Lock"),
+    (source.rule_no_import_leads_back, "src/steponce/aws/times.py", "from steponce.records import Lock"),
     (source.rule_no_import_leads_back, "src/steponce/doors/asked.py", "from steponce.doors import events"),
     (
         source.rule_no_import_leads_back,
@@ -33,7 +33,7 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_local_is_for_cli_only, "src/steponce/client.py", "from steponce.local import LocalStack"),
     (source.rule_local_is_for_cli_only, "src/steponce/__init__.py", "import steponce.local.engine"),
     (source.rule_errors_need_nothing, "src/steponce/errors.py", "import boto3"),
-    (source.rule_errors_need_nothing, "src/steponce/errors.py", "from steponce.times import now"),
+    (source.rule_errors_need_nothing, "src/steponce/errors.py", "from steponce.aws.times import now"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce.cli import main"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import local"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "import charge_card.app"),
@@ -43,8 +43,8 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
         "from functions.charge_card import app",
     ),
     (source.rule_functions_have_a_handler, "functions/check_owner/app.py", "def main(event, context): ..."),
-    (source.rule_public_names_are_explained, "src/steponce/times.py", "def now(): ..."),
-    (source.rule_public_names_are_explained, "src/steponce/times.py", '"""Times."""\nclass Clock: ...'),
+    (source.rule_public_names_are_explained, "src/steponce/aws/times.py", "def now(): ..."),
+    (source.rule_public_names_are_explained, "src/steponce/aws/times.py", '"""Times."""\nclass Clock: ...'),
     (source.rule_public_names_are_explained, "functions/check_owner/app.py", '"""X."""\ndef handler(): ...'),
 ]
 

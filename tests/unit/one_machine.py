@@ -9,8 +9,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from steponce import Client, times
+from steponce import Client
 from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.aws import times
 from steponce.canonical import canonical_json, sha256
 from steponce.records import Lock
 from tests.unit.shared_clients import SharedClients, shared

@@ -7,7 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from steponce import owner, times
+from steponce import owner
+from steponce.aws import times
 from steponce.locks import Locks
 from steponce.records import INPROGRESS, Lock
 from tests.rules.documents import template

@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from moto import mock_aws
 
-from steponce import awaiting, callbacks, times
+from steponce import awaiting, callbacks
 from steponce.answer import Answer
 from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.errors import InvalidAnswer, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.owner import YOUNG

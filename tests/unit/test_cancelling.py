@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import cancelling, times
+from steponce import cancelling
+from steponce.aws import times
 from steponce.cancelling import cancel, find_running, meaning
 from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock

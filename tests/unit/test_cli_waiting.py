@@ -14,9 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from steponce import telling, times
+from steponce import telling
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingSteps
+from steponce.aws import times
 from steponce.cli import commands, target
 from steponce.errors import RequestNotFound
 from steponce.links import Keys, verify

@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from steponce import times
+from steponce.aws import times
 from steponce.canonical import canonical_json, sha256
 from steponce.doors.asked import MAX_READ_BYTES, Asked, Door
 from steponce.doors.letters import DeadLetters, Letter, Original

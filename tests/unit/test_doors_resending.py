@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steponce import times
+from steponce.aws import times
 from steponce.doors.asked import Asked, Door
 from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from steponce import links, times
+from steponce import links
+from steponce.aws import times
 from steponce.errors import Forbidden, Unavailable
 from steponce.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from tests.unit.one_wait import refusal

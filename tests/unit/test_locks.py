@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from steponce import times
+from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks import KEPT_INTERVENTIONS, Locks
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock

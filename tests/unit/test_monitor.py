@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import monitor, times
+from steponce import monitor
 from steponce.answer import Answer
 from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.errors import Unavailable
 from steponce.locks import Locks
@@ -24,9 +25,9 @@ from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED
 from steponce.repair import Repairer
 from steponce.request import shard_of
 from tests.rules.documents import template
+from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history, refusal
 from tests.unit.one_wait import Wait, create_table
-from tests.unit.pace_clock import PaceClock
 from tests.unit.shared_clients import shared
 
 SHARDS = 4

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import RequestNotFound, cancelling, times
+from steponce import RequestNotFound, cancelling
+from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.erasing import erase, find_kept
 from steponce.errors import InvalidPayload, LockNotFound, OutputTooLarge, RecordChanged, Refused, Unavailable

@@ -9,7 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from steponce import owner, times
+from steponce import owner
+from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks import Locks
 from steponce.records import COMPLETED, FAILED, OUTCOME_UNKNOWN, Failure, Lock

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import owner, times
+from steponce import owner
+from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
 from steponce.repair import Repairer

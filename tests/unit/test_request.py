@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from steponce import times
+from steponce.aws import times
 from steponce.canonical import canonical_json, sha256
 from steponce.errors import (
     InvalidLockToken,

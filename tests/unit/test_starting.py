@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import Receipt, times
+from steponce import Receipt
+from steponce.aws import times
 from steponce.errors import TooManyAttempts
 from steponce.operating import Operator
 from steponce.owner import INIT_TIME, YOUNG

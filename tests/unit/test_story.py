@@ -12,9 +12,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from steponce import Client, RequestNotFound, times
+from steponce import Client, RequestNotFound
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
+from steponce.aws import times
 from steponce.records import Failure, Intervention, Lock
 from steponce.request import RequestRules
 from steponce.story import Trouble, Waiting

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import owner, times
+from steponce import owner
+from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.operating import Deed, Operator, next_commands

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from steponce.aws.times import now_text
 from steponce.records import Lock
 from steponce.request import Envelope
-from steponce.times import now_text
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in

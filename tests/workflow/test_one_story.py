@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from steponce import LockTokenMismatch, SteponceError, Unsettled
-from steponce.times import now_text
+from steponce.aws.times import now_text
 from tests.workflow.faults import Answer, Hold
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from steponce import Receipt, times
+from steponce import Receipt
 from steponce.answer import Answer
+from steponce.aws import times
 from steponce.owner import CANCELLED, OUTCOMES
 from steponce.records import Lock
 from tests import covering

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from steponce import Client, LockTokenMismatch, PayloadMismatch, RequestFailed, RequestNotFound
+from steponce.aws.times import now_text
 from steponce.errors import InvalidRequestId, NotFinished
-from steponce.times import now_text
 from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
 
 

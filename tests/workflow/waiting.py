@@ -8,8 +8,9 @@ from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from steponce import Client, times
+from steponce import Client
 from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.aws import times
 from steponce.links import Keys, sign
 from tests.workflow.scene import VISA, Scene
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from steponce.aws import error_code
+from steponce.aws.errors import error_code
 from steponce.cli import answers
 from steponce.cli.answers import (
     BUG,

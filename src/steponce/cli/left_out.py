@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from steponce.attributes import Item
+from steponce.aws.dynamodb import Item
 from steponce.cli.answers import counted, plain
 from steponce.errors import RecordUnreadable
 

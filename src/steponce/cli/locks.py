@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steponce import times
+from steponce.aws import times
 from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
 from steponce.cli.asking import Hand, by_hand

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from steponce.answer import Verdict
-from steponce.aws import answering
+from steponce.aws.errors import answering
 from steponce.errors import InvalidAnswer, OutputTooLarge, SteponceError, Unavailable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce import times
 from steponce.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
+from steponce.aws import times
 from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import awaiting_steps, id_argument, which_step

@@ -23,7 +23,7 @@ from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent
 from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import KinesisStreamRecord
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
-from steponce import times
+from steponce.aws import times
 from steponce.doors.asked import Asked, Door, expect_readable, json_or_text
 from steponce.doors.letters import Letter, Original
 from steponce.doors.sending import MAX_MESSAGE_BYTES, escaped

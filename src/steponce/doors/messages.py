@@ -26,7 +26,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes.sns_event import SNSMessage
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce import times
+from steponce.aws import times
 from steponce.doors import events
 from steponce.doors.asked import Asked, Door, expect_readable, json_or_text
 from steponce.doors.foreign import foreign_record

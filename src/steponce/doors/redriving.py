@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
 
-from steponce import times
-from steponce.aws import answering
+from steponce.aws import times
+from steponce.aws.errors import answering
 from steponce.doors.asked import json_or_text
 from steponce.doors.foreign import foreign_record
 from steponce.doors.letters import LETTER, REASON, Letter

@@ -14,7 +14,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from steponce import times
+from steponce.aws import times
 from steponce.canonical import canonical_json
 from steponce.doors.asked import Asked
 from steponce.doors.letters import DeadLetters, Letter, Original

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from steponce.aws import answering
+from steponce.aws.errors import answering
 from steponce.errors import PayloadTooLarge
 
 MAX_MESSAGE_BYTES = 1_048_576

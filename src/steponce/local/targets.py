@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steponce import times
+from steponce.aws import times
 from steponce.local.made import Made
 from steponce.local.physical import EVENT_INVOKE, FUNCTION
 from steponce.local.plan import RulePlan, TargetPlan

@@ -10,7 +10,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from steponce.aws import answering, error_code
+from steponce.aws.errors import answering, error_code
 from steponce.errors import Unavailable
 
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
-from steponce.pace import Pace
-from tests.unit.pace_clock import PaceClock
+from tests.unit.aws.pace_clock import PaceClock
 
 
 @pytest.fixture

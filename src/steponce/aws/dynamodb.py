@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from steponce import times
+from steponce.aws import times
 from steponce.errors import RecordUnreadable
 
 Record = TypeVar("Record")

@@ -1,4 +1,4 @@
-"""The clock of steponce.pace, which sleeping moves on; everybody else's goes on as it is."""
+"""The clock of steponce.aws.pace, which sleeping moves on; everybody else's goes on as it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class PaceClock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
         self.slept = 0.0
-        monkeypatch.setattr("steponce.pace.time", self)
+        monkeypatch.setattr("steponce.aws.pace.time", self)
 
     def monotonic(self) -> float:
         return self.now
