@@ -15,7 +15,6 @@ from request_headers import idempotency_key, preferred_wait
 
 from steponce import Client, Receipt
 from steponce.errors import (
-    RELEASING,
     Conflict,
     InvalidPayload,
     InvalidRequest,
@@ -29,8 +28,9 @@ from steponce.errors import (
     Unavailable,
 )
 from steponce.strict_json import read_strictly
+from steponce.workflow import LOCK_HELD, RELEASING
 
-NOTHING_HAPPENED = RELEASING | {"AlreadyInProgress", "LockContended"}
+NOTHING_HAPPENED = RELEASING | LOCK_HELD
 """Errors after which the same request, sent again, starts the next attempt."""
 
 MISMATCH = "PayloadMismatch"

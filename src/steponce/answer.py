@@ -10,11 +10,12 @@ from typing import Any, Literal, Self
 
 from steponce.canonical import canonical_json, sha256
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
+from steponce.workflow import WORKFLOW_LIMIT
 
 Outcome = Literal["success", "failure", "heartbeat"]
 Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
-OUTPUT_LIMIT = 262_144
+OUTPUT_LIMIT = WORKFLOW_LIMIT
 RECORD_LIMIT = 327_680
 """Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent: 1e15 is."""
 ERROR_LIMIT = 256

@@ -25,7 +25,7 @@ from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
-from steponce.owner import EXECUTION_ENDS, YOUNG, execution_events
+from steponce.executions import EXECUTION_ENDS, YOUNG, execution_events
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

@@ -19,10 +19,12 @@ from typing import Any
 from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.executions import CANCELLED, Execution
 from steponce.machine import Machine, is_owner_open
 from steponce.operating import command, names_of
-from steponce.owner import CANCELLED, Execution, settle_owner
-from steponce.records import FAILED, INPROGRESS, Failure, Lock
+from steponce.owner import settle_owner
+from steponce.records import Failure, Lock
+from steponce.workflow import FAILED, INPROGRESS
 
 CAUSE_LIMIT = 32_768
 """Characters of a cause that StopExecution takes."""

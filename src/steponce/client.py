@@ -17,25 +17,18 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
-from steponce.errors import (
-    RELEASING,
-    NotFinished,
-    RequestFailed,
-    RequestNotFound,
-    StackNotFound,
-    Unsettled,
-    WaitTimeout,
-)
+from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNotFound, Unsettled, WaitTimeout
 from steponce.locks import Locks
 from steponce.machine import Machine
 from steponce.receipt import Receipt
-from steponce.records import INPROGRESS, Lock
+from steponce.records import Lock
 from steponce.request import (
     Envelope,
     RequestRules,
     name_of,
 )
-from steponce.starting import DUPLICATE_REFUSED, Start
+from steponce.starting import Start
+from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
 
 NOT_YET_VISIBLE_SECONDS = 2
 """So long `wait` believes that an execution exists which cannot be described yet."""

@@ -9,10 +9,11 @@ from steponce.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, AwaitingStep, 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
 from steponce.errors import RecordUnreadable, Refused
+from steponce.executions import YOUNG
 from steponce.locks import OWNER_AND_STATUS
 from steponce.machine import Machine
-from steponce.owner import YOUNG
-from steponce.records import FAILED, INPROGRESS, Lock
+from steponce.records import Lock
+from steponce.workflow import FAILED, INPROGRESS
 
 STAYS = (
     "the executions' histories, for 90 days",

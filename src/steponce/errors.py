@@ -196,10 +196,3 @@ class LockLost(SteponceError):
 
 class RetryLater(SteponceError):
     """Raised by the work: nothing has happened yet, so the workflow may try again."""
-
-
-THROTTLED = "Lambda.TooManyRequestsException"
-"""Step Functions' name for work that Lambda did not even begin."""
-
-RELEASING = frozenset({RetryLater.__name__, THROTTLED})
-"""Errors of the work after which nothing has happened, so that the workflow releases its lock."""

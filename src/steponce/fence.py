@@ -15,7 +15,7 @@ import boto3
 
 from steponce.errors import LockLost, RetryLater, Unavailable
 from steponce.locks import Locks
-from steponce.records import INPROGRESS
+from steponce.workflow import INPROGRESS
 
 
 def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:

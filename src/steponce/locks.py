@@ -17,7 +17,8 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
 from steponce.aws.errors import answering, error_code
-from steponce.records import COMPLETED, FAILED, RELEASED, Failure, Intervention, Lock
+from steponce.records import Failure, Intervention, Lock
+from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steponce.errors import InvalidRequest, OwnerHidden
+from steponce.executions import Execution, describe_execution, looking_at, runs_on
 from steponce.locks import Locks
-from steponce.owner import Execution, describe_execution, looking_at, runs_on
 from steponce.records import Lock
 from steponce.request import MAX_ATTEMPT, RequestRules, attempt_name, name_by_hand, split_attempt
 

@@ -28,8 +28,8 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.pace import Pace
 from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import Unavailable
+from steponce.executions import describe_execution
 from steponce.locks import Locks
-from steponce.owner import describe_execution
 from steponce.request import attempt_name, split_attempt
 
 if TYPE_CHECKING:

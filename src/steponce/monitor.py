@@ -32,8 +32,9 @@ from steponce.errors import RecordUnreadable
 from steponce.locks import Locks
 from steponce.missed_ends import MissedEnds
 from steponce.owner import Finding
-from steponce.records import FAILED, INPROGRESS, Lock
+from steponce.records import Lock
 from steponce.repair import Repairer
+from steponce.workflow import FAILED, INPROGRESS
 
 ROUND_SECONDS = 300
 """The schedule's; shares change that often."""

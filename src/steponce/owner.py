@@ -9,19 +9,34 @@ execution is asked, then its history.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from botocore.exceptions import ClientError
-
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code
 from steponce.errors import OwnerHidden
+from steponce.executions import (
+    CANCELLED,
+    EXECUTION_ENDS,
+    YOUNG,
+    Execution,
+    describe_execution,
+    execution_events,
+    looking_at,
+    read_input,
+)
 from steponce.locks import Locks
-from steponce.records import OUTCOME_UNKNOWN, Failure, Lock
+from steponce.records import Failure, Lock
+from steponce.workflow import (
+    BEFORE_WORK,
+    INIT_TIME,
+    OUTCOME_UNKNOWN,
+    OUTCOMES,
+    TAKING_OVER,
+    THROTTLED,
+    TOO_LARGE,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -39,93 +54,11 @@ What is known of an owner:
 
 WhenOutcomeUnknown = Literal["hold", "take-over"]
 
-YOUNG = timedelta(minutes=15)
-"""So long an execution may be too new to be described: DescribeExecution is eventually consistent."""
-
-INIT_TIME = timedelta(seconds=10)
-"""A Lambda's time-out counts from after its start-up, which may take so long. DoWork allows for it too."""
-
-BEFORE_WORK = frozenset(
-    {
-        "IsRequestPrepared",
-        "PrepareRequest",
-        "AcquireLock",
-        "ReadLock",
-        "IsLockHeld",
-        "KeepLock",
-        "IsTriedBefore",
-        "StartCounting",
-        "CountTry",
-        "LockContended",
-        "CheckOwner",
-        "IsOwnerAlive",
-        "AlreadyInProgress",
-        "PayloadMismatch",
-        "RecordUnreadable",
-        "ReplayResult",
-        "ReplayTooLarge",
-        "DuplicateRefused",
-        "ReleaseLock",
-    }
-)
-"""
-States of the holder in which nothing has happened. ReleaseLock says so of its work. Those from ReadLock on
-are for whoever was refused the lock: AcquireLock's write took effect and its answer was lost, or a copy of it
-arrived when the execution had gone on.
-"""
-
-OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
-"""States that write an outcome. Their input holds what they meant to write."""
-
-TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
-"""Errors of an execution whose work is done, with a result that it could not carry on to be recorded."""
-
-THROTTLED = "Lambda.TooManyRequestsException"
-"""The one error of the Lambda service that says that the function has not run."""
-
 _ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")
 """Errors with which Lambda's own runtime says that an invocation is over, its time-out among them."""
 
-TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})
-"""
-States of a holder that took over from another. Its own work has not begun, but it has not made sure that
-the first owner was not redriven, and its successor could not: the outcome is unknown, not idle.
-"""
-
-EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
-
-CANCELLED = "Cancelled"
-"""
-The error with which an execution is stopped so that its request shall not run again. Its cause says who
-wanted that, and why.
-"""
-
 _SAID_LIMIT = 1_000
 """Characters of a cancellation's cause in an intervention; a record keeps many of these, in 400 KB."""
-
-_UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
-_DENIED = ("AccessDeniedException", "KmsAccessDeniedException")
-_NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
-
-
-@dataclass(frozen=True)
-class Execution:
-    """What DescribeExecution says of the execution that holds a lock."""
-
-    status: str
-    redrive_count: int
-    closed: str | None
-    input: Mapping[str, Any]
-    failure: Failure
-
-    @property
-    def is_open(self) -> bool:
-        return self.status in ("RUNNING", "PENDING_REDRIVE")
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether somebody stopped it so that its request shall not run again."""
-        return self.status == "ABORTED" and self.failure.error == CANCELLED
 
 
 @dataclass(frozen=True)
@@ -153,95 +86,6 @@ class Finding:
     def is_finalisation_failure(self) -> bool:
         """Whether the work was done, and its owner could not write that down."""
         return self.verdict == "unwritten" or (self.wrote and self.state in OUTCOMES)
-
-
-def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:
-    """
-    Ask for an execution.
-
-    Args:
-        sfn: A client that may describe it.
-        execution_arn: The execution.
-        home: Any ARN of the region and account that `sfn` asks. What belongs to others it would call unknown.
-
-    Returns:
-        None if Step Functions does not know it (any more, or yet).
-
-    Raises:
-        OwnerHidden: it is not to be found from `home`, so nobody here knows whether it lives.
-        Unavailable: throttled, or no answer; safe to ask again.
-    """
-    if home is not None and _is_elsewhere(execution_arn, home):
-        raise OwnerHidden(
-            f"The execution {execution_arn} is in another region or account, where nobody can ask for it "
-            "from here. It counts as alive. Look there."
-        )
-    try:
-        with answering("Step Functions"):
-            answer = sfn.describe_execution(executionArn=execution_arn)
-    except ClientError as error:
-        if error_code(error) in _UNKNOWN:
-            return None
-        raise
-    closed = answer.get("stopDate")
-    return Execution(
-        status=answer["status"],
-        redrive_count=answer.get("redriveCount", 0),
-        closed=None if closed is None else times.to_text(closed),
-        input=_object(answer.get("input", "{}")),
-        failure=Failure(answer.get("error") or _NAMELESS.get(answer["status"]), answer.get("cause")),
-    )
-
-
-def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTypeDef] | None:
-    """
-    Read an execution's history to its end, which may lag behind what has happened.
-
-    Returns:
-        None if Step Functions does not know the execution, any more or yet.
-
-    Raises:
-        Unavailable: throttled, or no answer; safe to ask again.
-    """
-    try:
-        with answering("Step Functions"):
-            pages = sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn)
-            return [event for page in pages for event in page["events"]]
-    except ClientError as error:
-        if error_code(error) in _UNKNOWN:
-            return None
-        raise
-
-
-def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
-    """Whether an execution is one of this state machine."""
-    return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
-
-
-def _is_elsewhere(execution_arn: str, home: str) -> bool:
-    """Whether an execution has another partition, region or account; an owner without an ARN has none."""
-    there, here = execution_arn.split(":"), home.split(":")
-    return there[0] == "arn" and there[2:3] == ["states"] and [there[1], *there[3:5]] != [here[1], *here[3:5]]
-
-
-@contextmanager
-def looking_at(execution_arn: str) -> Iterator[None]:
-    """Turn a missing permission inside the block into `OwnerHidden`: it says nothing of the execution."""
-    try:
-        yield
-    except ClientError as error:
-        if error_code(error) not in _DENIED:
-            raise
-        raise OwnerHidden(
-            f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts "
-            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it, or look there."
-        ) from error
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    """An execution's input, which is any JSON; ours are objects."""
-    found = json.loads(text)
-    return found if isinstance(found, dict) else {}
 
 
 def settle_owner(
@@ -465,7 +309,7 @@ class _History:
     @property
     def last_input(self) -> Mapping[str, Any]:
         """Parsed when asked for: thousands of states may have had 256 KB each."""
-        return _object(self.last_input_text)
+        return read_input(self.last_input_text)
 
     def is_whole(self, owner: Execution) -> bool:
         """Whether the end can be seen already: histories are eventually consistent, too."""

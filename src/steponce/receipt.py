@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from steponce.records import COMPLETED, INPROGRESS, Failure, Lock
+from steponce.records import Failure, Lock
+from steponce.workflow import COMPLETED, INPROGRESS
 
 Status = Literal["RUNNING", "COMPLETED", "FAILED"]
 

@@ -8,13 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from steponce.aws.dynamodb import Attributes, Item
-
-INPROGRESS = "INPROGRESS"
-COMPLETED = "COMPLETED"
-FAILED = "FAILED"
-RELEASED = "RELEASED"
-
-OUTCOME_UNKNOWN = "OutcomeUnknown"
+from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 
 @dataclass(frozen=True)

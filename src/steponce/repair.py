@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steponce.errors import OwnerHidden
+from steponce.executions import runs_on
 from steponce.locks import Locks
-from steponce.owner import Finding, WhenOutcomeUnknown, runs_on, settle_owner
-from steponce.records import INPROGRESS, Failure, Lock
+from steponce.owner import Finding, WhenOutcomeUnknown, settle_owner
+from steponce.records import Failure, Lock
+from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

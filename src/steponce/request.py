@@ -29,12 +29,10 @@ from steponce.errors import (
     shown,
 )
 from steponce.paths import find
+from steponce.workflow import WORKFLOW_LIMIT
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
-
-WORKFLOW_LIMIT = 262_144
-"""Bytes that Step Functions allows for an input, an output and a task's result."""
 
 RESULT_RESERVE = 65_536
 """Bytes of it that an envelope leaves free, because payload and result travel together."""

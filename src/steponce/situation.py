@@ -7,13 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steponce.aws import times
+from steponce.executions import YOUNG
 from steponce.operating import command
-from steponce.owner import BEFORE_WORK, OUTCOMES, TOO_LARGE, YOUNG
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
+from steponce.records import Lock
 from steponce.request import name_of, split_attempt
 from steponce.story import GONE, HIDDEN, Attempt, Record, Situation
-
-_FOLLOWS_THE_LOCK = frozenset({"AlreadyInProgress", "LockContended"})
+from steponce.workflow import (
+    BEFORE_WORK,
+    COMPLETED,
+    FAILED,
+    INPROGRESS,
+    LOCK_HELD,
+    OUTCOMES,
+    RELEASED,
+    TOO_LARGE,
+)
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,7 @@ class Case:
     def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
         if newest.is_open or newest.status in ("SUCCEEDED", GONE):
             return False
-        return newest.error not in _FOLLOWS_THE_LOCK and newest.error != record.error
+        return newest.error not in LOCK_HELD and newest.error != record.error
 
     def _settle(self, how: str) -> str:
         return (

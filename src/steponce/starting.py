@@ -19,13 +19,12 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
+from steponce.executions import YOUNG, Execution
 from steponce.machine import Machine, is_owner_open, is_stranger
-from steponce.owner import INIT_TIME, TOO_LARGE, YOUNG, Execution
 from steponce.receipt import Receipt
-from steponce.records import INPROGRESS, Lock
+from steponce.records import Lock
 from steponce.request import MAX_ATTEMPT, Envelope, RequestRules, attempt_name
-
-DUPLICATE_REFUSED = "DuplicateRefused"
+from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 
 _READINGS = 3
 _FIRST_OF_MANY = 1_000

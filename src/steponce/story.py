@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 
 from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.aws import times
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
+from steponce.records import Failure, Intervention, Lock
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 GONE = "GONE"
 """Status of an execution that Step Functions does not describe (forgotten, or too new), or of a step."""

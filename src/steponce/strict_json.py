@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from steponce.errors import InvalidPayload, PayloadTooLarge, shown
+from steponce.workflow import WORKFLOW_LIMIT
 
-LONGEST_TEXT = 6 * 262_144
+LONGEST_TEXT = 6 * WORKFLOW_LIMIT
 """Bytes that a text may have: what a workflow can carry, each byte sent as an escape of six characters."""
 
 

@@ -16,7 +16,7 @@ from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
 from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound
-from steponce.owner import Execution, execution_events, looking_at
+from steponce.executions import Execution, execution_events, looking_at
 from steponce.records import Lock
 from steponce.request import name_of, split_attempt
 from steponce.situation import Case

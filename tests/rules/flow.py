@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from steponce import errors, owner
+from steponce import workflow
 from steponce.request import Envelope
 
 from .asl import Definition, State, inner_machines, states, tasks, writes
@@ -100,10 +100,10 @@ def rule_reads_are_guarded(definition: Definition) -> list[str]:
 def rule_states_are_classified(definition: Definition) -> list[str]:
     """Of each state, settle_owner knows what it means that the holder of a lock died in it."""
     classes = {
-        "BEFORE_WORK": owner.BEFORE_WORK,
-        "OUTCOMES": owner.OUTCOMES,
-        "UNWRITTEN": {name for name, state in states(definition) if state.get("Error") in owner.TOO_LARGE},
-        "TAKING_OVER": owner.TAKING_OVER,
+        "BEFORE_WORK": workflow.BEFORE_WORK,
+        "OUTCOMES": workflow.OUTCOMES,
+        "UNWRITTEN": {name for name, state in states(definition) if state.get("Error") in workflow.TOO_LARGE},
+        "TAKING_OVER": workflow.TAKING_OVER,
         "WORK": WORK,
         "NOT_THE_HOLDER": set(NOT_THE_HOLDER),
     }
@@ -115,22 +115,63 @@ def rule_states_are_classified(definition: Definition) -> list[str]:
     return complaints + [f"{name} does not exist" for name in named - set(definition["States"])]
 
 
+def rule_statuses_are_the_packages(definition: Definition) -> list[str]:
+    """The workflow writes and compares every status that the package knows, and no other."""
+    found = {text for key, text in _texts(definition) if key == "S" and text.isupper()}
+    found |= {
+        test["StringEquals"]
+        for test in _objects(definition)
+        if str(test.get("Variable", "")).endswith(".status.S") and "StringEquals" in test
+    }
+    return [
+        f"{name} is a status here or there, not both"
+        for name in (found - {"${RefusedStatus}"}) ^ workflow.STATUSES
+    ]
+
+
+def rule_errors_are_the_packages(definition: Definition) -> list[str]:
+    """Every error name that the package shares with the workflow is raised or caught there."""
+    shared = workflow.RELEASING | workflow.LOCK_HELD | workflow.TOO_LARGE
+    shared |= {workflow.OUTCOME_UNKNOWN, workflow.DUPLICATE_REFUSED}
+    found = {text for key, text in _texts(definition) if key in ("Error", "ErrorEquals")}
+    return [f"no state knows the error {name}" for name in shared - found]
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a definition."""
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(part)
+
+
+def _texts(definition: Definition) -> Iterator[tuple[str, str]]:
+    """Every text in a definition, or in a list of it, under its key."""
+    for part in _objects(definition):
+        for key, value in part.items():
+            yield from (
+                (key, text)
+                for text in (value if isinstance(value, list) else [value])
+                if isinstance(text, str)
+            )
+
+
 def rule_classes_agree_with_the_graph(definition: Definition) -> list[str]:
     """Nothing that is called unstarted or merely taking over can come after the work, and so on."""
     graph = edges(definition)
     after_work = set().union(*(reachable(graph, target) for name in WORK for target in graph[name]))
     complaints = [
         f"{name} counts as before the work and follows it"
-        for name in (owner.BEFORE_WORK - {"ReleaseLock"} | owner.TAKING_OVER | {"DoWork"}) & after_work
+        for name in (workflow.BEFORE_WORK - {"ReleaseLock"} | workflow.TAKING_OVER | {"DoWork"}) & after_work
     ]
-    reasons = {"ReleaseLock": set(errors.RELEASING), "RecordFinalError": {"${FinalErrors}"}}
+    reasons = {"ReleaseLock": set(workflow.RELEASING), "RecordFinalError": {"${FinalErrors}"}}
     for name in WORK:
         for catcher in definition["States"][name].get("Catch", []):
             allowed = reasons.get(catcher["Next"], set(catcher["ErrorEquals"]))
             if set(catcher["ErrorEquals"]) != allowed:
                 complaints.append(f"{catcher['ErrorEquals']} leads to {catcher['Next']}")
     writers = {name for name, _ in writes(definition)} - {"AcquireLock", "TakeOverLock", "ReleaseLock"}
-    complaints += [f"{name} writes an outcome or not?" for name in writers ^ owner.OUTCOMES]
+    complaints += [f"{name} writes an outcome or not?" for name in writers ^ workflow.OUTCOMES]
     work = {task["Parameters"].get("FunctionName") for name, task in tasks(definition) if name in WORK}
     for name, task in tasks(definition):
         if name not in WORK and task["Parameters"].get("FunctionName") in work:

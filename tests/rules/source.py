@@ -14,11 +14,11 @@ PACKAGE = ROOT / "src" / "steponce"
 
 LAYERS = [
     {"errors"},
-    {"strict_json"},
-    {"aws"},
+    {"workflow"},
+    {"aws", "strict_json"},
     {"canonical", "paths", "program"},
     {"records", "answer", "links"},
-    {"locks"},
+    {"locks", "executions"},
     {"request", "owner", "fence", "receipt"},
     {"machine", "awaiting", "repair"},
     {"starting"},

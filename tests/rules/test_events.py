@@ -15,8 +15,9 @@ from steponce.aws import times
 from steponce.doors import events, messages
 from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution
-from steponce.records import INPROGRESS, Lock
+from steponce.records import Lock
 from steponce.request import Envelope, RequestRules
+from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steponce import owner
+from steponce import workflow
 
 from . import flow
 from .documents import GONE, MACHINES, load_json, machine, rules_of, spoilt
@@ -28,6 +28,13 @@ PARALLEL = {
 }
 
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
+    (flow.rule_statuses_are_the_packages, {"States/IsLockHeld/Choices/3/StringEquals": "FREED"}),
+    (
+        flow.rule_statuses_are_the_packages,
+        {"States/AcquireLock/Parameters/ExpressionAttributeValues/:released/S": "FREED"},
+    ),
+    (flow.rule_errors_are_the_packages, {"States/LockContended/Error": "LockBusy"}),
+    (flow.rule_errors_are_the_packages, {"States/DoWork/Catch/2/ErrorEquals": ["States.DataLimitExceeded"]}),
     (flow.rule_names_are_unique, {"States/DoWork": PARALLEL}),
     (flow.rule_every_state_is_reachable, {"States/DoWork/Next": "CompleteRequests"}),
     (flow.rule_every_state_is_reachable, {"States/DoWork/Catch/0/Next": "RecordError"}),
@@ -117,7 +124,7 @@ def test_every_rule_has_a_planted_fault() -> None:
 
 def test_the_work_cannot_be_called_unstarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """If settle_owner did, a dead owner's work would be run again."""
-    monkeypatch.setattr(owner, "BEFORE_WORK", owner.BEFORE_WORK | {"DoWork"})
+    monkeypatch.setattr(workflow, "BEFORE_WORK", workflow.BEFORE_WORK | {"DoWork"})
     assert [] != flow.rule_states_are_classified(machine("run_once"))
 
 

@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 from steponce import owner
 from steponce.aws import times
 from steponce.locks import Locks
-from steponce.records import INPROGRESS, Lock
+from steponce.records import Lock
+from steponce.workflow import INPROGRESS
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared
 

@@ -30,7 +30,7 @@ from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSte
 from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.errors import InvalidAnswer, StepAlreadyAnswered, SteponceError, Unavailable
-from steponce.owner import YOUNG
+from steponce.executions import YOUNG
 from tests import covering
 from tests.unit.one_wait import (
     BEGINNING,

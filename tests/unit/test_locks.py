@@ -12,7 +12,8 @@ from moto import mock_aws
 from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks import KEPT_INTERVENTIONS, Locks
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
+from steponce.records import Failure, Intervention, Lock
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared
 

@@ -17,13 +17,13 @@ from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSte
 from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.errors import Unavailable
+from steponce.executions import CANCELLED
 from steponce.locks import Locks
 from steponce.missed_ends import Looked
 from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
-from steponce.owner import CANCELLED
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED
 from steponce.repair import Repairer
 from steponce.request import shard_of
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history, refusal

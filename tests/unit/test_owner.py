@@ -9,11 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from steponce import owner
+from steponce import executions, owner, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks import Locks
-from steponce.records import COMPLETED, FAILED, OUTCOME_UNKNOWN, Failure, Lock
+from steponce.records import Failure, Lock
+from steponce.workflow import COMPLETED, FAILED, OUTCOME_UNKNOWN
 from tests.unit.one_owner import (
     BY_HAND,
     ENVELOPE,
@@ -77,7 +78,7 @@ def test_who_cannot_be_described_is_alive_while_young(stack: Stack, verdict: str
 
 
 @pytest.mark.parametrize("end", STATES_AND_ENDS[:3])
-@pytest.mark.parametrize("state", sorted(owner.BEFORE_WORK))
+@pytest.mark.parametrize("state", sorted(workflow.BEFORE_WORK))
 def test_who_died_before_its_work_was_idle(stack: Stack, state: str, end: str) -> None:
     """Nothing happened, so the lock may be taken over at once."""
     assert "idle" == stack.settle(history((state, ENVELOPE), end=end), stopDate=JUST_NOW)
@@ -127,7 +128,7 @@ def test_an_error_that_was_not_written_is_written(stack: Stack, failure: Failure
     assert ("FAILED#3", None) == (stack.lock().open_status, stack.lock().ttl)
 
 
-@pytest.mark.parametrize("error", sorted(owner.TOO_LARGE))
+@pytest.mark.parametrize("error", sorted(workflow.TOO_LARGE))
 def test_a_result_that_no_record_can_hold_is_unwritten(stack: Stack, error: str) -> None:
     """The work is done, and nobody may run it again; a person completes it."""
     events = history(*TO_WORK, ("ResultTooLarge", ENVELOPE | FAILURE))
@@ -144,7 +145,7 @@ def test_who_died_in_its_work_a_moment_ago_is_alive(stack: Stack) -> None:
 @pytest.mark.parametrize("end", STATES_AND_ENDS[:3])
 def test_who_died_in_its_work_is_unknown(stack: Stack, end: str) -> None:
     """Once its Lambda cannot run any more."""
-    closed = NOW - timedelta(seconds=WORK_TIMEOUT) - owner.INIT_TIME
+    closed = NOW - timedelta(seconds=WORK_TIMEOUT) - workflow.INIT_TIME
     assert "unknown" == stack.settle(history(*TO_WORK, end=end), stopDate=closed)
     assert ITEM == stack.item()
 
@@ -155,7 +156,7 @@ def test_who_died_in_a_state_of_your_own_is_unknown(stack: Stack) -> None:
     assert "alive" == stack.settle(history(*TO_WORK, ("AskBank", {})), stopDate=JUST_NOW)
 
 
-@pytest.mark.parametrize("state", sorted(owner.TAKING_OVER))
+@pytest.mark.parametrize("state", sorted(workflow.TAKING_OVER))
 def test_who_died_taking_over_is_unknown(stack: Stack, state: str) -> None:
     """
     Nobody knows of the first owner; its successor could not make sure, and its work had not begun. A first
@@ -181,12 +182,12 @@ def test_an_unknown_outcome_is_held_for_a_person(stack: Stack, events: Any) -> N
     assert "arn:execution:order-1" in (failure.cause or "")
 
 
-CANCELLED = {"status": "ABORTED", "error": owner.CANCELLED, "cause": "ann: wrong customer"}
+CANCELLED = {"status": "ABORTED", "error": executions.CANCELLED, "cause": "ann: wrong customer"}
 BY = pytest.mark.parametrize("unknown", ["hold", "take-over"])
 
 
 @BY
-@pytest.mark.parametrize("state", sorted(owner.BEFORE_WORK))
+@pytest.mark.parametrize("state", sorted(workflow.BEFORE_WORK))
 def test_who_was_cancelled_before_its_work_has_failed_for_good(
     stack: Stack, state: str, unknown: Any
 ) -> None:
@@ -201,7 +202,7 @@ def test_who_was_cancelled_before_its_work_has_failed_for_good(
 
 
 @BY
-@pytest.mark.parametrize("state", ["DoWork", "AskBank", *sorted(owner.TAKING_OVER)])
+@pytest.mark.parametrize("state", ["DoWork", "AskBank", *sorted(workflow.TAKING_OVER)])
 def test_who_was_cancelled_in_its_work_is_held_at_once(stack: Stack, state: str, unknown: Any) -> None:
     """Nobody runs it again, so there is no waiting for its Lambda; but it may have taken effect."""
     events = history(*TO_WORK, (state, ENVELOPE), end="ExecutionAborted")
@@ -235,8 +236,8 @@ def test_who_was_cancelled_after_its_work_keeps_its_outcome(
 def test_an_error_of_the_same_name_is_no_cancel(stack: Stack) -> None:
     """Only who was stopped was cancelled; an execution may fail with any error."""
     events = history(*TO_WORK)
-    assert "alive" == stack.settle(events, stopDate=JUST_NOW, error=owner.CANCELLED)
-    assert "idle" == stack.settle(history(("AcquireLock", ENVELOPE)), error=owner.CANCELLED)
+    assert "alive" == stack.settle(events, stopDate=JUST_NOW, error=executions.CANCELLED)
+    assert "idle" == stack.settle(history(("AcquireLock", ENVELOPE)), error=executions.CANCELLED)
 
 
 def test_a_stranger_that_was_cancelled_says_nothing(stack: Stack) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Intervention, Lock
+from steponce.records import Failure, Intervention, Lock
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 NOW = "2026-01-31T12:00:00.000Z"
 BEFORE, AFTER = "2026-01-31T11:59:59.999Z", "2026-01-31T12:00:00.001Z"

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import owner
+from steponce import executions, owner, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
+from steponce.records import Failure, Lock
 from steponce.repair import Repairer
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests import covering
 from tests.unit.one_owner import (
     ENVELOPE,
@@ -203,18 +204,18 @@ def test_a_living_owner_costs_no_read(stack: Stack) -> None:
 # -- Rule, schedule and workflow -----------------------------------------------------------------
 
 STATES = [
-    *sorted(owner.BEFORE_WORK),
+    *sorted(workflow.BEFORE_WORK),
     "DoWork",
     "AwaitConfirmation",
     "ResultTooLarge",
-    *sorted(owner.TAKING_OVER),
-    *sorted(owner.OUTCOMES),
+    *sorted(workflow.TAKING_OVER),
+    *sorted(workflow.OUTCOMES),
 ]
 ERRORS = {
     "failed": {"status": "FAILED", "error": "Boom", "cause": "it broke"},
     "too-large": {"status": "FAILED", "error": "ResultTooLarge"},
     "stopped": {"status": "ABORTED"},
-    "cancelled": {"status": "ABORTED", "error": owner.CANCELLED, "cause": "ann: wrong customer"},
+    "cancelled": {"status": "ABORTED", "error": executions.CANCELLED, "cause": "ann: wrong customer"},
     "timed-out": {"status": "TIMED_OUT"},
     "stranger": {"status": "FAILED", "input": '{"callId":"another"}'},
 }

@@ -13,10 +13,11 @@ from moto import mock_aws
 from steponce import Receipt
 from steponce.aws import times
 from steponce.errors import TooManyAttempts
+from steponce.executions import YOUNG
 from steponce.operating import Operator
-from steponce.owner import INIT_TIME, YOUNG
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Lock
+from steponce.records import Lock
 from steponce.request import LONGEST_WORK_SECONDS, MAX_ATTEMPT, RequestRules
+from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
 
 WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME

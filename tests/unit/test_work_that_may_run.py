@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import owner
+from steponce import owner, workflow
 from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.operating import Deed, Operator, next_commands
-from steponce.owner import INIT_TIME, proves_the_end, settle_owner, works_until
-from steponce.records import FAILED, INPROGRESS, RELEASED, Failure, Lock
+from steponce.owner import proves_the_end, settle_owner, works_until
+from steponce.records import Failure, Lock
 from steponce.repair import Repairer
 from steponce.telling import tell, tell_owner
+from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
 
 DEEDS: list[Deed] = ["release", "complete", "retry"]
@@ -145,7 +146,7 @@ def test_an_error_that_a_dead_owner_could_not_write_is_waited_for_as_well(world:
             assert FAILED == alice.prepare("retry", lock).status
 
 
-@pytest.mark.parametrize("state", ["DoWork", *sorted(owner.TAKING_OVER)])
+@pytest.mark.parametrize("state", ["DoWork", *sorted(workflow.TAKING_OVER)])
 def test_the_monitor_and_a_takeover_wait_as_long(world: World, state: str):
     """A machine that takes over, and the schedule, decide by the same function."""
     for closed, verdict in ((NOW - WAIT + MOMENT, "alive"), (NOW - WAIT, "unknown")):

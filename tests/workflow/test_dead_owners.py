@@ -12,7 +12,7 @@ import json
 import pytest
 
 from steponce import LockLost, Unsettled
-from steponce.owner import TOO_LARGE
+from steponce.workflow import TOO_LARGE
 from tests.workflow.dying import ask, stop_in
 from tests.workflow.faults import Answer, Hold, lose_the_answer
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene

@@ -18,8 +18,9 @@ import pytest
 from steponce import Receipt
 from steponce.answer import Answer
 from steponce.aws import times
-from steponce.owner import CANCELLED, OUTCOMES
+from steponce.executions import CANCELLED
 from steponce.records import Lock
+from steponce.workflow import OUTCOMES
 from tests import covering
 from tests.workflow.dying import (
     ask,

@@ -23,11 +23,12 @@ from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import AwsStack, Stack, Target, where_to
 from steponce.cli.timeline import intervention, record_fields
 from steponce.operating import Operator, find_lock, next_commands, open_locks, result_text
-from steponce.records import FAILED as HELD
-from steponce.records import INPROGRESS, Lock
+from steponce.records import Lock
 from steponce.request import LONGEST_WORK_SECONDS
 from steponce.story import Attempt, Record
 from steponce.telling import tell_owner
+from steponce.workflow import FAILED as HELD
+from steponce.workflow import INPROGRESS
 
 _RESULT = "Expected is one JSON value: the result that everyone who asks will get."
 

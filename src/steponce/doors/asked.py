@@ -20,7 +20,8 @@ from steponce.errors import (
     PayloadTooLarge,
 )
 from steponce.paths import find
-from steponce.request import RESULT_RESERVE, WORKFLOW_LIMIT
+from steponce.request import RESULT_RESERVE
+from steponce.workflow import WORKFLOW_LIMIT
 
 MAX_READ_BYTES = 2 * (WORKFLOW_LIMIT - RESULT_RESERVE)
 """

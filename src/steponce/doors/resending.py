@@ -20,9 +20,10 @@ from steponce.doors.asked import Asked
 from steponce.doors.letters import DeadLetters, Letter, Original
 from steponce.doors.sending import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.errors import Unavailable
+from steponce.executions import CANCELLED, describe_execution
 from steponce.locks import Locks
-from steponce.owner import CANCELLED, describe_execution
-from steponce.records import COMPLETED, FAILED, Lock
+from steponce.records import Lock
+from steponce.workflow import COMPLETED, FAILED
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

@@ -18,7 +18,8 @@ from moto.stepfunctions.parser.api import ExecutionStatus
 from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 from moto.stepfunctions.responses import StepFunctionResponse
 
-_INPUT_LIMIT = 262_144
+from steponce.workflow import WORKFLOW_LIMIT
+
 _NAME_LIMIT = 80
 _FORBIDDEN_IN_NAMES = re.compile(r'[\s<>{}\[\]?*"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]')
 _LARGEST_PAGE = 1000
@@ -58,8 +59,8 @@ def _start_execution(response: StepFunctionResponse) -> ActionResult:
     text = response._get_param("input", if_none="{}")
     if len(name) > _NAME_LIMIT:
         raise _too_long("name", _NAME_LIMIT)
-    if len(text.encode()) > _INPUT_LIMIT:
-        raise _too_long("input", _INPUT_LIMIT)
+    if len(text.encode()) > WORKFLOW_LIMIT:
+        raise _too_long("input", WORKFLOW_LIMIT)
     if _FORBIDDEN_IN_NAMES.search(name):
         raise AWSError(f"Invalid Name: '{name}'", "InvalidName")
     with _start_lock:

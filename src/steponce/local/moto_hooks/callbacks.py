@@ -28,8 +28,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from steponce.local.moto_hooks.timeouts import output_in_time, take_output
-
-_OUTPUT_LIMIT = 262_144
+from steponce.workflow import WORKFLOW_LIMIT
 
 _attempts: dict[str, Attempt] = {}
 
@@ -121,8 +120,8 @@ def _wait_for_token(
 
 
 def _send_task_success(_backend: StepFunctionsParserBackend, task_token: str, outcome: str) -> None:
-    if len(outcome.encode()) > _OUTPUT_LIMIT:
-        raise AWSError(f"'output' is longer than {_OUTPUT_LIMIT} bytes", "ValidationException")
+    if len(outcome.encode()) > WORKFLOW_LIMIT:
+        raise AWSError(f"'output' is longer than {WORKFLOW_LIMIT} bytes", "ValidationException")
     try:
         json.loads(outcome)
     except ValueError as error:

@@ -32,8 +32,8 @@ from moto.stepfunctions.parser.asl.utils.json_path import NoSuchJsonPathError
 
 from steponce.local.moto_hooks.patching import replace_everywhere
 from steponce.local.moto_hooks.times import aws_time
+from steponce.workflow import WORKFLOW_LIMIT
 
-_LIMIT = 262_144
 _UNCATCHABLE = "States.Runtime"
 _NOT_MATCHED_BY_ALL = "States.DataLimitExceeded"
 _ALL = "States.ALL"
@@ -115,7 +115,7 @@ def _compare_value(function: ComparisonFuncValue, env: Environment) -> None:
 def is_within_size_quota(value: Any) -> bool:
     """moto counts blanks and escapes, and refuses the last byte of the 262,144."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-    return len(text.encode("utf-8", errors="surrogatepass")) <= _LIMIT
+    return len(text.encode("utf-8", errors="surrogatepass")) <= WORKFLOW_LIMIT
 
 
 def _check_parameters(
