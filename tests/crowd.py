@@ -18,7 +18,7 @@ from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.doors.resending import Resender
 from steponce.local import LocalStack
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor, Tally
 from steponce.repair import Repairer

@@ -7,9 +7,9 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.locks import Locks
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.owner import Finding, is_gone, settle_owner
-from steponce.records import Lock
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

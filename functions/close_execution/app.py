@@ -8,7 +8,7 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.machine import Machine
 from steponce.repair import Repairer
 from steponce.request import RequestRules, name_by_hand

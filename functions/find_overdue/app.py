@@ -12,7 +12,7 @@ from steponce.awaiting import AwaitingSteps
 from steponce.callbacks import Callbacks
 from steponce.doors.entrance import COUNTED
 from steponce.doors.resending import Resender
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor
 from steponce.repair import Repairer

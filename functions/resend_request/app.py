@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.doors.entrance import COUNTED
 from steponce.doors.resending import Resender, asked_by_execution
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

@@ -20,10 +20,10 @@ from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLED, Execution
+from steponce.locks.record import Failure, Lock
 from steponce.machine import Machine, is_owner_open
 from steponce.operating import command, names_of
 from steponce.owner import settle_owner
-from steponce.records import Failure, Lock
 from steponce.workflow import FAILED, INPROGRESS
 
 CAUSE_LIMIT = 32_768

@@ -18,10 +18,10 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNotFound, Unsettled, WaitTimeout
-from steponce.locks import Locks
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.machine import Machine
 from steponce.receipt import Receipt
-from steponce.records import Lock
 from steponce.request import (
     Envelope,
     RequestRules,

@@ -10,9 +10,9 @@ from steponce.aws import times
 from steponce.aws.dynamodb import Item
 from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
-from steponce.locks import OWNER_AND_STATUS
+from steponce.locks.record import Lock
+from steponce.locks.table import OWNER_AND_STATUS
 from steponce.machine import Machine
-from steponce.records import Lock
 from steponce.workflow import FAILED, INPROGRESS
 
 STAYS = (

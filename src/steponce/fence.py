@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 from steponce.errors import LockLost, RetryLater, Unavailable
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
 
 

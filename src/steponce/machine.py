@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import Execution, describe_execution, looking_at, runs_on
-from steponce.locks import Locks
-from steponce.records import Lock
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.request import MAX_ATTEMPT, RequestRules, attempt_name, name_by_hand, split_attempt
 
 if TYPE_CHECKING:

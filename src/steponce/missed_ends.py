@@ -29,7 +29,7 @@ from steponce.aws.pace import Pace
 from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.request import attempt_name, split_attempt
 
 if TYPE_CHECKING:

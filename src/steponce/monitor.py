@@ -29,10 +29,10 @@ from steponce.aws.pace import Pace
 from steponce.callbacks import Callbacks
 from steponce.canonical import sha256
 from steponce.errors import RecordUnreadable
-from steponce.locks import Locks
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds
 from steponce.owner import Finding
-from steponce.records import Lock
 from steponce.repair import Repairer
 from steponce.workflow import FAILED, INPROGRESS
 

@@ -27,10 +27,10 @@ from steponce.errors import (
     Refused,
     TooManyAttempts,
 )
+from steponce.locks.record import Failure, Lock
 from steponce.machine import Machine, is_stranger
 from steponce.owner import Finding, settle_owner, works_until
 from steponce.receipt import Receipt
-from steponce.records import Failure, Lock
 from steponce.request import MAX_ATTEMPT, Envelope, name_by_hand, name_of
 from steponce.starting import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT

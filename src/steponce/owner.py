@@ -26,8 +26,8 @@ from steponce.executions import (
     looking_at,
     read_input,
 )
-from steponce.locks import Locks
-from steponce.records import Failure, Lock
+from steponce.locks.record import Failure, Lock
+from steponce.locks.table import Locks
 from steponce.workflow import (
     BEFORE_WORK,
     INIT_TIME,

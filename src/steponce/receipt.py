@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from steponce.records import Failure, Lock
+from steponce.locks.record import Failure, Lock
 from steponce.workflow import COMPLETED, INPROGRESS
 
 Status = Literal["RUNNING", "COMPLETED", "FAILED"]

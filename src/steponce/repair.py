@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from steponce.errors import OwnerHidden
 from steponce.executions import runs_on
-from steponce.locks import Locks
+from steponce.locks.record import Failure, Lock
+from steponce.locks.table import Locks
 from steponce.owner import Finding, WhenOutcomeUnknown, settle_owner
-from steponce.records import Failure, Lock
 from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:

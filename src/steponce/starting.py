@@ -20,9 +20,9 @@ from steponce.errors import (
     Unsettled,
 )
 from steponce.executions import YOUNG, Execution
+from steponce.locks.record import Lock
 from steponce.machine import Machine, is_owner_open, is_stranger
 from steponce.receipt import Receipt
-from steponce.records import Lock
 from steponce.request import MAX_ATTEMPT, Envelope, RequestRules, attempt_name
 from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 

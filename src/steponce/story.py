@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.aws import times
-from steponce.records import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 GONE = "GONE"

@@ -15,7 +15,7 @@ from steponce.aws import times
 from steponce.doors import events, messages
 from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from steponce.request import Envelope, RequestRules
 from steponce.workflow import INPROGRESS
 

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 
 from steponce import owner
 from steponce.aws import times
-from steponce.locks import Locks
-from steponce.records import Lock
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared

@@ -13,7 +13,7 @@ from steponce import cancelling
 from steponce.aws import times
 from steponce.cancelling import cancel, find_running, meaning
 from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
-from steponce.records import Failure, Lock
+from steponce.locks.record import Failure, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
 

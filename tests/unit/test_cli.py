@@ -37,8 +37,8 @@ from steponce.cli.asking import Declined
 from steponce.cli.payload import read_payload
 from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused, TooManyAttempts
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+from steponce.locks.record import Intervention
 from steponce.program import program
-from steponce.records import Intervention
 from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}

@@ -17,7 +17,7 @@ from steponce import Client
 from steponce.cli import asking, commands, target
 from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")

@@ -17,7 +17,7 @@ from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by
 from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import PayloadTooLarge, Unavailable
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
 EVENT = Path(__file__).parents[2] / "events" / "resend_request.json"

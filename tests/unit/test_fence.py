@@ -9,8 +9,8 @@ from moto import mock_aws
 
 from steponce import fence
 from steponce.errors import LockLost, RetryLater, Unavailable
-from steponce.locks import Locks
-from steponce.records import Lock
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 
 KEY = "shop/order-1"
 WORK = {"lockToken": KEY, "callId": "me", "attempt": 2, "requestId": "order-1", "payload": {}}

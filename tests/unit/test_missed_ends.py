@@ -16,7 +16,7 @@ from steponce.aws.pace import Pace
 from steponce.doors.asked import Asked
 from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.missed_ends import FIRST_LOOK, LONGEST_LOOK, MOST_ENDS, SEEN_AFTER, Looked, MissedEnds, Place
 from tests.rules.documents import template
 from tests.unit.one_owner import ITEM, NOW, refusal

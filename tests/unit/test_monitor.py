@@ -18,7 +18,7 @@ from steponce.aws import times
 from steponce.callbacks import Callbacks
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED
-from steponce.locks import Locks
+from steponce.locks.table import Locks
 from steponce.missed_ends import Looked
 from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
 from steponce.repair import Repairer

@@ -16,8 +16,8 @@ from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.erasing import erase, find_kept
 from steponce.errors import InvalidPayload, LockNotFound, OutputTooLarge, RecordChanged, Refused, Unavailable
+from steponce.locks.record import Failure, Lock
 from steponce.operating import Deed, Operator, find_lock, next_commands, open_locks, result_text
-from steponce.records import Failure, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 

@@ -12,8 +12,8 @@ from moto import mock_aws
 from steponce import executions, owner, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.locks import Locks
-from steponce.records import Failure, Lock
+from steponce.locks.record import Failure, Lock
+from steponce.locks.table import Locks
 from steponce.workflow import COMPLETED, FAILED, OUTCOME_UNKNOWN
 from tests.unit.one_owner import (
     BY_HAND,

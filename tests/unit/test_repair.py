@@ -11,7 +11,7 @@ from moto import mock_aws
 from steponce import executions, owner, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.records import Failure, Lock
+from steponce.locks.record import Failure, Lock
 from steponce.repair import Repairer
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests import covering

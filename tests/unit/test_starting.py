@@ -14,8 +14,8 @@ from steponce import Receipt
 from steponce.aws import times
 from steponce.errors import TooManyAttempts
 from steponce.executions import YOUNG
+from steponce.locks.record import Lock
 from steponce.operating import Operator
-from steponce.records import Lock
 from steponce.request import LONGEST_WORK_SECONDS, MAX_ATTEMPT, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal

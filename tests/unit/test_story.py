@@ -16,7 +16,7 @@ from steponce import Client, RequestNotFound
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
 from steponce.aws import times
-from steponce.records import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention, Lock
 from steponce.request import RequestRules
 from steponce.story import Trouble, Waiting
 from steponce.telling import tell

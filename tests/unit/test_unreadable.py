@@ -18,7 +18,7 @@ from steponce.aws.dynamodb import Item, read_each
 from steponce.cli import commands, target
 from steponce.erasing import erase, find_kept
 from steponce.errors import RecordUnreadable, Refused
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from steponce.story import Record, Waiting
 from tests.unit.one_machine import World
 from tests.unit.test_cli_locks import OUTPUTS, FakeStack

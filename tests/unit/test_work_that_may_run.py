@@ -14,9 +14,9 @@ from steponce import owner, workflow
 from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.errors import OwnerHidden, Refused, Unavailable
+from steponce.locks.record import Failure, Lock
 from steponce.operating import Deed, Operator, next_commands
 from steponce.owner import proves_the_end, settle_owner, works_until
-from steponce.records import Failure, Lock
 from steponce.repair import Repairer
 from steponce.telling import tell, tell_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED

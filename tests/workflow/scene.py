@@ -12,8 +12,8 @@ from typing import Any
 
 from steponce import Client, Receipt
 from steponce.local import LocalStack
-from steponce.locks import Locks
-from steponce.records import Lock
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.workflow.clock import Clock
 from tests.workflow.faults import Answer, Call, Faults, Hold

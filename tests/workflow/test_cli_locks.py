@@ -15,7 +15,7 @@ import pytest
 
 from steponce.cli import asking, commands
 from steponce.local import write_facts
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from tests.workflow.faults import Hold
 from tests.workflow.program import PROGRAM, environment, run_in_a_pipe
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene

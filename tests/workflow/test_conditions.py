@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from steponce.aws.times import now_text
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from steponce.request import Envelope
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene

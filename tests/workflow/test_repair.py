@@ -19,7 +19,7 @@ from steponce import Receipt
 from steponce.answer import Answer
 from steponce.aws import times
 from steponce.executions import CANCELLED
-from steponce.records import Lock
+from steponce.locks.record import Lock
 from steponce.workflow import OUTCOMES
 from tests import covering
 from tests.workflow.dying import (

@@ -21,8 +21,8 @@ from steponce.cli.timeline import record_fields
 from steponce.erasing import STAYS, Kept, find_kept
 from steponce.erasing import erase as erase_kept
 from steponce.errors import RecordChanged
+from steponce.locks.record import Lock
 from steponce.operating import next_commands
-from steponce.records import Lock
 from steponce.story import Record
 
 SHOWN = 100

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty
-from steponce.records import Intervention
+from steponce.locks.record import Intervention
 from steponce.story import Attempt, Record, Story, Waiting
 
 _SITUATIONS = {

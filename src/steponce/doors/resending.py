@@ -21,8 +21,8 @@ from steponce.doors.letters import DeadLetters, Letter, Original
 from steponce.doors.sending import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED, describe_execution
-from steponce.locks import Locks
-from steponce.records import Lock
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.workflow import COMPLETED, FAILED
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
 from steponce.aws.errors import answering, error_code
-from steponce.records import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention, Lock
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 if TYPE_CHECKING:

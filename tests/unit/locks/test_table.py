@@ -11,8 +11,8 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.locks import KEPT_INTERVENTIONS, Locks
-from steponce.records import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention, Lock
+from steponce.locks.table import KEPT_INTERVENTIONS, Locks
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared
