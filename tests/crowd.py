@@ -13,6 +13,8 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
+from steponce.request.names import OPEN_SHARDS, shard_of
+
 from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
 from steponce.callbacks import Callbacks
@@ -22,7 +24,6 @@ from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor, Tally
 from steponce.repair import Repairer
-from steponce.request import OPEN_SHARDS, shard_of
 
 WORK_TIMEOUT_SECONDS = 60
 

@@ -27,7 +27,7 @@ from steponce.errors import (
     TooManyAttempts,
     Unavailable,
 )
-from steponce.strict_json import read_strictly
+from steponce.request.strict_json import read_strictly
 from steponce.workflow import LOCK_HELD, RELEASING
 
 NOTHING_HAPPENED = RELEASING | LOCK_HELD

@@ -14,7 +14,7 @@ from steponce.answer import Answer, Verdict
 from steponce.awaiting import AwaitingSteps
 from steponce.callbacks import Callbacks
 from steponce.links import Keys
-from steponce.strict_json import read_strictly
+from steponce.request.strict_json import read_strictly
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token

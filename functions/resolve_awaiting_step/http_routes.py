@@ -14,7 +14,7 @@ from steponce.answer import Answer, Verdict
 from steponce.awaiting import ANSWERED, LATE, AwaitingSteps
 from steponce.errors import Forbidden, InvalidAnswer, InvalidPayload, OutputTooLarge, Unavailable
 from steponce.links import Keys, verify
-from steponce.strict_json import LONGEST_TEXT, read_strictly
+from steponce.request.strict_json import LONGEST_TEXT, read_strictly
 
 STATUS = {
     "accepted": HTTPStatus.OK,

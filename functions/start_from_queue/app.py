@@ -16,6 +16,7 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from steponce.request.settings import RequestRules
 
 from steponce import Client
 from steponce.aws.pace import Pace
@@ -24,7 +25,6 @@ from steponce.doors.entrance import COUNTED, Entrance, Outcome
 from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by, original_of
 from steponce.doors.resending import Resender
-from steponce.request import RequestRules
 
 TO_ANSWER_SECONDS = 5
 

@@ -16,7 +16,7 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.receipt import Receipt
+from steponce.request.receipt import Receipt
 
 __all__ = [
     "Client",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from steponce.canonical import canonical_json, sha256
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
+from steponce.request.canonical import canonical_json, sha256
 from steponce.workflow import WORKFLOW_LIMIT
 
 Outcome = Literal["success", "failure", "heartbeat"]

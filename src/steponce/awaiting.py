@@ -22,9 +22,9 @@ from steponce.answer import Answer
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item, Skip, read_each, unchanged
 from steponce.aws.errors import answering, error_code
-from steponce.canonical import sha256
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
-from steponce.request import OPEN_SHARDS, shard_of
+from steponce.request.canonical import sha256
+from steponce.request.names import OPEN_SHARDS, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -21,9 +21,9 @@ from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
-from steponce.machine import Machine, is_owner_open
 from steponce.operating import command, names_of
 from steponce.owner import settle_owner
+from steponce.request.machine import Machine, is_owner_open
 from steponce.workflow import FAILED, INPROGRESS
 
 CAUSE_LIMIT = 32_768

@@ -20,14 +20,12 @@ from steponce.aws.errors import answering, error_code
 from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNotFound, Unsettled, WaitTimeout
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.machine import Machine
-from steponce.receipt import Receipt
-from steponce.request import (
-    Envelope,
-    RequestRules,
-    name_of,
-)
-from steponce.starting import Start
+from steponce.request.envelope import Envelope
+from steponce.request.machine import Machine
+from steponce.request.names import name_of
+from steponce.request.receipt import Receipt
+from steponce.request.settings import RequestRules
+from steponce.request.start import Start
 from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
 
 NOT_YET_VISIBLE_SECONDS = 2

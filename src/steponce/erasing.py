@@ -12,7 +12,7 @@ from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.locks.table import OWNER_AND_STATUS
-from steponce.machine import Machine
+from steponce.request.machine import Machine
 from steponce.workflow import FAILED, INPROGRESS
 
 STAYS = (

@@ -30,7 +30,7 @@ from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution
 from steponce.locks.table import Locks
-from steponce.request import attempt_name, split_attempt
+from steponce.request.names import attempt_name, split_attempt
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -27,13 +27,13 @@ from steponce.aws.dynamodb import Item
 from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
 from steponce.callbacks import Callbacks
-from steponce.canonical import sha256
 from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds
 from steponce.owner import Finding
 from steponce.repair import Repairer
+from steponce.request.canonical import sha256
 from steponce.workflow import FAILED, INPROGRESS
 
 ROUND_SECONDS = 300

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Skip
-from steponce.canonical import canonical_json
 from steponce.errors import (
     InvalidRequestId,
     LockNotFound,
@@ -28,11 +27,13 @@ from steponce.errors import (
     TooManyAttempts,
 )
 from steponce.locks.record import Failure, Lock
-from steponce.machine import Machine, is_stranger
 from steponce.owner import Finding, settle_owner, works_until
-from steponce.receipt import Receipt
-from steponce.request import MAX_ATTEMPT, Envelope, name_by_hand, name_of
-from steponce.starting import Start
+from steponce.request.canonical import canonical_json
+from steponce.request.envelope import Envelope
+from steponce.request.machine import Machine, is_stranger
+from steponce.request.names import MAX_ATTEMPT, name_by_hand, name_of
+from steponce.request.receipt import Receipt
+from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
 
 Deed = Literal["release", "complete", "retry"]

@@ -18,7 +18,7 @@ from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
-from steponce.request import name_of, split_attempt
+from steponce.request.names import name_of, split_attempt
 from steponce.situation import Case
 from steponce.story import GONE, HIDDEN, Attempt, Record, Story, Trouble, Visit, Waiting
 

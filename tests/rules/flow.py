@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from steponce import workflow
-from steponce.request import Envelope
+from steponce.request.envelope import Envelope
 
 from .asl import Definition, State, inner_machines, states, tasks, writes
 

@@ -15,13 +15,12 @@ PACKAGE = ROOT / "src" / "steponce"
 LAYERS = [
     {"errors"},
     {"workflow"},
-    {"aws", "strict_json"},
-    {"canonical", "paths", "program"},
-    {"locks", "answer", "links"},
-    {"executions"},
-    {"request", "owner", "fence", "receipt"},
-    {"machine", "awaiting", "repair"},
-    {"starting"},
+    {"aws", "program"},
+    {"locks", "links"},
+    {"executions", "fence"},
+    {"request", "owner"},
+    {"answer", "repair"},
+    {"awaiting"},
     {"client", "operating"},
     {"doors"},
     {"story", "callbacks", "cancelling", "erasing", "missed_ends"},
@@ -188,7 +187,7 @@ def environment_read_by(path: Path) -> set[str]:
     if "Resender.from_settings(" in text:
         found |= set(_subscripts((PACKAGE / "doors" / "resending.py").read_text(), "settings"))
     if reads_outputs or "RequestRules.from_settings(os.environ)" in text:
-        found |= set(_subscripts((PACKAGE / "request.py").read_text(), "settings"))
+        found |= set(_subscripts((PACKAGE / "request" / "settings.py").read_text(), "settings"))
     return found
 
 

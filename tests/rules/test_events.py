@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from steponce.request.settings import RequestRules
 
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
@@ -16,7 +17,7 @@ from steponce.doors import events, messages
 from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution
 from steponce.locks.record import Lock
-from steponce.request import Envelope, RequestRules
+from steponce.request.envelope import Envelope
 from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template

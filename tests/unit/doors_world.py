@@ -18,8 +18,7 @@ from unittest import mock
 
 import boto3
 from botocore.exceptions import ClientError
-
-from steponce.request import name_of
+from steponce.request.names import name_of
 
 FUNCTIONS = Path(__file__).parents[2] / "functions"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from steponce import Client
 from steponce.awaiting import AwaitingStep, AwaitingSteps
 from steponce.aws import times
-from steponce.canonical import canonical_json, sha256
 from steponce.locks.record import Lock
+from steponce.request.canonical import canonical_json, sha256
 from tests.unit.shared_clients import SharedClients, shared
 
 ARN = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"

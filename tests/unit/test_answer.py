@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
-from steponce.canonical import MAX_DEPTH
 from steponce.errors import InvalidAnswer, OutputTooLarge
+from steponce.request.canonical import MAX_DEPTH
 
 PRIVATE = "4242-4242"
 

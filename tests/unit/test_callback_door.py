@@ -8,7 +8,7 @@ import json
 import pytest
 
 from steponce.answer import OUTPUT_LIMIT
-from steponce.strict_json import LONGEST_TEXT
+from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.callback_door import CallbackDoor
 
 YES = {"outcome": "success", "output": {"confirmed": True}}

@@ -31,7 +31,6 @@ from steponce import (
     cli,
     telling,
 )
-from steponce.canonical import canonical_json
 from steponce.cli import commands, target, up
 from steponce.cli.asking import Declined
 from steponce.cli.payload import read_payload
@@ -39,6 +38,7 @@ from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
 from steponce.locks.record import Intervention
 from steponce.program import program
+from steponce.request.canonical import canonical_json
 from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}

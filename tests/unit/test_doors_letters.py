@@ -13,16 +13,18 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from steponce.request.names import name_of
+from steponce.request.settings import RequestRules
 
 from steponce.aws import times
-from steponce.canonical import canonical_json, sha256
 from steponce.doors.asked import MAX_READ_BYTES, Asked, Door
 from steponce.doors.letters import DeadLetters, Letter, Original
 from steponce.doors.messages import asked_by, original, original_of, see
 from steponce.doors.resending import Resender
 from steponce.doors.sending import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.errors import InvalidRequest, PayloadTooLarge
-from steponce.request import Envelope, RequestRules, name_of
+from steponce.request.canonical import canonical_json, sha256
+from steponce.request.envelope import Envelope
 from tests.unit.doors_world import (
     DEAD,
     ORDER,

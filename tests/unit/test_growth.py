@@ -8,12 +8,14 @@ from math import nan
 from typing import Any
 
 import pytest
+from steponce.request.names import name_of, split_attempt
+from steponce.request.settings import RequestRules
 
 from steponce.answer import Answer
-from steponce.canonical import canonical_json
 from steponce.links import verify
-from steponce.request import Envelope, RequestRules, name_of, split_attempt
-from steponce.strict_json import read_strictly
+from steponce.request.canonical import canonical_json
+from steponce.request.envelope import Envelope
+from steponce.request.strict_json import read_strictly
 from steponce.telling import _Visits
 from tests.unit import http_door  # noqa: F401 - puts the function's modules where they are found
 from tests.unit.growth import is_linear

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
-from steponce.strict_json import LONGEST_TEXT
+from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
 
 from callers import PATHS, Callers, CallerUnknown, Scope  # isort: skip

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from steponce import Receipt
-from steponce.request import Envelope
+from steponce.request.envelope import Envelope
 from tests.workflow.faults import Hold
 from tests.workflow.scene import Scene
 

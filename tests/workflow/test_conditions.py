@@ -9,7 +9,7 @@ import pytest
 
 from steponce.aws.times import now_text
 from steponce.locks.record import Lock
-from steponce.request import Envelope
+from steponce.request.envelope import Envelope
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in

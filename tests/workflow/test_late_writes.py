@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steponce.request import Envelope
+from steponce.request.envelope import Envelope
 from tests.workflow.faults import SERVER_ERROR, Answer, Call, Hold, lose_the_answer
 from tests.workflow.scene import UNREACHABLE, VISA, Scene
 from tests.workflow.test_conditions import lambda_refusal

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steponce.request import Envelope
+from steponce.request.envelope import Envelope
 from tests.workflow.faults import Hold, first, lose_the_answer, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 

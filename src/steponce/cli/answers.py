@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce.receipt import Receipt
+from steponce.request.receipt import Receipt
 
 DONE, FAILED, USAGE, CONFLICT, UNREACHABLE, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 

@@ -25,7 +25,7 @@ from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
 from steponce.client import Client
 from steponce.errors import RequestNotFound
-from steponce.receipt import Receipt
+from steponce.request.receipt import Receipt
 
 BROKEN_PIPE = 141
 DEFAULT_TIMEOUT_SECONDS = 60.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steponce.errors import InvalidPayload
-from steponce.strict_json import LONGEST_TEXT, read_strictly
+from steponce.request.strict_json import LONGEST_TEXT, read_strictly
 
 STDIN = "-"
 _PAYLOAD = 'Expected is one JSON object, like {"orderId": "1", "amount": 500}.'

@@ -12,7 +12,7 @@ from steponce.awaiting import AwaitingSteps
 from steponce.cli.answers import waiting_for
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
-from steponce.request import OPEN_SHARDS
+from steponce.request.names import OPEN_SHARDS
 from steponce.story import Waiting
 
 AWAITING_STEPS_TABLE = "AwaitingStepsTable"

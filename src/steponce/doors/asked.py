@@ -11,7 +11,6 @@ from typing import Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from steponce.canonical import canonical_json
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
@@ -19,8 +18,9 @@ from steponce.errors import (
     InvalidRequestId,
     PayloadTooLarge,
 )
-from steponce.paths import find
-from steponce.request import RESULT_RESERVE
+from steponce.request.canonical import canonical_json
+from steponce.request.envelope import RESULT_RESERVE
+from steponce.request.expressions import find
 from steponce.workflow import WORKFLOW_LIMIT
 
 MAX_READ_BYTES = 2 * (WORKFLOW_LIMIT - RESULT_RESERVE)

@@ -21,8 +21,8 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
-from steponce.receipt import Receipt, Status
-from steponce.request import name_by_hand, name_of, split_attempt
+from steponce.request.names import name_by_hand, name_of, split_attempt
+from steponce.request.receipt import Receipt, Status
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """What does not pass by itself, however often the message comes."""

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
-from steponce.canonical import canonical_json
 from steponce.doors.asked import Asked
 from steponce.doors.letters import DeadLetters, Letter, Original
 from steponce.doors.sending import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
@@ -23,6 +22,7 @@ from steponce.errors import Unavailable
 from steponce.executions import CANCELLED, describe_execution
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
+from steponce.request.canonical import canonical_json
 from steponce.workflow import COMPLETED, FAILED
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from steponce.request.names import MAX_ATTEMPT
+from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 
 from steponce import Receipt
 from steponce.aws import times
@@ -16,7 +18,6 @@ from steponce.errors import TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operating import Operator
-from steponce.request import LONGEST_WORK_SECONDS, MAX_ATTEMPT, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
 

@@ -9,7 +9,8 @@ from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import Execution, describe_execution, looking_at, runs_on
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.request import MAX_ATTEMPT, RequestRules, attempt_name, name_by_hand, split_attempt
+from steponce.request.names import MAX_ATTEMPT, attempt_name, name_by_hand, split_attempt
+from steponce.request.settings import RequestRules
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

@@ -14,7 +14,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import signature
 
 from steponce.errors import MissingKey, PayloadTooLarge
-from steponce.strict_json import LONGEST_TEXT
+from steponce.request.strict_json import LONGEST_TEXT
 
 
 def find(expression: str, document: Any, what: str = "payload") -> Any:

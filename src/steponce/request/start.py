@@ -10,7 +10,6 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
-from steponce.canonical import sha256
 from steponce.errors import (
     LockTokenMismatch,
     OwnerHidden,
@@ -21,9 +20,12 @@ from steponce.errors import (
 )
 from steponce.executions import YOUNG, Execution
 from steponce.locks.record import Lock
-from steponce.machine import Machine, is_owner_open, is_stranger
-from steponce.receipt import Receipt
-from steponce.request import MAX_ATTEMPT, Envelope, RequestRules, attempt_name
+from steponce.request.canonical import sha256
+from steponce.request.envelope import Envelope
+from steponce.request.machine import Machine, is_owner_open, is_stranger
+from steponce.request.names import MAX_ATTEMPT, attempt_name
+from steponce.request.receipt import Receipt
+from steponce.request.settings import RequestRules
 from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 
 _READINGS = 3

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steponce.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, canonical_json, sha256
 from steponce.errors import InvalidPayload, PayloadTooLarge
+from steponce.request.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, canonical_json, sha256
 
 settings.register_profile("steady", deadline=None)  # a busy machine is no failure
 settings.load_profile("steady")

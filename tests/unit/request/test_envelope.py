@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
+from steponce.request.settings import RequestRules
 
 from steponce.aws import times
-from steponce.canonical import canonical_json, sha256
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
@@ -24,14 +25,8 @@ from steponce.errors import (
     MissingKey,
     PayloadTooLarge,
 )
-from steponce.request import (
-    OPEN_SHARDS,
-    Envelope,
-    RequestRules,
-    attempt_name,
-    name_of,
-    split_attempt,
-)
+from steponce.request.canonical import canonical_json, sha256
+from steponce.request.envelope import Envelope
 
 settings.register_profile("steady", deadline=None)  # a busy machine is no failure
 settings.load_profile("steady")

@@ -1,0 +1,214 @@
+"""The envelope: the input that an execution starts with."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Self
+
+from steponce.aws import times
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequest,
+    PayloadTooLarge,
+    shown,
+)
+from steponce.request.canonical import canonical_json
+from steponce.request.names import check_name_by_hand, name_by_hand, shard_of
+from steponce.request.settings import RequestRules
+from steponce.workflow import WORKFLOW_LIMIT
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
+
+RESULT_RESERVE = 65_536
+"""Bytes of WORKFLOW_LIMIT that an envelope leaves free, because payload and result travel together."""
+
+ENVELOPE_LIMIT = WORKFLOW_LIMIT - RESULT_RESERVE
+"""Bytes that an envelope may have, and so the payload in it."""
+
+MAX_LOCK_TOKEN_BYTES = 2_048
+"""What DynamoDB allows for a partition key."""
+
+_LONGEST_UNKNOWN = 200
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """
+    An execution's input.
+
+    All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
+    starting; `callId` is unique to one call; nothing else differs between two sends of one event.
+    `redelivery` is absent unless the request came as a message or an event, to which nobody waits for an
+    answer: then it is what the re-sender needs, should the request have to come back later.
+    """
+
+    lockToken: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
+    payload: Mapping[str, Any]
+    payloadHash: str  # noqa: N815
+    requestedAt: str  # noqa: N815
+    expectedCompletion: str  # noqa: N815
+    expiresAt: str  # noqa: N815
+    ttl: str
+    shard: str
+    callId: str  # noqa: N815
+    redelivery: Mapping[str, Any] | None = None
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        payload: Mapping[str, Any],
+        rules: RequestRules,
+        *,
+        lock_token: str | None = None,
+        requested_at: datetime | None = None,
+        redelivery: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """
+        Fill in what an execution needs to know of its request.
+
+        Args:
+            name: What `name_of` made of the request id.
+            payload: JSON object for the work.
+            rules: Of the machine that is to run it.
+            lock_token: The business key, used as it is. Default: by the rules.
+            requested_at: The event's own time. Default: now.
+            redelivery: JSON object for the re-sender, which the workflow carries along.
+
+        Raises:
+            InvalidRequest: with what is wrong, before anything is started.
+        """
+        if not isinstance(payload, Mapping):
+            raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
+        if requested_at is not None and requested_at.tzinfo is None:
+            raise InvalidRequest(
+                f"requested_at {requested_at.isoformat()} has no zone. Give it one, like UTC."
+            )
+        text = _fitting(payload, "payload")  # first, so that nothing else meets a payload of any size
+        now = times.now()
+        token = rules.lock_token(name, payload) if lock_token is None else lock_token
+        _check_lock_token(token)
+        expires_at = times.to_text(times.after(now, rules.retention_seconds))
+        envelope = cls(
+            lockToken=token,
+            payload=payload,
+            payloadHash=rules.payload_hash(payload, text),
+            requestedAt=times.to_text(requested_at or now),
+            expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
+            expiresAt=expires_at,
+            ttl=str(times.epoch_seconds(expires_at)),
+            shard=shard_of(token, rules.open_shards),
+            callId=uuid.uuid4().hex,
+            redelivery=redelivery,
+        )
+        envelope.to_json()
+        return envelope
+
+    @classmethod
+    def complete(cls, execution_name: str, execution_input: Mapping[str, Any], rules: RequestRules) -> Self:
+        """
+        Turn the input of an execution that was started by hand into an envelope.
+
+        Args:
+            execution_name: `$$.Execution.Name`.
+            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like.
+            rules: Of the machine that runs it.
+
+        Raises:
+            InvalidRequest: the input has something missing, wrong or unknown; the message says what.
+            InvalidRequestId: the execution has the name of an attempt, and no lock token of its own.
+        """
+        from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
+
+        problem = best_match(_hand_started_schema().iter_errors(execution_input))
+        if problem is not None:
+            place = ".".join(["input", *map(str, problem.absolute_path)])
+            raise InvalidPayload(
+                f'{place}: {_demand(problem)}. Start with {{"payload": {{…}}}}; only lockToken and '
+                "requestedAt may stand beside it."
+            )
+        check_name_by_hand(execution_name, "lockToken" in execution_input)
+        requested_at = execution_input.get("requestedAt")
+        return cls.make(
+            name_by_hand(execution_name),
+            execution_input["payload"],
+            rules,
+            lock_token=execution_input.get("lockToken"),
+            requested_at=None if requested_at is None else _time(requested_at),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as JSON has them."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.redelivery is None:
+            del given["redelivery"]
+        return given
+
+    def to_json(self) -> str:
+        """
+        The canonical text that StartExecution sends.
+
+        Raises:
+            PayloadTooLarge: it would leave less than 64 KiB for the result.
+        """
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        return _fitting(self.to_dict(), "input")
+
+
+def _fitting(value: Any, where: str) -> str:
+    """The canonical text of an envelope or its payload, if a workflow can carry it."""
+    try:
+        return canonical_json(value, where, limit=ENVELOPE_LIMIT)
+    except PayloadTooLarge as error:
+        raise PayloadTooLarge(
+            f"{error} The result travels with it in a workflow's {WORKFLOW_LIMIT:,}. Keep the large part "
+            "in S3 and send its address."
+        ) from None
+
+
+@cache
+def _hand_started_schema() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(
+        json.loads(files("steponce.request").joinpath("hand_started.schema.json").read_text())
+    )
+
+
+def _demand(problem: ValidationError) -> str:
+    """What the schema wants, without the value that it found: errors end in logs, payloads must not."""
+    if problem.validator == "additionalProperties":
+        unknown = problem.message.partition("(")[2].rpartition(")")[0]
+        return f"has an unknown field: {unknown[:_LONGEST_UNKNOWN]}"
+    return f"does not fit: {problem.validator} must be {json.dumps(problem.validator_value)}"
+
+
+def _time(text: str) -> datetime:
+    try:
+        return times.from_text(text)
+    except ValueError:
+        raise InvalidPayload(
+            f"input.requestedAt: {shown(text)} is no time. Write it like 2026-01-31T12:00:00Z."
+        ) from None
+
+
+def _check_lock_token(token: Any) -> None:
+    if not isinstance(token, str) or not token.strip():
+        raise InvalidLockToken(f"The lock token {shown(token)} is empty or not text. Give the business key.")
+    canonical_json(token, "lock_token")
+    size = len(token.encode())
+    if size > MAX_LOCK_TOKEN_BYTES:
+        raise InvalidLockToken(
+            f"The lock token has {size:,} bytes; {MAX_LOCK_TOKEN_BYTES:,} are allowed. Shorten it."
+        )

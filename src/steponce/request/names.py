@@ -1,0 +1,96 @@
+"""Names of executions and attempts, and the index shards of keys."""
+
+from __future__ import annotations
+
+import re
+
+from steponce.errors import InvalidRequestId, shown
+from steponce.request.canonical import sha256
+
+MAX_REQUEST_ID_BYTES = 2_048
+"""As for a lock token: error messages, logs and records repeat the id."""
+
+OPEN_SHARDS = 10
+"""In how many parts an open index is kept, unless the stack says otherwise, so that no part is hot."""
+
+MAX_ATTEMPT = 999_999
+"""So many attempts a name has room for."""
+
+_MAX_NAME = 72
+_AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
+_MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
+_LIKE_AN_ATTEMPT = re.compile(r".*--\d+", re.DOTALL)
+_ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
+
+
+def name_of(request_id: str) -> str:
+    """
+    The execution name of a request id: the id itself where it can be one, else a slug with a hash.
+
+    Args:
+        request_id: Any text that is not blank. `[0-9A-Za-z_-]{1,72}` is used as it is, unless it ends the
+            way our own names do (`--2`, `--x` and a hash).
+
+    Returns:
+        1 to 72 characters, so that `--2` to `--999999` fit behind it. Two ids never share a name.
+
+    Raises:
+        InvalidRequestId: the id is empty, blank, not text or longer than 2,048 bytes.
+
+    Source: StartExecution API reference (names have 1-80 characters; for logs only 0-9A-Za-z-_).
+    """
+    if not isinstance(request_id, str) or not request_id.strip():
+        raise InvalidRequestId(
+            f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
+        )
+    if _AS_IT_IS.fullmatch(request_id) and not _MARKED.fullmatch(request_id):
+        return request_id
+    try:
+        size = len(request_id.encode())
+    except UnicodeEncodeError:
+        raise InvalidRequestId(
+            f"The request id {shown(request_id)} holds half a character. Give whole text."
+        ) from None
+    if size > MAX_REQUEST_ID_BYTES:
+        raise InvalidRequestId(
+            f"The request id {shown(request_id)} has {size:,} bytes; {MAX_REQUEST_ID_BYTES:,} are allowed. "
+            "Shorten it."
+        )
+    digest = sha256(request_id)[:32]
+    mark = f"--x{digest}"
+    slug = re.sub(r"[^0-9A-Za-z_]+", "-", request_id)[: _MAX_NAME - len(mark)].strip("-")
+    return (slug or "id") + mark
+
+
+def attempt_name(name: str, attempt: int) -> str:
+    """The name of a request's n-th attempt: `order-1`, `order-1--2`, `order-1--3`, …"""
+    return name if attempt == 1 else f"{name}--{attempt}"
+
+
+def shard_of(key: str, shards: int) -> str:
+    """In which of so many parts of an open index a key is."""
+    return str(int(sha256(key)[:8], 16) % shards)
+
+
+def split_attempt(execution_name: str) -> tuple[str, int]:
+    """The request's name and the attempt's number behind an execution's name."""
+    match = _ATTEMPT.fullmatch(execution_name)
+    return (match["name"], int(match["attempt"])) if match else (execution_name, 1)
+
+
+def name_by_hand(execution_name: str) -> str:
+    """The name that the client makes of the same id, so that both mean one request."""
+    name, _ = split_attempt(execution_name)
+    return name if _AS_IT_IS.fullmatch(name) and _MARKED.fullmatch(name) else name_of(name)
+
+
+def check_name_by_hand(execution_name: str, has_key: bool) -> None:
+    """`report--10` may be a request of that id or the tenth attempt of `report`, which have two keys."""
+    if has_key or not _LIKE_AN_ATTEMPT.fullmatch(execution_name):
+        return
+    other = re.sub(r"--(\d+)$", r"-\1", execution_name)
+    raise InvalidRequestId(
+        f"The execution's name {execution_name!r} ends as an attempt's does, so none can tell which request "
+        f"it is. Start it under another name, like {other!r}, or give its lockToken beside the payload. The "
+        "next attempt of a request is started by the client: steponce start, or steponce locks retry."
+    )
