@@ -13,8 +13,6 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
-from steponce.request.names import OPEN_SHARDS, shard_of
-
 from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
 from steponce.callbacks import Callbacks
@@ -23,7 +21,8 @@ from steponce.local import LocalStack
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor, Tally
-from steponce.repair import Repairer
+from steponce.recovery.repair import Repairer
+from steponce.request.names import OPEN_SHARDS, shard_of
 
 WORK_TIMEOUT_SECONDS = 60
 

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.owner import Finding, is_gone, settle_owner
+from steponce.recovery.owner import Finding, is_gone, settle_owner
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

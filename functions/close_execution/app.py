@@ -7,12 +7,12 @@ import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from steponce.request.names import name_by_hand
-from steponce.request.settings import RequestRules
 
 from steponce.locks.table import Locks
-from steponce.repair import Repairer
+from steponce.recovery.repair import Repairer
 from steponce.request.machine import Machine
+from steponce.request.names import name_by_hand
+from steponce.request.settings import RequestRules
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

@@ -15,7 +15,7 @@ from steponce.doors.resending import Resender
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor
-from steponce.repair import Repairer
+from steponce.recovery.repair import Repairer
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token

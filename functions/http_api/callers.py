@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import quote
 
-from steponce.request.settings import RequestRules
-
 from steponce.errors import MissingKey, SteponceError
 from steponce.request.expressions import find
+from steponce.request.settings import RequestRules
 
 PATHS = {"jwt": "jwt.claims.sub", "iam": "iam.userArn"}
 """Where an authorizer of each kind says who calls, unless a parameter names another place."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callers import Scope
-from steponce.request.names import name_of
 
 from steponce import Client, Receipt
 from steponce.errors import InvalidRequestId, RequestNotFound, Unavailable, Unsettled, WaitTimeout
+from steponce.request.names import name_of
 
 
 @dataclass(frozen=True)

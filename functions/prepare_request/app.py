@@ -5,9 +5,9 @@ import os
 import jsonschema  # noqa: F401 - Envelope.complete wants it; here it loads while Lambda starts, which is faster
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from steponce.request.settings import RequestRules
 
 from steponce.request.envelope import Envelope
+from steponce.request.settings import RequestRules
 
 logger = Logger()
 tracer = Tracer()

@@ -16,7 +16,6 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import KinesisStreamRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from steponce.request.settings import RequestRules
 
 from steponce import Client
 from steponce.doors.asked import Door
@@ -24,6 +23,7 @@ from steponce.doors.entrance import COUNTED, Entrance, Outcome
 from steponce.doors.events import asked_by, original_of, single_events
 from steponce.doors.letters import DeadLetters
 from steponce.doors.resending import Resender
+from steponce.request.settings import RequestRules
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

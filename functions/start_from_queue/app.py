@@ -16,7 +16,6 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from steponce.request.settings import RequestRules
 
 from steponce import Client
 from steponce.aws.pace import Pace
@@ -25,6 +24,7 @@ from steponce.doors.entrance import COUNTED, Entrance, Outcome
 from steponce.doors.letters import DeadLetters
 from steponce.doors.messages import asked_by, original_of
 from steponce.doors.resending import Resender
+from steponce.request.settings import RequestRules
 
 TO_ANSWER_SECONDS = 5
 

@@ -22,7 +22,7 @@ from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound
 from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
 from steponce.operating import command, names_of
-from steponce.owner import settle_owner
+from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.workflow import FAILED, INPROGRESS
 

@@ -31,8 +31,8 @@ from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds
-from steponce.owner import Finding
-from steponce.repair import Repairer
+from steponce.recovery.owner import Finding
+from steponce.recovery.repair import Repairer
 from steponce.request.canonical import sha256
 from steponce.workflow import FAILED, INPROGRESS
 

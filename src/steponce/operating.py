@@ -27,7 +27,7 @@ from steponce.errors import (
     TooManyAttempts,
 )
 from steponce.locks.record import Failure, Lock
-from steponce.owner import Finding, settle_owner, works_until
+from steponce.recovery.owner import Finding, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_stranger

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from steponce.request.settings import RequestRules
 
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
@@ -18,6 +17,7 @@ from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution
 from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
+from steponce.request.settings import RequestRules
 from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template

@@ -18,6 +18,7 @@ from unittest import mock
 
 import boto3
 from botocore.exceptions import ClientError
+
 from steponce.request.names import name_of
 
 FUNCTIONS = Path(__file__).parents[2] / "functions"

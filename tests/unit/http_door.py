@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from steponce.request.names import name_of
-from steponce.request.settings import RequestRules
 
 from steponce import Receipt
 from steponce.errors import LockTokenMismatch, PayloadMismatch, RequestNotFound, WaitTimeout
 from steponce.request.envelope import Envelope
+from steponce.request.names import name_of
+from steponce.request.settings import RequestRules
 
 ROOT = Path(__file__).parents[2]
 FUNCTION = ROOT / "functions" / "http_api"

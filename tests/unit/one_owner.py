@@ -7,10 +7,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from steponce import owner
 from steponce.aws import times
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
+from steponce.recovery import owner
 from steponce.workflow import INPROGRESS
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared

@@ -10,8 +10,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from steponce.request.names import name_of
 
+from steponce.request.names import name_of
 from tests.unit.doors_world import Context, World, function, received, refusal
 
 EVENT = json.loads((Path(__file__).parents[2] / "events" / "start_from_event.json").read_text())

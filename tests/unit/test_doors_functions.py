@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steponce.request.names import name_of
 
 from steponce.errors import Unavailable
+from steponce.request.names import name_of
 from tests.unit.doors_world import ORDER, Context, World, function, letter_of
 
 EVENTS = Path(__file__).parents[2] / "events"

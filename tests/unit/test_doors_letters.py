@@ -13,8 +13,6 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from steponce.request.names import name_of
-from steponce.request.settings import RequestRules
 
 from steponce.aws import times
 from steponce.doors.asked import MAX_READ_BYTES, Asked, Door
@@ -25,6 +23,8 @@ from steponce.doors.sending import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.errors import InvalidRequest, PayloadTooLarge
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
+from steponce.request.names import name_of
+from steponce.request.settings import RequestRules
 from tests.unit.doors_world import (
     DEAD,
     ORDER,

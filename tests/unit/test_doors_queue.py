@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steponce.request.names import name_of
 
 from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
+from steponce.request.names import name_of
 from tests.unit.doors_world import (
     ORDER,
     Context,

@@ -8,13 +8,13 @@ from math import nan
 from typing import Any
 
 import pytest
-from steponce.request.names import name_of, split_attempt
-from steponce.request.settings import RequestRules
 
 from steponce.answer import Answer
 from steponce.links import verify
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
+from steponce.request.names import name_of, split_attempt
+from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
 from steponce.telling import _Visits
 from tests.unit import http_door  # noqa: F401 - puts the function's modules where they are found

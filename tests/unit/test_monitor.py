@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from steponce.request.names import shard_of
 
 from steponce import monitor
 from steponce.answer import Answer
@@ -22,7 +21,8 @@ from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
 from steponce.missed_ends import Looked
 from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
-from steponce.repair import Repairer
+from steponce.recovery.repair import Repairer
+from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock

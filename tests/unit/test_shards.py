@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from itertools import count, islice
 
 import pytest
-from steponce.request.names import OPEN_SHARDS, shard_of
-from steponce.request.settings import RequestRules
 
 from steponce.request.envelope import Envelope
+from steponce.request.names import OPEN_SHARDS, shard_of
+from steponce.request.settings import RequestRules
 from tests.rules.documents import template
 
 REQUESTS_PER_SECOND = 1_000

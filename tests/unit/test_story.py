@@ -11,13 +11,13 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from steponce.request.settings import RequestRules
 
 from steponce import Client, RequestNotFound
 from steponce.answer import Answer
 from steponce.awaiting import AwaitingStep
 from steponce.aws import times
 from steponce.locks.record import Failure, Intervention, Lock
+from steponce.request.settings import RequestRules
 from steponce.story import Trouble, Waiting
 from steponce.telling import tell
 

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import owner, workflow
+from steponce import workflow
 from steponce.aws import times
 from steponce.cancelling import cancel, find_running
 from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.operating import Deed, Operator, next_commands
-from steponce.owner import proves_the_end, settle_owner, works_until
-from steponce.repair import Repairer
+from steponce.recovery import owner
+from steponce.recovery.owner import proves_the_end, settle_owner, works_until
+from steponce.recovery.repair import Repairer
 from steponce.telling import tell, tell_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal

@@ -18,11 +18,11 @@ from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError
-from steponce.request.names import name_of
 
 from steponce.cli import commands
 from steponce.local import LocalStack, write_facts
 from steponce.local.targets import invocation_record
+from steponce.request.names import name_of
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.doors_world import FUNCTIONS, SETTINGS, Context, sqs_record

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from steponce.request.names import name_of
 
 from steponce.aws import times
 from steponce.aws.pace import Pace
 from steponce.doors.resending import Resender
 from steponce.missed_ends import SEEN_AFTER, MissedEnds, Place
+from steponce.request.names import name_of
 from tests.unit.doors_world import sqs_record
 from tests.workflow.dying import monitor, run_function
 from tests.workflow.scene import UNREACHABLE, Scene

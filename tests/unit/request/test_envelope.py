@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
-from steponce.request.settings import RequestRules
 
 from steponce.aws import times
 from steponce.errors import (
@@ -27,6 +25,8 @@ from steponce.errors import (
 )
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
+from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
+from steponce.request.settings import RequestRules
 
 settings.register_profile("steady", deadline=None)  # a busy machine is no failure
 settings.load_profile("steady")

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from steponce.request.names import MAX_ATTEMPT
-from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 
 from steponce import Receipt
 from steponce.aws import times
@@ -18,6 +16,8 @@ from steponce.errors import TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operating import Operator
+from steponce.request.names import MAX_ATTEMPT
+from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
 

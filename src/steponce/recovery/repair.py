@@ -14,7 +14,7 @@ from steponce.errors import OwnerHidden
 from steponce.executions import runs_on
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
-from steponce.owner import Finding, WhenOutcomeUnknown, settle_owner
+from steponce.recovery.owner import Finding, WhenOutcomeUnknown, settle_owner
 from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:

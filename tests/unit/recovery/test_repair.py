@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import executions, owner, workflow
+from steponce import executions, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Lock
-from steponce.repair import Repairer
+from steponce.recovery import owner
+from steponce.recovery.repair import Repairer
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests import covering
 from tests.unit.one_owner import (

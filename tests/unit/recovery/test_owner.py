@@ -9,11 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from steponce import executions, owner, workflow
+from steponce import executions, workflow
 from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
+from steponce.recovery import owner
 from steponce.workflow import COMPLETED, FAILED, OUTCOME_UNKNOWN
 from tests.unit.one_owner import (
     BY_HAND,
