@@ -13,9 +13,9 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
-from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
-from steponce.callbacks import Callbacks
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.doors.resending import Resender
 from steponce.local import LocalStack
 from steponce.locks.table import Locks

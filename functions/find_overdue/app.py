@@ -8,8 +8,8 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.awaiting import AwaitingSteps
-from steponce.callbacks import Callbacks
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.doors.entrance import COUNTED
 from steponce.doors.resending import Resender
 from steponce.locks.table import Locks

@@ -7,10 +7,10 @@ import boto3
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.awaiting import AwaitingStep, AwaitingSteps
 from steponce.aws.errors import answering
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.links import Keys, sign
 from steponce.errors import Unavailable
-from steponce.links import Keys, sign
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token

@@ -10,10 +10,10 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from http_routes import routes
 
-from steponce.answer import Answer, Verdict
-from steponce.awaiting import AwaitingSteps
-from steponce.callbacks import Callbacks
-from steponce.links import Keys
+from steponce.callbacks.answer import Answer, Verdict
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.links import Keys
+from steponce.callbacks.resolver import Callbacks
 from steponce.request.strict_json import read_strictly
 
 logger = Logger()

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from steponce.answer import Answer, Verdict
-from steponce.awaiting import ANSWERED, LATE, AwaitingSteps
+from steponce.callbacks.answer import Answer, Verdict
+from steponce.callbacks.awaiting import ANSWERED, LATE, AwaitingSteps
+from steponce.callbacks.links import Keys, verify
 from steponce.errors import Forbidden, InvalidAnswer, InvalidPayload, OutputTooLarge, Unavailable
-from steponce.links import Keys, verify
 from steponce.request.strict_json import LONGEST_TEXT, read_strictly
 
 STATUS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from steponce.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, AwaitingStep, AwaitingSteps
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
+from steponce.callbacks.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, AwaitingStep, AwaitingSteps
 from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock

@@ -21,12 +21,12 @@ from typing import Protocol
 
 from botocore.exceptions import ClientError
 
-from steponce.awaiting import ANSWERING, PENDING, AwaitingSteps
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
 from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
-from steponce.callbacks import Callbacks
+from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, Self
 
-from steponce.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.aws import times
+from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound
 from steponce.executions import Execution, execution_events, looking_at

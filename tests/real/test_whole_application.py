@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from steponce.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from tests.real.ministack import STREAM, Application, deployed
 from tests.real.programs import ROOT, tools_python
 from tests.real.sam import build

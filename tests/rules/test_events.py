@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce.answer import Answer
-from steponce.awaiting import AwaitingStep
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import AwaitingStep
 from steponce.doors import events, messages
 from steponce.doors.asked import Door
 from steponce.doors.resending import asked_by_execution

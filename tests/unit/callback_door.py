@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from steponce.answer import Answer, Verdict
-from steponce.awaiting import AwaitingStep, AwaitingSteps
-from steponce.callbacks import Callbacks
-from steponce.links import Keys, sign
+from steponce.callbacks.answer import Answer, Verdict
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.links import Keys, sign
+from steponce.callbacks.resolver import Callbacks
 from tests.unit.one_wait import QuickTable, Wait
 
 ROOT = Path(__file__).parents[2]

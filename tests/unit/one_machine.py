@@ -10,8 +10,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from steponce import Client
-from steponce.awaiting import AwaitingStep, AwaitingSteps
 from steponce.aws import times
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.locks.record import Lock
 from steponce.request.canonical import canonical_json, sha256
 from tests.unit.shared_clients import SharedClients, shared

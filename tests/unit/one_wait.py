@@ -14,8 +14,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from steponce.answer import Answer
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
 from tests.rules.documents import template
 
 BEGINNING = datetime(2026, 1, 31, 12, tzinfo=UTC)

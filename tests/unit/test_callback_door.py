@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from steponce.answer import OUTPUT_LIMIT
+from steponce.callbacks.answer import OUTPUT_LIMIT
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.callback_door import CallbackDoor
 

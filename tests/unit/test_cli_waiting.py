@@ -15,12 +15,12 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from steponce import telling
-from steponce.answer import Answer
-from steponce.awaiting import AwaitingSteps
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.links import Keys, verify
 from steponce.cli import commands, target
 from steponce.errors import RequestNotFound
-from steponce.links import Keys, verify
 from steponce.story import Attempt, Story, Waiting
 
 TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one

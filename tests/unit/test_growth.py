@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from steponce.answer import Answer
-from steponce.links import verify
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.links import verify
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt

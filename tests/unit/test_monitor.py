@@ -12,10 +12,10 @@ import pytest
 from moto import mock_aws
 
 from steponce import monitor
-from steponce.answer import Answer
-from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.aws import times
-from steponce.callbacks import Callbacks
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks

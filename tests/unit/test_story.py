@@ -13,9 +13,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce import Client, RequestNotFound
-from steponce.answer import Answer
-from steponce.awaiting import AwaitingStep
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.request.settings import RequestRules
 from steponce.story import Trouble, Waiting

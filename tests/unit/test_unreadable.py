@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from steponce import Receipt, fence
-from steponce.awaiting import AwaitingStep
 from steponce.aws.dynamodb import Item, read_each
+from steponce.callbacks.awaiting import AwaitingStep
 from steponce.cli import commands, target
 from steponce.erasing import erase, find_kept
 from steponce.errors import RecordUnreadable, Refused

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from steponce.callbacks.links import Keys, verify
 from steponce.cli.resolver import resolve
 from steponce.errors import InvalidAnswer, OutputTooLarge
-from steponce.links import Keys, verify
 from steponce.local import LocalStack
 from tests.patience import eventually
 from tests.workflow.program import Run

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from steponce import Receipt
-from steponce.answer import Answer
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
 from steponce.executions import CANCELLED
 from steponce.locks.record import Lock
 from steponce.workflow import OUTCOMES

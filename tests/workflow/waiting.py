@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from steponce import Client
-from steponce.awaiting import AwaitingStep, AwaitingSteps
 from steponce.aws import times
-from steponce.links import Keys, sign
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.links import Keys, sign
 from tests.workflow.scene import VISA, Scene
 
 CONFIRMED = VISA | {"confirm": True}

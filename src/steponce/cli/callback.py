@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from steponce.answer import Answer, Verdict
+from steponce.callbacks.answer import Answer, Verdict
 from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say
 from steponce.cli.payload import read_json, read_object
 from steponce.cli.resolver import resolve

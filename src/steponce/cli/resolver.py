@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from steponce.answer import Verdict
 from steponce.aws.errors import answering
+from steponce.callbacks.answer import Verdict
 from steponce.errors import InvalidAnswer, OutputTooLarge, SteponceError, Unavailable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 import click
 
 from steponce import telling
-from steponce.awaiting import AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.cli.answers import waiting_for
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound

@@ -13,14 +13,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
 from steponce.aws import times
+from steponce.callbacks.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
+from steponce.callbacks.links import Keys, sign
 from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import awaiting_steps, id_argument, which_step
 from steponce.cli.target import Stack, Target, output_of, where_to
 from steponce.errors import SteponceError
-from steponce.links import Keys, sign
 
 OUTCOMES = ("failure", "heartbeat", "success")
 _COLOURS = {

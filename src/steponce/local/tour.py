@@ -15,8 +15,8 @@ from urllib.request import Request, urlopen
 from rich.console import Console
 
 from steponce import Client, PayloadMismatch, Receipt, RequestNotFound, Unsettled
-from steponce.awaiting import AwaitingStep, AwaitingSteps
-from steponce.links import Keys, sign
+from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.links import Keys, sign
 from steponce.local.stack import LocalStack
 
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}

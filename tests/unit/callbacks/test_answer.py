@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steponce.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
+from steponce.callbacks.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
 from steponce.errors import InvalidAnswer, OutputTooLarge
 from steponce.request.canonical import MAX_DEPTH
 

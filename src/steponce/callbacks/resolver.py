@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from steponce.answer import Answer, Verdict
-from steponce.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
+from steponce.callbacks.answer import Answer, Verdict
+from steponce.callbacks.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
 from steponce.executions import EXECUTION_ENDS, YOUNG, execution_events
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from botocore.exceptions import ClientError
 
-from steponce.answer import Answer
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item, Skip, read_each, unchanged
 from steponce.aws.errors import answering, error_code
+from steponce.callbacks.answer import Answer
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.request.canonical import sha256
 from steponce.request.names import OPEN_SHARDS, shard_of

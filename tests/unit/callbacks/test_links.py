@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from steponce import links
 from steponce.aws import times
+from steponce.callbacks import links
+from steponce.callbacks.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from steponce.errors import Forbidden, Unavailable
-from steponce.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from tests.unit.one_wait import refusal
 from tests.unit.shared_clients import shared
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from steponce.answer import Answer
-from steponce.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
 from tests.unit.one_wait import BEGINNING, Boundary, QuickTable, create_table, refusal
 from tests.unit.shared_clients import shared

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from moto import mock_aws
 
-from steponce import awaiting, callbacks
-from steponce.answer import Answer
-from steponce.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.aws import times
-from steponce.callbacks import Callbacks
+from steponce.callbacks import awaiting, resolver
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.errors import InvalidAnswer, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.executions import YOUNG
 from tests import covering
@@ -820,26 +820,26 @@ END_IN_SIGHT = 'return None, bool(events) and events[-1]["type"] in EXECUTION_EN
 OF_WAITING = "#status IN (:pending, :late) AND"
 
 PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
-    (callbacks, BY_CLAIM, '"accepted"', some_order),
-    (callbacks, BY_CLAIM, '"duplicate"', races(YES, "nothing")),
-    (callbacks, 'if fate == "sent" else self._what_arrived(step, answer)', "", some_order),
-    (callbacks, "else self._what_arrived(step, answer)", "else None", some_order),
-    (callbacks, "if arrived is None and not over:", "if False:", some_order),
-    (callbacks, "if arrived is None and not over:", "if arrived is None:", some_order),
-    (callbacks, "step = changed or self._steps.get(step_id)", "return 'accepted'", some_order),
-    (callbacks, 'event.get("previousEventId") not in linked:', "not linked:", some_order),
-    (callbacks, END_IN_SIGHT, "return None, True", some_order),
-    (callbacks, END_IN_SIGHT, "return None, False", some_order),
-    (callbacks, 'if event["type"] not in _OF_A_TRY:', "if False:", some_order),
-    (callbacks, "or submitted or arrived == sent", "", some_order),
+    (resolver, BY_CLAIM, '"accepted"', some_order),
+    (resolver, BY_CLAIM, '"duplicate"', races(YES, "nothing")),
+    (resolver, 'if fate == "sent" else self._what_arrived(step, answer)', "", some_order),
+    (resolver, "else self._what_arrived(step, answer)", "else None", some_order),
+    (resolver, "if arrived is None and not over:", "if False:", some_order),
+    (resolver, "if arrived is None and not over:", "if arrived is None:", some_order),
+    (resolver, "step = changed or self._steps.get(step_id)", "return 'accepted'", some_order),
+    (resolver, 'event.get("previousEventId") not in linked:', "not linked:", some_order),
+    (resolver, END_IN_SIGHT, "return None, True", some_order),
+    (resolver, END_IN_SIGHT, "return None, False", some_order),
+    (resolver, 'if event["type"] not in _OF_A_TRY:', "if False:", some_order),
+    (resolver, "or submitted or arrived == sent", "", some_order),
     (
-        callbacks,
+        resolver,
         "or submitted or arrived == sent",
         "or True",
         in_order("record only", "crash", known=False),
     ),
     (
-        callbacks,
+        resolver,
         "or (submitted and scheduled is None)",
         "or submitted",
         in_order("time out", "retry", "crash"),
@@ -881,7 +881,7 @@ def test_a_planted_fault_is_caught(module: ModuleType, right: str, wrong: str, c
     assert 1 == source.count(right)
     names: dict[str, Any] = {"__name__": module.__name__}
     exec(compile(source.replace(right, wrong), "spoiled", "exec"), names)  # noqa: S102 - our own text
-    parts = {"kind": names["Callbacks"]} if module is callbacks else {"records": names["AwaitingSteps"]}
+    parts = {"kind": names["Callbacks"]} if module is resolver else {"records": names["AwaitingSteps"]}
 
     with pytest.raises((AssertionError, SteponceError)):
         catcher(**parts)
