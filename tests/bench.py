@@ -32,7 +32,7 @@ from rich.table import Table
 from steponce import Client, PayloadMismatch
 from steponce.local import LocalStack
 from tests import crowd
-from tests.unit.doors_world import sqs_record
+from tests.unit.triggers.world import sqs_record
 from tests.workflow.faults import Answer, Call, Faults
 
 ROUNDS = 30

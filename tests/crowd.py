@@ -16,13 +16,13 @@ from typing import Any
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
-from steponce.doors.resending import Resender
 from steponce.local import LocalStack
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor, Tally
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
+from steponce.triggers.resend import Resender
 
 WORK_TIMEOUT_SECONDS = 60
 

@@ -10,12 +10,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
-from steponce.doors.entrance import COUNTED
-from steponce.doors.resending import Resender
 from steponce.locks.table import Locks
 from steponce.missed_ends import MissedEnds, Place
 from steponce.monitor import Monitor
 from steponce.recovery.repair import Repairer
+from steponce.triggers.resend import Resender
+from steponce.triggers.starter import COUNTED
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token

@@ -10,7 +10,7 @@ from callers import Callers
 from request_routes import routes
 
 from steponce import Client, Receipt
-from steponce.doors.entrance import COUNTED, fate_of
+from steponce.triggers.starter import COUNTED, fate_of
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

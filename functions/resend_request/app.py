@@ -7,9 +7,9 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce.doors.entrance import COUNTED
-from steponce.doors.resending import Resender, asked_by_execution
 from steponce.locks.table import Locks
+from steponce.triggers.resend import Resender, asked_by_execution
+from steponce.triggers.starter import COUNTED
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

@@ -18,12 +18,12 @@ from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import Ki
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import Client
-from steponce.doors.asked import Door
-from steponce.doors.entrance import COUNTED, Entrance, Outcome
-from steponce.doors.events import asked_by, original_of, single_events
-from steponce.doors.letters import DeadLetters
-from steponce.doors.resending import Resender
 from steponce.request.settings import RequestRules
+from steponce.triggers.dead_letters import DeadLetters
+from steponce.triggers.events import asked_by, original_of, single_events
+from steponce.triggers.resend import Resender
+from steponce.triggers.start_request import Door
+from steponce.triggers.starter import COUNTED, Entrance, Outcome
 
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload

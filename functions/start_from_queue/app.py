@@ -19,12 +19,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import Client
 from steponce.aws.pace import Pace
-from steponce.doors.asked import Door
-from steponce.doors.entrance import COUNTED, Entrance, Outcome
-from steponce.doors.letters import DeadLetters
-from steponce.doors.messages import asked_by, original_of
-from steponce.doors.resending import Resender
 from steponce.request.settings import RequestRules
+from steponce.triggers.dead_letters import DeadLetters
+from steponce.triggers.messages import asked_by, original_of
+from steponce.triggers.resend import Resender
+from steponce.triggers.start_request import Door
+from steponce.triggers.starter import COUNTED, Entrance, Outcome
 
 TO_ANSWER_SECONDS = 5
 

@@ -26,11 +26,11 @@ from steponce.aws import times
 from steponce.aws.dynamodb import Attributes
 from steponce.aws.errors import answering, error_code
 from steponce.aws.pace import Pace
-from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution
 from steponce.locks.table import Locks
 from steponce.request.names import attempt_name, split_attempt
+from steponce.triggers.resend import Resender, asked_by_execution
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -21,7 +21,7 @@ LAYERS = [
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operating"},
-    {"doors"},
+    {"triggers"},
     {"story", "cancelling", "erasing", "missed_ends"},
     {"monitor"},
     {"situation"},
@@ -184,7 +184,7 @@ def environment_read_by(path: Path) -> set[str]:
     if reads_outputs:
         found |= set(_subscripts((PACKAGE / "client.py").read_text(), "outputs"))
     if "Resender.from_settings(" in text:
-        found |= set(_subscripts((PACKAGE / "doors" / "resending.py").read_text(), "settings"))
+        found |= set(_subscripts((PACKAGE / "triggers" / "resend.py").read_text(), "settings"))
     if reads_outputs or "RequestRules.from_settings(os.environ)" in text:
         found |= set(_subscripts((PACKAGE / "request" / "settings.py").read_text(), "settings"))
     return found

@@ -12,12 +12,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingStep
-from steponce.doors import events, messages
-from steponce.doors.asked import Door
-from steponce.doors.resending import asked_by_execution
 from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
 from steponce.request.settings import RequestRules
+from steponce.triggers import events, messages
+from steponce.triggers.resend import asked_by_execution
+from steponce.triggers.start_request import Door
 from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template

@@ -28,11 +28,15 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_imports_point_down, "src/steponce/local/engine.py", "from steponce.cli_locks import x"),
     (source.rule_imports_point_down, "src/steponce/charges.py", ""),
     (source.rule_no_import_leads_back, "src/steponce/aws/times.py", "from steponce.locks.record import Lock"),
-    (source.rule_no_import_leads_back, "src/steponce/doors/asked.py", "from steponce.doors import events"),
     (
         source.rule_no_import_leads_back,
-        "src/steponce/doors/asked.py",
-        "from steponce.doors.asked import Door",
+        "src/steponce/triggers/start_request.py",
+        "from steponce.triggers import events",
+    ),
+    (
+        source.rule_no_import_leads_back,
+        "src/steponce/triggers/start_request.py",
+        "from steponce.triggers.start_request import Door",
     ),
     (source.rule_local_is_for_cli_only, "src/steponce/client.py", "from steponce.local import LocalStack"),
     (source.rule_local_is_for_cli_only, "src/steponce/__init__.py", "import steponce.local.engine"),

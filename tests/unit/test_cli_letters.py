@@ -12,14 +12,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from moto import mock_aws
 
 from steponce.cli import commands, target
-from steponce.doors import redriving
-from steponce.doors.asked import Asked, Door
-from steponce.doors.letters import DeadLetters
-from steponce.doors.messages import asked_by, original_of
-from steponce.doors.resending import Resender
 from steponce.local.mappings import record
-from tests.unit.doors_world import ORDER, refusal, sqs_record
-from tests.unit.test_doors_letters import FOREIGN
+from steponce.triggers import redrive
+from steponce.triggers.dead_letters import DeadLetters
+from steponce.triggers.messages import asked_by, original_of
+from steponce.triggers.resend import Resender
+from steponce.triggers.start_request import Asked, Door
+from tests.unit.triggers.test_dead_letters import FOREIGN
+from tests.unit.triggers.world import ORDER, refusal, sqs_record
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
@@ -219,8 +219,8 @@ def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, 
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
     """What one holds, the other does not get; it is back when the first one is done."""
     stack.lay_aside("order-1")
-    letters = redriving.Letters(
-        stack.sqs, [redriving.Box("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
+    letters = redrive.Letters(
+        stack.sqs, [redrive.Box("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
     )
     going = letters.redrive_all()
     taken = next(going)

@@ -25,7 +25,7 @@ from steponce.local.targets import invocation_record
 from steponce.request.names import name_of
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
-from tests.unit.doors_world import FUNCTIONS, SETTINGS, Context, sqs_record
+from tests.unit.triggers.world import FUNCTIONS, SETTINGS, Context, sqs_record
 from tests.workflow.faults import Faults
 from tests.workflow.relay import Answer, Relay, serve
 from tests.workflow.scene import UNREACHABLE, VISA, Scene

@@ -11,10 +11,10 @@ import pytest
 
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.doors.resending import Resender
 from steponce.missed_ends import SEEN_AFTER, MissedEnds, Place
 from steponce.request.names import name_of
-from tests.unit.doors_world import sqs_record
+from steponce.triggers.resend import Resender
+from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import monitor, run_function
 from tests.workflow.scene import UNREACHABLE, Scene
 from tests.workflow.waiting import CONFIRMED, YES, Waiting

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
 from steponce.cli.target import Stack, Target, output_of, where_to
-from steponce.doors.redriving import Box, Found, Letters, advice, is_foreign, reason_of
+from steponce.triggers.redrive import Box, Found, Letters, advice, is_foreign, reason_of
 
 
 @click.group(invoke_without_command=True)

@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 from steponce.aws import times
 from steponce.aws.errors import answering
-from steponce.doors.asked import json_or_text
-from steponce.doors.foreign import foreign_record
-from steponce.doors.letters import LETTER, REASON, Letter
-from steponce.doors.messages import original
-from steponce.doors.resending import REQUEST_ID, TRIES
-from steponce.doors.sending import Attributes, Queues, send
 from steponce.errors import InvalidRequest, Refused, SteponceError
+from steponce.triggers.dead_letters import LETTER, REASON, Letter
+from steponce.triggers.failure_records import foreign_record
+from steponce.triggers.messages import original
+from steponce.triggers.resend import REQUEST_ID, TRIES
+from steponce.triggers.sqs import Attributes, Queues, send
+from steponce.triggers.start_request import json_or_text
 
 HIDDEN_SECONDS = 120
 """For so long a letter is hidden from others if whoever looks at it dies."""

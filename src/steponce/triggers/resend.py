@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
-from steponce.doors.asked import Asked
-from steponce.doors.letters import DeadLetters, Letter, Original
-from steponce.doors.sending import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED, describe_execution
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json
+from steponce.triggers.dead_letters import DeadLetters, Letter, Original
+from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
+from steponce.triggers.start_request import Asked
 from steponce.workflow import COMPLETED, FAILED
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import name_of
-from tests.unit.doors_world import (
+from tests.unit.triggers.world import (
     ORDER,
     Context,
     World,

@@ -26,9 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
-from steponce.doors.asked import Asked
-from steponce.doors.sending import MAX_ATTRIBUTES, Attributes, Queues, escaped, send, size_of, text_attribute
 from steponce.errors import InvalidRequest
+from steponce.triggers.sqs import MAX_ATTRIBUTES, Attributes, Queues, escaped, send, size_of, text_attribute
+from steponce.triggers.start_request import Asked
 
 REASON = "steponceReason"
 LETTER = "steponceLetter"

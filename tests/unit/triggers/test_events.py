@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from steponce.doors.asked import Door
-from steponce.doors.events import asked_by, original_of, see, single_events
 from steponce.errors import InvalidPayload, InvalidRequest
-from tests.unit.doors_world import ORDER, check_message
+from steponce.triggers.events import asked_by, original_of, see, single_events
+from steponce.triggers.start_request import Door
+from tests.unit.triggers.world import ORDER, check_message
 
-EVENTS = Path(__file__).parents[2] / "events"
+EVENTS = Path(__file__).parents[3] / "events"
 DOOR = Door("id", "detail")
 NOON = "2026-01-31T12:00:00.000Z"
 

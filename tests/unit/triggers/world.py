@@ -1,4 +1,4 @@
-"""A small world for the doors: executions by name, lock records, and queues that take what SQS takes."""
+"""A small world for the triggers: executions by name, lock records, and queues that take what SQS takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from steponce.request.names import name_of
 
-FUNCTIONS = Path(__file__).parents[2] / "functions"
+FUNCTIONS = Path(__file__).parents[3] / "functions"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
 QUEUE, DEAD = "https://queue/requests", "https://queue/dead"
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}

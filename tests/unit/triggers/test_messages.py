@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce.doors import messages
-from steponce.doors.asked import Asked, Door
-from steponce.doors.messages import original_of, see
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId, MissingKey
-from tests.unit.doors_world import ORDER, notification, sqs_record
+from steponce.triggers import messages
+from steponce.triggers.messages import original_of, see
+from steponce.triggers.start_request import Asked, Door
+from tests.unit.triggers.world import ORDER, notification, sqs_record
 
 TEXT = json.dumps(ORDER)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

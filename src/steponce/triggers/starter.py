@@ -10,9 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from steponce.client import Client
-from steponce.doors.asked import Asked
-from steponce.doors.letters import DeadLetters, Original
-from steponce.doors.resending import Resender
 from steponce.errors import (
     Conflict,
     InvalidRequest,
@@ -23,6 +20,9 @@ from steponce.errors import (
 )
 from steponce.request.names import name_by_hand, name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
+from steponce.triggers.dead_letters import DeadLetters, Original
+from steponce.triggers.resend import Resender
+from steponce.triggers.start_request import Asked
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """What does not pass by itself, however often the message comes."""

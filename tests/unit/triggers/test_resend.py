@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.aws import times
-from steponce.doors.asked import Asked, Door
-from steponce.doors.letters import DeadLetters
-from steponce.doors.messages import asked_by
-from steponce.doors.resending import Resender, asked_by_execution
 from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.locks.table import Locks
-from tests.unit.doors_world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
+from steponce.triggers.dead_letters import DeadLetters
+from steponce.triggers.messages import asked_by
+from steponce.triggers.resend import Resender, asked_by_execution
+from steponce.triggers.start_request import Asked, Door
+from tests.unit.triggers.world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
-EVENT = Path(__file__).parents[2] / "events" / "resend_request.json"
+EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
 LOCKS = Locks(World(), "locks")  # type: ignore[arg-type]
 DOOR = Door("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from steponce.errors import Unavailable
 from steponce.request.names import name_of
-from tests.unit.doors_world import ORDER, Context, World, function, letter_of
+from tests.unit.triggers.world import ORDER, Context, World, function, letter_of
 
-EVENTS = Path(__file__).parents[2] / "events"
+EVENTS = Path(__file__).parents[3] / "events"
 WORLD = World()
 
 

@@ -24,10 +24,10 @@ from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import Ki
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
 from steponce.aws import times
-from steponce.doors.asked import Asked, Door, expect_readable, json_or_text
-from steponce.doors.letters import Letter, Original
-from steponce.doors.sending import MAX_MESSAGE_BYTES, escaped
 from steponce.errors import InvalidRequest
+from steponce.triggers.dead_letters import Letter, Original
+from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
+from steponce.triggers.start_request import Asked, Door, expect_readable, json_or_text
 
 _SCHEDULES = ("aws.events", "aws.scheduler")
 _NOTIFIED = {"ObjectCreated": "Object Created", "ObjectRemoved": "Object Deleted"}

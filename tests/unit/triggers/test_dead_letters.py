@@ -15,17 +15,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steponce.aws import times
-from steponce.doors.asked import MAX_READ_BYTES, Asked, Door
-from steponce.doors.letters import DeadLetters, Letter, Original
-from steponce.doors.messages import asked_by, original, original_of, see
-from steponce.doors.resending import Resender
-from steponce.doors.sending import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.errors import InvalidRequest, PayloadTooLarge
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
-from tests.unit.doors_world import (
+from steponce.triggers.dead_letters import DeadLetters, Letter, Original
+from steponce.triggers.messages import asked_by, original, original_of, see
+from steponce.triggers.resend import Resender
+from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
+from steponce.triggers.start_request import MAX_READ_BYTES, Asked, Door
+from tests.unit.triggers.world import (
     DEAD,
     ORDER,
     QUEUE,
@@ -39,7 +39,7 @@ from tests.unit.doors_world import (
     sqs_record,
 )
 
-EVENTS = Path(__file__).parents[2] / "events"
+EVENTS = Path(__file__).parents[3] / "events"
 WORLD = World()
 MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
 RULES = RequestRules(key_prefix="steponce-run-once")

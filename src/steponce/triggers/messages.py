@@ -27,12 +27,12 @@ from aws_lambda_powertools.utilities.data_classes.sns_event import SNSMessage
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from steponce.aws import times
-from steponce.doors import events
-from steponce.doors.asked import Asked, Door, expect_readable, json_or_text
-from steponce.doors.foreign import foreign_record
-from steponce.doors.letters import LETTER, OURS, Letter, Original
-from steponce.doors.resending import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.errors import InvalidPayload, InvalidRequest
+from steponce.triggers import events
+from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
+from steponce.triggers.failure_records import foreign_record
+from steponce.triggers.resend import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
+from steponce.triggers.start_request import Asked, Door, expect_readable, json_or_text
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 

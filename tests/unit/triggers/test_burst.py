@@ -12,9 +12,9 @@ from unittest.mock import Mock
 import pytest
 
 from steponce.request.names import name_of
-from tests.unit.doors_world import Context, World, function, received, refusal
+from tests.unit.triggers.world import Context, World, function, received, refusal
 
-EVENT = json.loads((Path(__file__).parents[2] / "events" / "start_from_event.json").read_text())
+EVENT = json.loads((Path(__file__).parents[3] / "events" / "start_from_event.json").read_text())
 EVENTS, BURST, PER_ROUND = 5_000, 1_300, 150
 
 
