@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steponce.aws import times
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
-from steponce.operating import command
+from steponce.operator.locks import command
 from steponce.request.names import name_of, split_attempt
 from steponce.story import GONE, HIDDEN, Attempt, Record, Situation
 from steponce.workflow import (

@@ -16,9 +16,9 @@ from steponce import Receipt, fence
 from steponce.aws.dynamodb import Item, read_each
 from steponce.callbacks.awaiting import AwaitingStep
 from steponce.cli import commands, target
-from steponce.erasing import erase, find_kept
 from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import Lock
+from steponce.operator.erasure import erase, find_kept
 from steponce.story import Record, Waiting
 from tests.unit.one_machine import World
 from tests.unit.test_cli_locks import OUTPUTS, FakeStack

@@ -12,10 +12,10 @@ from moto import mock_aws
 
 from steponce import workflow
 from steponce.aws import times
-from steponce.cancelling import cancel, find_running
 from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.locks.record import Failure, Lock
-from steponce.operating import Deed, Operator, next_commands
+from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.locks import Deed, Operator, next_commands
 from steponce.recovery import owner
 from steponce.recovery.owner import proves_the_end, settle_owner, works_until
 from steponce.recovery.repair import Repairer

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from steponce.cancelling import cancel, find_running
 from steponce.errors import Refused
-from steponce.operating import Operator
+from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.locks import Operator
 from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Answer, Hold
 from tests.workflow.scene import VISA, Scene

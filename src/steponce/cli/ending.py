@@ -10,19 +10,19 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from steponce.cancelling import cancel as cancel_running
-from steponce.cancelling import find_running, meaning
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.asking import Hand, by_hand, signed
 from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import record_fields
-from steponce.erasing import STAYS, Kept, find_kept
-from steponce.erasing import erase as erase_kept
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
-from steponce.operating import next_commands
+from steponce.operator.cancellation import cancel as cancel_running
+from steponce.operator.cancellation import find_running, meaning
+from steponce.operator.erasure import STAYS, Kept, find_kept
+from steponce.operator.erasure import erase as erase_kept
+from steponce.operator.locks import next_commands
 from steponce.story import Record
 
 SHOWN = 100

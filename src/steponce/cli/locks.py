@@ -23,7 +23,7 @@ from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import AwsStack, Stack, Target, where_to
 from steponce.cli.timeline import intervention, record_fields
 from steponce.locks.record import Lock
-from steponce.operating import Operator, find_lock, next_commands, open_locks, result_text
+from steponce.operator.locks import Operator, find_lock, next_commands, open_locks, result_text
 from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.story import Attempt, Record
 from steponce.telling import tell_owner

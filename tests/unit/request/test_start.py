@@ -15,7 +15,7 @@ from steponce.aws import times
 from steponce.errors import TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
-from steponce.operating import Operator
+from steponce.operator.locks import Operator
 from steponce.request.names import MAX_ATTEMPT
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import cancelling
 from steponce.aws import times
-from steponce.cancelling import cancel, find_running, meaning
 from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
+from steponce.operator import cancellation
+from steponce.operator.cancellation import cancel, find_running, meaning
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
 
@@ -24,7 +24,7 @@ CANCELLED = Failure("Cancelled", "alice: sent by mistake")
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Tables of this test's own."""
-    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
     with mock_aws():
         yield World()
 

@@ -21,7 +21,7 @@ from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
-from steponce.operating import command, names_of
+from steponce.operator.locks import command, names_of
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.workflow import FAILED, INPROGRESS

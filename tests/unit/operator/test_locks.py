@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import RequestNotFound, cancelling
+from steponce import RequestNotFound
 from steponce.aws import times
-from steponce.cancelling import cancel, find_running
-from steponce.erasing import erase, find_kept
 from steponce.errors import InvalidPayload, LockNotFound, OutputTooLarge, RecordChanged, Refused, Unavailable
 from steponce.locks.record import Failure, Lock
-from steponce.operating import Deed, Operator, find_lock, next_commands, open_locks, result_text
+from steponce.operator import cancellation
+from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.erasure import erase, find_kept
+from steponce.operator.locks import Deed, Operator, find_lock, next_commands, open_locks, result_text
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 
@@ -29,7 +30,7 @@ TTL = 4_000_000_000
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Tables of this test's own."""
-    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
     with mock_aws():
         yield World()
 
