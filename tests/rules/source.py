@@ -22,10 +22,8 @@ LAYERS = [
     {"recovery", "callbacks"},
     {"client", "operator"},
     {"triggers"},
-    {"story", "missed_ends"},
-    {"monitor"},
-    {"situation"},
-    {"telling"},
+    {"missed_ends"},
+    {"monitor", "report"},
     {"steponce"},  # the package's own __init__
     {"local"},
     {"cli"},

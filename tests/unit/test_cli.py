@@ -29,7 +29,6 @@ from steponce import (
     Unsettled,
     WaitTimeout,
     cli,
-    telling,
 )
 from steponce.cli import commands, target, up
 from steponce.cli.asking import Declined
@@ -38,8 +37,9 @@ from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
 from steponce.locks.record import Intervention
 from steponce.program import program
+from steponce.report import collector
+from steponce.report.story import Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.canonical import canonical_json
-from steponce.story import Attempt, Record, Story, Trouble, Visit, Waiting
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
@@ -271,7 +271,7 @@ def test_show_hints_at_the_key_as_well(monkeypatch: pytest.MonkeyPatch, capsys: 
     def tell(*_: Any, **__: Any) -> Story:
         raise RequestNotFound("No request.")
 
-    monkeypatch.setattr(telling, "tell", tell)
+    monkeypatch.setattr(collector, "tell", tell)
 
     assert 1 == commands.run(["show", "nosuch"])
     assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("give that with --key.")
@@ -675,7 +675,7 @@ def test_a_command_needs_no_local_parts_for_a_stack_on_aws(
 @pytest.fixture
 def told(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """A story to tell."""
-    monkeypatch.setattr(telling, "tell", lambda *_, **__: STORY)
+    monkeypatch.setattr(collector, "tell", lambda *_, **__: STORY)
     return client
 
 
@@ -732,7 +732,7 @@ def test_show_tells_what_others_did_where_it_happened(capsys: pytest.CaptureFixt
 @pytest.mark.usefixtures("told", "terminal")
 def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """There is still a story."""
-    monkeypatch.setattr(telling, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
+    monkeypatch.setattr(collector, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
 
     assert 0 == commands.run(["show", "order-1"])
     assert "none" in capsys.readouterr().out

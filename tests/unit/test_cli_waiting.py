@@ -14,14 +14,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from steponce import telling
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, verify
 from steponce.cli import commands, target
 from steponce.errors import RequestNotFound
-from steponce.story import Attempt, Story, Waiting
+from steponce.report import collector
+from steponce.report.story import Attempt, Story, Waiting
 
 TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one
 STEP = "as_" + "0" * 40
@@ -623,7 +623,7 @@ def told(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             raise found
         return Story(request_id, None, "running", "", None, found, None)
 
-    monkeypatch.setattr(telling, "tell", tell)
+    monkeypatch.setattr(collector, "tell", tell)
     monkeypatch.setattr("steponce.cli.steps.NOT_YET_RECORDED_SECONDS", 0.3)
     stack.table.put()
     return stories
@@ -706,7 +706,7 @@ def test_show_tells_of_awaiting_steps_where_there_is_a_table(
         given.append(steps)
         return Story("order-1", None, "completed", "Done.", None, [], None)
 
-    monkeypatch.setattr(telling, "tell", tell)
+    monkeypatch.setattr(collector, "tell", tell)
     if not has_table:
         del stack.outputs["AwaitingStepsTable"]
 

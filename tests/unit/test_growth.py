@@ -11,12 +11,12 @@ import pytest
 
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.links import verify
+from steponce.report.collector import _Visits
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from steponce.telling import _Visits
 from tests.unit import http_door  # noqa: F401 - puts the function's modules where they are found
 from tests.unit.growth import is_linear
 

@@ -19,7 +19,7 @@ from steponce.cli import commands, target
 from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import Lock
 from steponce.operator.erasure import erase, find_kept
-from steponce.story import Record, Waiting
+from steponce.report.story import Record, Waiting
 from tests.unit.one_machine import World
 from tests.unit.test_cli_locks import OUTPUTS, FakeStack
 

@@ -19,7 +19,7 @@ from steponce.operator.locks import Deed, Operator, next_commands
 from steponce.recovery import owner
 from steponce.recovery.owner import proves_the_end, settle_owner, works_until
 from steponce.recovery.repair import Repairer
-from steponce.telling import tell, tell_owner
+from steponce.report.collector import tell, tell_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import click
 
-from steponce import telling
 from steponce.cli.answers import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.callback import callback
 from steponce.cli.ending import cancel, erase
@@ -25,6 +24,7 @@ from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
 from steponce.client import Client
 from steponce.errors import RequestNotFound
+from steponce.report import collector
 from steponce.request.receipt import Receipt
 
 BROKEN_PIPE = 141
@@ -171,7 +171,7 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     client = stack.client()
     with _found(key):
-        told = telling.tell(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
+        told = collector.tell(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
     say(told.to_dict(), timeline(told))
     return DONE
 

@@ -23,7 +23,7 @@ from steponce.operator.cancellation import find_running, meaning
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
 from steponce.operator.locks import next_commands
-from steponce.story import Record
+from steponce.report.story import Record
 
 SHOWN = 100
 """So many lock tokens are shown to people before they are asked whether to erase."""

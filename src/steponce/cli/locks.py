@@ -24,9 +24,9 @@ from steponce.cli.target import AwsStack, Stack, Target, where_to
 from steponce.cli.timeline import intervention, record_fields
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator, find_lock, next_commands, open_locks, result_text
+from steponce.report.collector import tell_owner
+from steponce.report.story import Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
-from steponce.story import Attempt, Record
-from steponce.telling import tell_owner
 from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
 

@@ -7,13 +7,13 @@ import time
 
 import click
 
-from steponce import telling
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.cli.answers import waiting_for
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
+from steponce.report import collector
+from steponce.report.story import Waiting
 from steponce.request.names import OPEN_SHARDS
-from steponce.story import Waiting
 
 AWAITING_STEPS_TABLE = "AwaitingStepsTable"
 OPEN_SHARDS_OUTPUT = "OpenShards"
@@ -59,7 +59,7 @@ def _steps_of(stack: Stack, request_id: str) -> list[Waiting]:
     end = time.monotonic() + NOT_YET_RECORDED_SECONDS
     while True:
         try:
-            newest = telling.tell(client, request_id, steps=table).attempts[-1]
+            newest = collector.tell(client, request_id, steps=table).attempts[-1]
         except RequestNotFound:
             return []
         if newest.awaiting_steps or not newest.is_open or time.monotonic() > end:

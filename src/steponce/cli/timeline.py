@@ -10,7 +10,7 @@ from rich.text import Text
 
 from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty
 from steponce.locks.record import Intervention
-from steponce.story import Attempt, Record, Story, Waiting
+from steponce.report.story import Attempt, Record, Story, Waiting
 
 _SITUATIONS = {
     "completed": "green",

@@ -10,8 +10,8 @@ from steponce.aws import times
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import command
+from steponce.report.story import GONE, HIDDEN, Attempt, Record, Situation
 from steponce.request.names import name_of, split_attempt
-from steponce.story import GONE, HIDDEN, Attempt, Record, Situation
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,

@@ -17,9 +17,9 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
+from steponce.report.collector import tell
+from steponce.report.story import Trouble, Waiting
 from steponce.request.settings import RequestRules
-from steponce.story import Trouble, Waiting
-from steponce.telling import tell
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
 SESSION = boto3.Session("a", "b", region_name="eu-west-1")

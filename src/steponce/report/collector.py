@@ -18,9 +18,9 @@ from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
+from steponce.report.diagnosis import Case
+from steponce.report.story import GONE, HIDDEN, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.names import name_of, split_attempt
-from steponce.situation import Case
-from steponce.story import GONE, HIDDEN, Attempt, Record, Story, Trouble, Visit, Waiting
 
 _READINGS = 3
 _GAP = 20
