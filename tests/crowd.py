@@ -18,8 +18,8 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.local import LocalStack
 from steponce.locks.table import Locks
-from steponce.missed_ends import MissedEnds, Place
-from steponce.monitor import Monitor, Tally
+from steponce.monitoring.missed_ends import MissedEnds, Place
+from steponce.monitoring.monitor import Monitor, Tally
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.triggers.resend import Resender

@@ -11,8 +11,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.locks.table import Locks
-from steponce.missed_ends import MissedEnds, Place
-from steponce.monitor import Monitor
+from steponce.monitoring.missed_ends import MissedEnds, Place
+from steponce.monitoring.monitor import Monitor
 from steponce.recovery.repair import Repairer
 from steponce.triggers.resend import Resender
 from steponce.triggers.starter import COUNTED

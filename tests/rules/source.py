@@ -22,8 +22,7 @@ LAYERS = [
     {"recovery", "callbacks"},
     {"client", "operator"},
     {"triggers"},
-    {"missed_ends"},
-    {"monitor", "report"},
+    {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
     {"local"},
     {"cli"},

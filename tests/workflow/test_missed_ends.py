@@ -11,7 +11,7 @@ import pytest
 
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.missed_ends import SEEN_AFTER, MissedEnds, Place
+from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds, Place
 from steponce.request.names import name_of
 from steponce.triggers.resend import Resender
 from tests.unit.triggers.world import sqs_record

@@ -16,7 +16,15 @@ from steponce.aws.pace import Pace
 from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
-from steponce.missed_ends import FIRST_LOOK, LONGEST_LOOK, MOST_ENDS, SEEN_AFTER, Looked, MissedEnds, Place
+from steponce.monitoring.missed_ends import (
+    FIRST_LOOK,
+    LONGEST_LOOK,
+    MOST_ENDS,
+    SEEN_AFTER,
+    Looked,
+    MissedEnds,
+    Place,
+)
 from steponce.triggers.start_request import Asked
 from tests.rules.documents import template
 from tests.unit.one_owner import ITEM, NOW, refusal

@@ -30,7 +30,7 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.missed_ends import MissedEnds
+from steponce.monitoring.missed_ends import MissedEnds
 from steponce.recovery.owner import Finding
 from steponce.recovery.repair import Repairer
 from steponce.request.canonical import sha256

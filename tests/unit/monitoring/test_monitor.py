@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import monitor
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
@@ -19,8 +18,9 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
-from steponce.missed_ends import Looked
-from steponce.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
+from steponce.monitoring import monitor
+from steponce.monitoring.missed_ends import Looked
+from steponce.monitoring.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
@@ -55,7 +55,7 @@ class StepFunctions:
 
 
 class NoMissedEnds:
-    """Events tell of every end; tests/unit/test_missed_ends.py has the others."""
+    """Events tell of every end; tests/unit/monitoring/test_missed_ends.py has the others."""
 
     def look(self, **_how: Any) -> Looked:
         return Looked()
