@@ -38,7 +38,7 @@ def rule_modules_have_subjects(path: Path, _text: str) -> list[str]:
 
 
 def rule_imports_point_down(path: Path, text: str) -> list[str]:
-    """errors <- aws <- records <- request, owner <- client <- cli."""
+    """errors <- workflow <- aws <- locks <- request <- recovery <- client <- local <- cli."""
     mine = part_of(path)
     if mine is None:
         return []
