@@ -95,7 +95,8 @@ ACQUIRE = (
 )
 TAKE_OVER = (
     "#status = :inprogress AND"
-    " ((callId = :deadCallId AND lockedBy = :deadExecution AND attempt = :deadAttempt)"
+    " ((callId = :deadCallId AND lockedBy = :deadExecution AND attempt = :deadAttempt"
+    " AND (attribute_not_exists(leaseUntil) OR leaseUntil < :now))"
     " OR (callId = :callId AND lockedBy = :execution AND attempt = :attempt))"
 )
 NEXT_ATTEMPT = {"N.$": "States.Format('{}', States.MathAdd(States.StringToJson($.lock.Item.attempt.N), 1))"}

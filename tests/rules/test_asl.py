@@ -94,6 +94,10 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         asl.rule_writes_are_fenced,
+        {"States/TakeOverLock/Parameters/ConditionExpression": instead(" OR leaseUntil < :now", "")},
+    ),
+    (
+        asl.rule_writes_are_fenced,
         {"States/ReleaseLock/Parameters/ExpressionAttributeValues/:callId": {"S.$": "$.lockToken"}},
     ),
     (

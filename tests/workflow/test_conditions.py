@@ -24,6 +24,7 @@ STALE: dict[str, str | int] = {
     "result": '"old"',
     "failure": '{"Error":"Old","Cause":"old"}',
     "in_progress_expiration": 1,
+    "leaseUntil": LONG_AGO,
     "payloadHash": "0" * 64,
     "requestId": "old",
     "attempt": 4,
@@ -64,7 +65,7 @@ def assert_begun_anew(scene: Scene, key: str, shard: str, name: str) -> None:
     ]
     assert (None,) * 4 == (lock.ttl, lock.result, lock.failure, lock.actual_completion)
     assert lock.created > LONG_AGO
-    assert "in_progress_expiration" not in scene.raw_lock(key)
+    assert {"in_progress_expiration", "leaseUntil"}.isdisjoint(scene.raw_lock(key))
     assert scene.on_open_index(lock)
 
 
