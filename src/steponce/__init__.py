@@ -2,11 +2,15 @@
 
 from steponce.client import Client
 from steponce.errors import (
+    AlreadyInProgress,
+    CompletionRefused,
     Conflict,
+    DuplicateRefused,
     InvalidRequest,
     LockLost,
     LockTokenMismatch,
     NotFinished,
+    NotRecorded,
     PayloadMismatch,
     RequestFailed,
     RequestNotFound,
@@ -16,20 +20,28 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
+from steponce.guard import Guard
 from steponce.request.receipt import Receipt
+from steponce.run import Run
 
 __all__ = [
+    "AlreadyInProgress",
     "Client",
+    "CompletionRefused",
     "Conflict",
+    "DuplicateRefused",
+    "Guard",
     "InvalidRequest",
     "LockLost",
     "LockTokenMismatch",
     "NotFinished",
+    "NotRecorded",
     "PayloadMismatch",
     "Receipt",
     "RequestFailed",
     "RequestNotFound",
     "RetryLater",
+    "Run",
     "SteponceError",
     "Unavailable",
     "Unsettled",

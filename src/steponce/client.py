@@ -31,7 +31,7 @@ from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
 NOT_YET_VISIBLE_SECONDS = 2
 """So long `wait` believes that an execution exists which cannot be described yet."""
 
-_CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
+CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
 _READINGS = 3
 
 
@@ -62,7 +62,7 @@ class Client:
         endpoints: Mapping[str, str] | None = None,
     ) -> None:
         session = session or boto3.Session()
-        config = _CONFIG.merge(config) if config else _CONFIG
+        config = CONFIG.merge(config) if config else CONFIG
         at = endpoints or {}
         sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
         dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))

@@ -24,6 +24,10 @@ What can go wrong, as one tree:
     ├── StackNotFound (LookupError)      no stack of this name is deployed
     ├── NotFinished                      asked for the result of a request that still runs
     ├── RequestFailed                    asked for the result of a request that failed
+    ├── AlreadyInProgress                a guard's key is held by somebody who still works
+    ├── DuplicateRefused                 a guard that refuses duplicates met a request that is completed
+    ├── NotRecorded                      a guard's work is done, and its result is not on record
+    │   └── CompletionRefused            because somebody else answers for its lock by now
     ├── Unsettled                        its execution is closed and nobody has written down how it ended
     ├── WaitTimeout (TimeoutError)       still running after the time the caller wanted to wait
     ├── TooManyAttempts                  every name for a next attempt is taken
@@ -166,6 +170,40 @@ class RequestFailed(SteponceError):
         super().__init__(message)
         self.error = error
         self.cause = cause
+
+
+class AlreadyInProgress(SteponceError):
+    """
+    Somebody else holds the lock, and still works or may still work. Nothing happened; ask again later.
+
+    `locked_by` is the holder, `lease_until` (UTC text) the end of its lease; None where it is an execution.
+    """
+
+    def __init__(self, message: str, locked_by: str, lease_until: str | None) -> None:
+        super().__init__(message)
+        self.locked_by = locked_by
+        self.lease_until = lease_until
+
+
+class DuplicateRefused(SteponceError):
+    """The request is completed, and the guard is to refuse duplicates instead of answering them."""
+
+
+class NotRecorded(SteponceError):
+    """
+    The work is done, and its result is not on record. It must not be run again for that.
+
+    `lock_token` names the record, `result` is what the work returned.
+    """
+
+    def __init__(self, message: str, lock_token: str, result: object) -> None:
+        super().__init__(message)
+        self.lock_token = lock_token
+        self.result = result
+
+
+class CompletionRefused(NotRecorded):
+    """The work was late: its lease had ended, and somebody else answers for its lock by now."""
 
 
 class Unsettled(SteponceError):

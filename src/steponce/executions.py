@@ -76,6 +76,8 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
         OwnerHidden: it is not to be found from `home`, so nobody here knows whether it lives.
         Unavailable: throttled, or no answer; safe to ask again.
     """
+    if not execution_arn.startswith("arn:"):
+        return None  # plain Python, which is no execution
     if home is not None and _is_elsewhere(execution_arn, home):
         raise OwnerHidden(
             f"The execution {execution_arn} is in another region or account, where nobody can ask for it "

@@ -21,6 +21,7 @@ LAYERS = [
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operator"},
+    {"guard"},
     {"triggers"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__

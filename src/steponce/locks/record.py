@@ -70,6 +70,7 @@ class Lock:
     expires_at: str | None = None
     ttl: int | None = None
     interventions: tuple[Intervention, ...] = ()
+    lease_until: str | None = None
 
     @classmethod
     def from_item(cls, item: Item) -> Self:
@@ -98,7 +99,19 @@ class Lock:
             expires_at=read.optional_time("expiresAt"),
             ttl=read.optional_whole("ttl", least=0),
             interventions=_interventions(read),
+            lease_until=read.optional_time("leaseUntil"),
         )
+
+    @property
+    def is_of_an_execution(self) -> bool:
+        """Whether its owner is an execution, which can be asked. Plain Python cannot: it has a lease."""
+        return self.locked_by.startswith("arn:")
+
+    def is_leased(self, now: str) -> bool:
+        """Whether plain Python holds it that has not yet used up the time that it asked for."""
+        if self.status != INPROGRESS or self.is_of_an_execution:
+            return False
+        return self.lease_until is not None and self.lease_until >= now
 
     def is_reusable(self, now: str) -> bool:
         """

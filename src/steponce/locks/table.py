@@ -223,12 +223,15 @@ class Locks:
     def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
         """Write if the record is as `lock` says; whether it was."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
+        condition, fence = _AS_IT_WAS, _fence(lock)
+        if lock.lease_until is not None:  # who has extended its lease meanwhile is alive
+            condition, fence = f"{condition} AND leaseUntil = :lease", _lease(lock) | fence
         return self._holds(
             write,
             Key={"lockToken": {"S": lock.lock_token}},
-            ConditionExpression=_AS_IT_WAS,
+            ConditionExpression=condition,
             ExpressionAttributeNames=names | {"#status": "status"},
-            ExpressionAttributeValues=_fence(lock) | values,
+            ExpressionAttributeValues=fence | values,
             **arguments,
         )
 
@@ -251,6 +254,10 @@ def _fence(lock: Lock) -> dict[str, dict[str, str]]:
         ":attempt": {"N": str(lock.attempt)},
         ":was": {"S": lock.status},
     }
+
+
+def _lease(lock: Lock) -> dict[str, dict[str, str]]:
+    return {":lease": {"S": str(lock.lease_until)}}
 
 
 def _kept_until(lock: Lock) -> str:

@@ -3,7 +3,7 @@ The owner of an open lock: does it live, and if not, what did it leave?
 
 `settle_owner` is the one place that decides, for the workflow (by the function check_owner) and for
 everything that watches over it, so that no two of them decide differently. No clock decides: the
-execution is asked, then its history.
+execution is asked, then its history. Only plain Python that holds a lock cannot be asked: it has a lease.
 """
 
 from __future__ import annotations
@@ -121,6 +121,9 @@ def settle_owner(
     Raises:
         Unavailable: Step Functions or DynamoDB did not answer; safe to try again.
     """
+    if not lock.is_of_an_execution:
+        hold = when_outcome_unknown == "hold" or cancelled is not None
+        return _settle_leased(lock, locks, by, hold=hold)
     work_timeout = timedelta(seconds=work_timeout_seconds)
     try:
         with looking_at(lock.locked_by):
@@ -147,8 +150,47 @@ def settle_owner(
     return Finding(verdict, redrives, end.state, end.failure, wrote)
 
 
+def lease_is_over(lock: Lock) -> bool:
+    """
+    Whether an owner that is no execution has had all the time that it asked for; False for an execution.
+
+    Args:
+        lock: A whole record: the open index does not hold leases. Without any lease it is waited for as for
+            an execution that cannot be described.
+    """
+    if lock.is_of_an_execution:
+        return False
+    young = times.to_text(times.from_text(lock.created) + YOUNG)
+    return (lock.lease_until or young) < times.now_text()
+
+
+def hold_after_lease(lock: Lock, locks: Locks, *, by: str) -> bool:
+    """Leave a lock whose lease is over to a person, unless its owner has extended it or settled it."""
+    cause = (
+        f"The lease of {lock.locked_by} was over at {lock.lease_until} without a word from it, so nobody "
+        "knows whether its work took effect. Look for its log, then complete or release the lock."
+    )
+    return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its lease is over")
+
+
+def _settle_leased(lock: Lock, locks: Locks, by: str, *, hold: bool) -> Finding:
+    """Nobody can ask this owner, so its lease decides; and that as it is now, since it may be extended."""
+    record = locks.reread(lock)
+    if record is None:
+        return Finding("settled")
+    if not lease_is_over(record):
+        return Finding("alive")
+    return Finding("settled", wrote=hold_after_lease(record, locks, by=by)) if hold else Finding("unknown")
+
+
 def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
-    """Whether an owner that was found dead is still as dead: not running, not redriven since."""
+    """
+    Whether an owner that was found dead is still as dead: not running, not redriven since.
+
+    Of one with a lease TakeOverLock itself has made sure.
+    """
+    if not lock.is_of_an_execution:
+        return True
     try:
         with looking_at(lock.locked_by):
             owner = describe_execution(sfn, lock.locked_by)

@@ -95,7 +95,7 @@ class Envelope:
         text = _fitting(payload, "payload")  # first, so that nothing else meets a payload of any size
         now = times.now()
         token = rules.lock_token(name, payload) if lock_token is None else lock_token
-        _check_lock_token(token)
+        check_lock_token(token)
         expires_at = times.to_text(times.after(now, rules.retention_seconds))
         envelope = cls(
             lockToken=token,
@@ -203,7 +203,13 @@ def _time(text: str) -> datetime:
         ) from None
 
 
-def _check_lock_token(token: Any) -> None:
+def check_lock_token(token: Any) -> None:
+    """
+    Make sure that a text can be a record's key.
+
+    Raises:
+        InvalidLockToken: it is empty, blank, not text or longer than a DynamoDB key may be.
+    """
     if not isinstance(token, str) or not token.strip():
         raise InvalidLockToken(f"The lock token {shown(token)} is empty or not text. Give the business key.")
     canonical_json(token, "lock_token")

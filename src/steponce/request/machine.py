@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from steponce import times
 from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import Execution, describe_execution, looking_at, runs_on
 from steponce.locks.record import Lock
@@ -136,5 +137,7 @@ def is_stranger(execution: Execution, lock: Lock) -> bool:
 
 
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:
-    """Whether an execution that was asked for by a lock's owner is that owner, and runs."""
+    """Whether a lock's owner, which was asked for, is an execution that runs; or has a lease that does."""
+    if lock.is_leased(times.now_text()):
+        return True
     return execution is not None and execution.is_open and not is_stranger(execution, lock)

@@ -1,0 +1,341 @@
+"""
+The guarantee of the workflow for plain Python: a Lambda behind a queue, a script, a web handler.
+
+A guard and a workflow on one table know each other's records: each replays the other's answers, and keeps
+away from what the other has begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import socket
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+
+import boto3
+from botocore.config import Config
+
+from steponce.canonical import canonical_json, sha256
+from steponce.client import CONFIG, stack_outputs
+from steponce.errors import InvalidRequest, MissingKey
+from steponce.holder import Holder
+from steponce.locks import Locks
+from steponce.owner import WhenOutcomeUnknown
+from steponce.paths import find
+from steponce.records import Lock
+from steponce.request import LONGEST_WORK_SECONDS, RequestRules, check_lock_token
+from steponce.run import Finished, Run, Terms, as_it_is, in_thread
+from steponce.typed import plain, restore, result_type
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DISABLED = "STEPONCE_DISABLED"
+"""The environment variable that switches every guard off while it is `true`: for tests, not on Lambda."""
+
+_AFTER_ITS_TIME_SECONDS = 1
+"""A Lambda's lease outlives its remaining time by this, for clocks that differ."""
+
+
+class Options(TypedDict, total=False):
+    """What can be said of a guard, of a function and of a single call; `Terms` explains each."""
+
+    lease_seconds: float | None
+    when_outcome_unknown: WhenOutcomeUnknown
+    when_completed: Literal["replay", "refuse"]
+    releases: tuple[type[BaseException], ...]
+    final: tuple[type[BaseException], ...]
+    wait_seconds: float
+    renew: bool
+    on_replay: Callable[[Any, Lock], Any] | None
+    serialize: Callable[[Any], Any]
+    deserialize: Callable[[Any], Any]
+
+
+class Guard:
+    """
+    Lets work run at most once under its key, and answers everybody else with its outcome.
+
+    Args:
+        locks_table: Name of the table; the stack's Output `LocksTable`.
+        key_prefix: Goes before the keys of decorated functions, so that two programs on one table never
+            answer for each other. Default: that of the rules.
+        rules: Retention, payload hash and shards, as the workflows on this table have them. Default: the
+            template's defaults.
+        cache_size: How many finished records to keep in memory, to answer without a call; 0 keeps none. An
+            erased record is answered from there until its process ends.
+        session: Your own boto3 session.
+        config: Your own botocore config, merged over ours.
+        endpoints: Another address for `dynamodb`, as a local stack has.
+        options: Of all its calls; see `Terms`.
+
+    One guard may serve many functions, threads and tasks.
+    """
+
+    def __init__(
+        self,
+        locks_table: str,
+        *,
+        key_prefix: str | None = None,
+        rules: RequestRules | None = None,
+        cache_size: int = 0,
+        session: boto3.Session | None = None,
+        config: Config | None = None,
+        endpoints: Mapping[str, str] | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        rules = rules or RequestRules(key_prefix="")
+        self._rules = rules if key_prefix is None else replace(rules, key_prefix=key_prefix)
+        self._table = locks_table
+        self._terms = Terms(**options)
+        self._dynamodb = (session or boto3.Session()).client(
+            "dynamodb",
+            config=CONFIG.merge(config) if config else CONFIG,
+            endpoint_url=(endpoints or {}).get("dynamodb"),
+        )
+        self._locks = Locks(self._dynamodb, locks_table)
+        self._finished = Finished(cache_size)
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
+        """Make a guard on a stack's table from the stack's Outputs, with its rules."""
+        return cls(outputs["LocksTable"], rules=RequestRules.from_settings(outputs), **options)
+
+    @classmethod
+    def from_stack(cls, name: str, *, session: boto3.Session | None = None, **options: Any) -> Self:
+        """
+        Make a guard on the table of a stack that was deployed on AWS.
+
+        Args:
+            name: The CloudFormation stack's name; its Outputs tell the rest.
+            options: As for a Guard.
+
+        Raises:
+            StackNotFound: there is none of this name, in this account and region.
+        """
+        session = session or boto3.Session()
+        return cls.from_outputs(stack_outputs(session, name), session=session, **options)
+
+    def begin(self, lock_token: str, payload: Any, *, context: Any = None, **options: Unpack[Options]) -> Run:
+        """
+        Prepare one call; `with` or `async with` takes its lock, or finds its answer.
+
+            with guard.begin("acme/charge/o-12", order) as run:
+                if not run.replayed:
+                    run.complete(charge(order))
+                return run.result
+
+        Args:
+            lock_token: The business key, used as it is; at most 2,048 bytes.
+            payload: What every call under the key must share: JSON, a dataclass or a pydantic model. Only its
+                hash is kept.
+            context: Lambda's, on Lambda: it gives the lease its length and the record its owner.
+            options: Of this call alone; see `Terms`.
+
+        Raises:
+            InvalidRequest: the key or payload cannot be used.
+
+        Entering the block raises:
+            AlreadyInProgress: somebody else holds the lock, and may still work.
+            RequestFailed: the request failed before, finally or waiting for a person.
+            DuplicateRefused: it is completed, and duplicates are to be refused.
+            PayloadMismatch: the key was used with another payload.
+            Unavailable: DynamoDB did not answer; nothing ran.
+            RecordUnreadable: something else has written to the record.
+        """
+        check_lock_token(lock_token)
+        return self._run(lock_token, self._hash(plain(payload)), context, replace(self._terms, **options))
+
+    def idempotent(
+        self,
+        *,
+        lock_token: str | None = None,
+        payload: str | None = None,
+        name: str | None = None,
+        **options: Unpack[Options],
+    ) -> Callable[[F], F]:
+        """
+        Guard every call of a function or method, sync or async.
+
+            @guard.idempotent(lock_token="order.orderId", payload="order")
+            def charge(order: Order) -> Charge: ...
+
+        Args:
+            lock_token: JMESPath into the call's arguments that finds the business key; it is put behind the
+                guard's prefix and `name`. Default: the payload's hash.
+            payload: JMESPath to what every call under the key must share. Default: all arguments, but for
+                self, cls and a Lambda's context.
+            name: Keeps functions on one guard apart. Default: the function's qualified name, so give one
+                before you rename it. "" makes the key that a workflow of the same prefix has.
+            options: Of this function; see `Terms`.
+
+        A replayed result has the type of the function's annotation: dataclass, TypedDict, pydantic model, or
+        a list, dict or union of these; `serialize` and `deserialize` replace that. Calls raise what `begin`
+        and its block raise.
+        """
+
+        def decorate(function: F) -> F:
+            if isinstance(function, classmethod | staticmethod):
+                return type(function)(decorate(function.__func__))
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise TypeError(f"{function.__qualname__} yields, so it has no result to keep.")
+            prefix = function.__qualname__ if name is None else name
+            call = _Call(self, function, prefix, lock_token, payload, self._typed(function, options))
+            guarded = call.as_async() if inspect.iscoroutinefunction(function) else call.as_sync()
+            return functools.wraps(function)(guarded)  # type: ignore[return-value]
+
+        return decorate
+
+    def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
+        """The terms of a function's calls; annotations may name what is defined only after it."""
+
+        @functools.cache
+        def terms() -> Terms:
+            found = replace(self._terms, **options)
+            if found.serialize is not as_it_is or found.deserialize is not as_it_is:
+                return found
+            kind = result_type(function)
+            return replace(found, serialize=plain, deserialize=lambda value: restore(value, kind))
+
+        return terms
+
+    def _hash(self, payload: Any) -> str:
+        """As a workflow on these rules would have it."""
+        if self._rules.payload_hash_path is not None and isinstance(payload, Mapping):
+            return self._rules.payload_hash(payload)
+        return sha256(canonical_json(payload))
+
+    def _run(self, lock_token: str, payload_hash: str, context: Any, terms: Terms) -> Run:
+        lease, holder = _lease_seconds(terms, context), None
+        if not _is_disabled():
+            holder = Holder(
+                self._dynamodb,
+                self._table,
+                lock_token=lock_token,
+                request_id=lock_token.removeprefix(f"{self._rules.key_prefix}/") or lock_token,
+                payload_hash=payload_hash,
+                locked_by=_owner(context),
+                rules=self._rules,
+            )
+        return Run(holder, self._locks, lock_token, terms, lease, self._finished)
+
+    def _key(self, name: str, key: Any, where: str | None) -> str:
+        """The lock token of a decorated function's call."""
+        text = key if isinstance(key, str) else canonical_json(key, where or "key")
+        token = "/".join(part for part in (self._rules.key_prefix, name, text) if part)
+        check_lock_token(token)
+        return token
+
+
+class _Call:
+    """A decorated function, and how its calls become runs."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        function: Callable[..., Any],
+        name: str,
+        lock_token: str | None,
+        payload: str | None,
+        terms: Callable[[], Terms],
+    ) -> None:
+        self._guard = guard
+        self._function = function
+        self._name = name
+        self._lock_token = lock_token
+        self._payload = payload
+        self._terms = terms
+        self._signature = inspect.signature(function)
+
+    def as_sync(self) -> Callable[..., Any]:
+        @functools.wraps(self._function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            with self._begin(args, kwargs) as run:
+                if not run.replayed:
+                    run.complete(self._function(*args, **kwargs))
+                return run.result
+
+        return guarded
+
+    def as_async(self) -> Callable[..., Any]:
+        @functools.wraps(self._function)
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            async with self._begin(args, kwargs) as run:
+                if not run.replayed:
+                    result = await self._function(*args, **kwargs)
+                    await in_thread(functools.partial(run.complete, result))
+                return run.result
+
+        return guarded
+
+    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        if next(iter(given), None) in ("self", "cls"):
+            del given[next(iter(given))]
+        contexts = {name: value for name, value in given.items() if _is_context(value)}
+        document = {name: plain(value) for name, value in given.items() if name not in contexts}
+        payload = document if self._payload is None else self._find(self._payload, document, "payload")
+        payload_hash = self._guard._hash(payload)
+        key = payload_hash if self._lock_token is None else self._find_key(self._lock_token, document)
+        token = self._guard._key(self._name, key, self._lock_token)
+        return self._guard._run(token, payload_hash, next(iter(contexts.values()), None), self._terms())
+
+    def _find_key(self, expression: str, document: Mapping[str, Any]) -> Any:
+        found = self._find(expression, document, "lock token")
+        parts = found if isinstance(found, list) else [found]
+        if all(part is None or not str(part).strip() for part in parts):
+            raise MissingKey(self._missing(expression, "lock token"))
+        return found
+
+    def _find(self, expression: str, document: Mapping[str, Any], what: str) -> Any:
+        found = find(expression, document, "call")
+        if found is None:
+            raise MissingKey(self._missing(expression, what))
+        return found
+
+    def _missing(self, expression: str, what: str) -> str:
+        called = self._function.__qualname__
+        problem = f"have nothing at {expression!r}, which is to be the {what}"
+        return f"The arguments of {called} {problem}. Nothing ran."
+
+
+def _is_context(value: Any) -> bool:
+    """Whether an argument is Lambda's context."""
+    return hasattr(value, "get_remaining_time_in_millis") and hasattr(value, "aws_request_id")
+
+
+def _lease_seconds(terms: Terms, context: Any) -> float:
+    """What the call says, or Lambda; a Lambda that has used up its time is stopped."""
+    if terms.lease_seconds is not None:
+        if not terms.lease_seconds > 0:
+            raise InvalidRequest(f"lease_seconds is {terms.lease_seconds}. A lease lasts longer than 0 s.")
+        return terms.lease_seconds
+    if context is not None:
+        return float(context.get_remaining_time_in_millis()) / 1000 + _AFTER_ITS_TIME_SECONDS
+    return LONGEST_WORK_SECONDS
+
+
+def _owner(context: Any) -> str:
+    """Who holds the lock, so that its log can be found."""
+    function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME") or getattr(context, "function_name", None)
+    if function:
+        log = getattr(context, "aws_request_id", None) or os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
+        return f"lambda/{function}/{log or 'unknown'}"
+    return f"process/{socket.gethostname()}/{os.getpid()}"
+
+
+def _is_disabled() -> bool:
+    if os.environ.get(DISABLED, "").lower() != "true":
+        return False
+    if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+        warnings.warn(f"{DISABLED} is for tests, and is ignored on Lambda.", RuntimeWarning, stacklevel=4)
+        return False
+    return True

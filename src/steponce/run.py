@@ -1,0 +1,504 @@
+"""
+One guarded call, from begin to end. Everything about a call belongs to its Run, so that calls may be nested,
+in threads and in tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, TypeVar
+
+from steponce import fence, times
+from steponce.canonical import canonical_json
+from steponce.errors import (
+    AlreadyInProgress,
+    CompletionRefused,
+    DuplicateRefused,
+    InvalidPayload,
+    LockLost,
+    NotFinished,
+    NotRecorded,
+    OutputTooLarge,
+    PayloadMismatch,
+    PayloadTooLarge,
+    RecordUnreadable,
+    RequestFailed,
+    RetryLater,
+    SteponceError,
+    Unavailable,
+    Unsettled,
+)
+from steponce.holder import Holder
+from steponce.locks import Locks
+from steponce.owner import WhenOutcomeUnknown, hold_after_lease, lease_is_over
+from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, Failure, Lock
+from steponce.request import WORKFLOW_LIMIT
+
+T = TypeVar("T")
+
+RESULT_TOO_LARGE = "ResultTooLarge"
+"""The error of work that is done, with a result that no record and no workflow can carry."""
+
+CAUSE_LIMIT = 32_768
+"""Characters of an error's text that a record keeps, as Step Functions does."""
+
+_CHANGES = 5
+_LONGEST_PAUSE = 2.0
+
+_logger = logging.getLogger(__name__)
+
+
+def as_it_is(value: Any) -> Any:
+    """What serialises a result that is JSON already."""
+    return value
+
+
+@dataclass(frozen=True)
+class Terms:
+    """
+    How a guard's calls go.
+
+    Args:
+        lease_seconds: When the work will certainly be done, counted from its begin by this machine's clock.
+            Until then nobody takes its lock; after it nobody knows whether the work took effect. A Lambda's
+            context gives it, else 900. Allow for clocks that differ.
+        when_outcome_unknown: What becomes of a lock whose lease is over: `hold` leaves it to a person
+            (FAILED, OutcomeUnknown, on the open index), `take-over` lets this call do the work again, under
+            the same key and with a higher attempt.
+        when_completed: `replay` answers with the first result, `refuse` raises DuplicateRefused.
+        releases: Exceptions of the work after which nothing has happened, beside RetryLater: the lock is
+            free again.
+        final: Exceptions that are answers: recorded, and replayed as RequestFailed. All others are recorded
+            on the open index, and wait for a person.
+        wait_seconds: How long to wait for the answer of whoever has the lock, before AlreadyInProgress.
+        renew: Extend the lease again and again in a thread while the work runs. The work must be certain to
+            end, or to end with its process.
+        on_replay: Is called with the result and the record of each replay; what it returns is the result.
+        serialize, deserialize: Your own pair of functions: a result to JSON, and back.
+    """
+
+    lease_seconds: float | None = None
+    when_outcome_unknown: WhenOutcomeUnknown = "hold"
+    when_completed: Literal["replay", "refuse"] = "replay"
+    releases: tuple[type[BaseException], ...] = ()
+    final: tuple[type[BaseException], ...] = ()
+    wait_seconds: float = 0
+    renew: bool = False
+    on_replay: Callable[[Any, Lock], Any] | None = None
+    serialize: Callable[[Any], Any] = as_it_is
+    deserialize: Callable[[Any], Any] = as_it_is
+
+
+class Finished:
+    """Finished records that this process has seen, the most recently used ones. Safe in threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._records: OrderedDict[str, Lock] = OrderedDict()
+
+    def get(self, lock_token: str) -> Lock | None:
+        """The record, if it is kept here and has not expired."""
+        with self._lock:
+            record = self._records.get(lock_token)
+            if record is None:
+                return None
+            if record.is_reusable(times.now_text()):
+                del self._records[lock_token]
+                return None
+            self._records.move_to_end(lock_token)
+            return record
+
+    def keep(self, record: Lock) -> None:
+        """Keep a record, if it is an answer that never changes."""
+        if not self._size or record.status not in (COMPLETED, FAILED) or record.open_status is not None:
+            return
+        with self._lock:
+            self._records[record.lock_token] = record
+            self._records.move_to_end(record.lock_token)
+            while len(self._records) > self._size:
+                self._records.popitem(last=False)
+
+
+class Run:
+    """
+    One call under a guard: `with` or `async with` begins it, and ends it as its block ends.
+
+    A block that raises ends the request as `Terms` says of the exception, which goes on to the caller. A
+    block that ends without `complete` leaves an unknown outcome: it is held for a person, and Unsettled is
+    raised.
+
+    Attributes:
+        lock_token: The business key; your work's own idempotency key towards others.
+        call_id: Unique to this call.
+        replayed: Whether the answer is an earlier call's. Then do nothing.
+    """
+
+    def __init__(
+        self, holder: Holder | None, locks: Locks, lock_token: str, terms: Terms, lease: float, kept: Finished
+    ) -> None:
+        self._holder = holder
+        self._locks = locks
+        self._terms = terms
+        self._lease_seconds = lease
+        self._kept = kept
+        self._result: Any = None
+        self._state: Literal["new", "begun", "worked", "over"] = "new"
+        self._has_result = False
+        self._renewer: _Renewer | None = None
+        self.lock_token = lock_token
+        self.call_id = holder.call_id if holder else ""
+        self.replayed = False
+
+    @property
+    def attempt(self) -> int:
+        """Grows with every call that took the lock; 0 before this one did, and for a replay."""
+        return self._holder.attempt if self._holder else 0
+
+    @property
+    def lease_until(self) -> str:
+        """When the lease ends, as UTC text."""
+        return self._holder.lease_until if self._holder else times.NEVER
+
+    @property
+    def result(self) -> Any:
+        """
+        The answer: this call's, or the earlier one's.
+
+        Raises:
+            NotFinished: there is none yet.
+        """
+        if not self._has_result:
+            raise NotFinished(f"The work under {self.lock_token!r} has no result yet. Complete it first.")
+        return self._result
+
+    def complete(self, result: Any) -> None:
+        """
+        Write down the result: from now on everybody gets it. Safe to repeat with the same result.
+
+        Args:
+            result: JSON, or what `serialize` makes JSON of; at most 262,144 bytes, so that a workflow can
+                replay it.
+
+        Raises:
+            CompletionRefused: the lease was over, and somebody else answers for the lock by now.
+            NotRecorded: DynamoDB did not answer, or no record can hold the result; the error has it.
+        """
+        self._expect_begun("complete")
+        self._state = "worked"
+        if self._holder is not None:
+            record = self._write_result(self._holder, result)
+            self._kept.keep(record)
+        self._stop_renewing()
+        self._result, self._has_result, self._state = result, True, "over"
+
+    def extend(self, seconds: float | None = None) -> None:
+        """
+        Let the lease end so many seconds from now (default: as many as at first), if it would not end later.
+
+        Raises:
+            LockLost: somebody else answers for the lock by now. Leave without any effect.
+            Unavailable: no answer; safe to try again.
+        """
+        self._expect_begun("extend")
+        if self._holder is not None:
+            refused = self._holder.extend(self._lease_seconds if seconds is None else seconds)
+            if refused is not None:
+                raise LockLost(f"{_lost(refused)} Nothing was extended.")
+
+    def check(self) -> None:
+        """
+        The fence: ask, with one consistent read, whether this call still holds its lock and its lease.
+
+        Ask right before the effect.
+
+        Raises:
+            LockLost: it does not. Leave without any effect.
+            RetryLater: the table did not answer.
+        """
+        self._expect_begun("check")
+        if self._holder is None:
+            return
+        if self.lease_until <= times.now_text():
+            raise LockLost(
+                f"The lease of {self.lock_token!r} was over at {self.lease_until}. Extend it first."
+            )
+        mine = {"lockToken": self.lock_token, "callId": self.call_id, "attempt": self.attempt}
+        fence.check(mine, self._locks)
+
+    # -- Begin -----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        for pause in self._begin():
+            time.sleep(pause)
+        self._start_renewing()
+        return self
+
+    async def __aenter__(self) -> Self:
+        steps = self._begin()
+        try:
+            while (pause := await in_thread(functools.partial(next, steps, None))) is not None:
+                await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            if self._state == "begun":
+                await in_thread(lambda: self._end(RetryLater("Cancelled before the work began.")))
+            raise
+        self._start_renewing()
+        return self
+
+    def _begin(self) -> Generator[float, None, None]:
+        """Take the lock, or find the answer; what is yielded are pauses in seconds."""
+        if self._state != "new":
+            raise RuntimeError("A run begins once. Call guard.begin again.")
+        if self._holder is None:
+            self._state = "begun"
+            return
+        end, pause, changes = time.monotonic() + self._terms.wait_seconds, 0.05, 0
+        while (record := self._take(self._holder)) is not None:
+            self._expect_same_payload(record)
+            if self._answers(record):
+                return
+            if record.status == INPROGRESS and not lease_is_over(record):
+                yield from self._wait(record, end, pause)
+                pause = min(pause * 1.5, _LONGEST_PAUSE)
+                continue
+            changes += 1
+            if changes > _CHANGES:
+                raise Unavailable(f"The record {self.lock_token!r} keeps changing. Try again.")
+            if record.status == INPROGRESS and self._settle(self._holder, record):
+                break
+        self._state = "begun"
+
+    def _take(self, holder: Holder) -> Lock | None:
+        kept = self._kept.get(self.lock_token)
+        if kept is not None:
+            return kept
+        try:
+            return holder.acquire(self._lease_seconds)
+        except Unavailable:
+            # The write may have been made, and the work does not begin: nobody need wait for its lease.
+            self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
+            raise
+
+    def _expect_same_payload(self, record: Lock) -> None:
+        if record.is_reusable(times.now_text()) or self._holder is None:
+            return
+        if record.payload_hash != self._holder.payload_hash:
+            raise PayloadMismatch(
+                f"The lock token {self.lock_token!r} was used with another payload. Send the first payload "
+                "again, or use a new lock token."
+            )
+
+    def _answers(self, record: Lock) -> bool:
+        """Whether the record is the answer, which is then this run's."""
+        if record.is_reusable(times.now_text()) or record.status == INPROGRESS:
+            return False
+        self._kept.keep(record)
+        if record.status == FAILED:
+            failure = record.failure or Failure(None, None)
+            waits = " It waits for a person." if record.open_status is not None else ""
+            raise RequestFailed(
+                f"The request under {self.lock_token!r} failed with {failure.error}: {failure.cause}.{waits}",
+                failure.error,
+                failure.cause,
+            )
+        if record.status != COMPLETED or record.result is None:
+            raise RecordUnreadable(self.lock_token, "status", "is not known to this version")
+        if self._terms.when_completed == "refuse":
+            raise DuplicateRefused(
+                f"The request under {self.lock_token!r} is completed, and this guard refuses duplicates."
+            )
+        self._replay(record, record.result)
+        return True
+
+    def _replay(self, record: Lock, text: str) -> None:
+        try:
+            found = self._terms.deserialize(json.loads(text))
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise RecordUnreadable(
+                self.lock_token,
+                "result",
+                f"is not of this call's type ({type(error).__name__})",
+            ) from error
+        if self._terms.on_replay is not None:
+            found = self._terms.on_replay(found, record)
+        self._result, self._has_result, self.replayed, self._state = found, True, True, "over"
+
+    def _wait(self, record: Lock, end: float, pause: float) -> Generator[float, None, None]:
+        """Let whoever has the lock go on for a while, and look until it may have changed."""
+        now: Lock | None = record
+        while now is not None and now.status == INPROGRESS and not lease_is_over(now):
+            left = end - time.monotonic()
+            if left <= 0:
+                lease = f" until {now.lease_until} at the latest" if now.lease_until else ""
+                raise AlreadyInProgress(
+                    f"The lock {self.lock_token!r} is held by {now.locked_by}{lease}. Ask again later.",
+                    now.locked_by,
+                    now.lease_until,
+                )
+            yield min(pause, left)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            now = self._locks.get(self.lock_token)
+
+    def _settle(self, holder: Holder, record: Lock) -> bool:
+        """What is to become of a lock whose lease is over; whether it is this call's now."""
+        if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
+            return holder.take_over(record, self._lease_seconds) is None
+        hold_after_lease(record, self._locks, by=holder.locked_by)
+        return False
+
+    # -- End -------------------------------------------------------------------------------------
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._end(error)
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await in_thread(lambda: self._end(error))
+
+    def _end(self, error: BaseException | None) -> None:
+        self._stop_renewing()
+        if self._state != "begun":
+            return
+        self._state = "over"
+        if error is None:
+            why = "The block ended without complete(), so nobody knows whether the work took effect."
+            self._record(None, lambda holder: holder.hold(Failure(OUTCOME_UNKNOWN, why)))
+            raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
+        failure = Failure(type(error).__name__, str(error)[:CAUSE_LIMIT])
+        if isinstance(error, (RetryLater, *self._terms.releases)):
+            self._record(error, lambda holder: holder.release(failure))
+        elif isinstance(error, self._terms.final):
+            self._record(error, lambda holder: holder.fail(failure))
+        else:
+            self._record(error, lambda holder: holder.hold(failure))
+
+    def _record(self, error: BaseException | None, write: Callable[[Holder], Lock | None]) -> None:
+        """Write down how the work failed. It has failed, whether that can be written or not."""
+        if self._holder is None:
+            return
+        try:
+            refused = write(self._holder)
+            problem = _lost(refused) if refused is not None else ""
+        except Exception as unwritten:  # the work's own error is the one to be heard
+            problem = str(unwritten)
+        if problem:
+            note = f"How the work under {self.lock_token!r} ended could not be written down. {problem}"
+            _logger.warning(note)
+            if error is not None:
+                error.add_note(note)
+
+    def _write_result(self, holder: Holder, result: Any) -> Lock:
+        try:
+            text = canonical_json(self._terms.serialize(result), "result", limit=WORKFLOW_LIMIT)
+        except Exception as error:  # `serialize` is anybody's
+            self._hold_unwritable(result, error)
+        try:
+            refused = holder.complete(text)
+        except Exception as error:  # whatever it is, the result must not be lost with it
+            raise NotRecorded(
+                f"The work under {self.lock_token!r} is done, and its result could not be written down. "
+                f"{error} Complete it again; or by hand: steponce locks complete.",
+                self.lock_token,
+                result,
+            ) from error
+        if refused is not None:
+            raise CompletionRefused(
+                f"{_lost(refused)} The work was late, and its result is in this error and nowhere else. Find "
+                "out whether the work has taken effect twice.",
+                self.lock_token,
+                result,
+            )
+        return holder.finished(text)
+
+    def _hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
+        """The work is done, so it must not be run again, also not by whoever takes unknown outcomes over."""
+        too_large = isinstance(error, PayloadTooLarge | OutputTooLarge)
+        name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
+        cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
+        self._record(None, lambda one: one.hold(Failure(name, cause)))
+        raise NotRecorded(
+            f"The work under {self.lock_token!r} is done, and no record can hold its result. {error} "
+            "Complete it by hand (steponce locks complete); keep a large part elsewhere, by its address.",
+            self.lock_token,
+            result,
+        ) from error
+
+    def _expect_begun(self, what: str) -> None:
+        if self._state == "begun" or (what == "complete" and self._state == "worked"):
+            return
+        how = "is a replay" if self.replayed else "has not begun" if self._state == "new" else "is over"
+        raise RuntimeError(f"The run of {self.lock_token!r} {how}, so there is nothing to {what}.")
+
+    def _start_renewing(self) -> None:
+        if self._terms.renew and self._holder is not None and self._state == "begun":
+            self._renewer = _Renewer(self._holder, self._lease_seconds)
+
+    def _stop_renewing(self) -> None:
+        if self._renewer is not None:
+            self._renewer.stop()
+            self._renewer = None
+
+    def _quietly(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except SteponceError as error:
+            _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
+
+
+class _Renewer:
+    """A thread that extends a lease while its work runs, three times in its length."""
+
+    def __init__(self, holder: Holder, lease_seconds: float) -> None:
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="steponce-lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No extension is made after this."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _renew(self) -> None:
+        while not self._stopped.wait(self._lease_seconds / 3):
+            try:
+                if self._holder.extend(self._lease_seconds) is not None:
+                    return  # lost: the completion will say so
+            except Exception as error:  # the next try may come through
+                _logger.warning("The lease of %r was not extended: %s", self._holder.lock_token, error)
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """
+    Make a blocking call in a thread. A cancelled task waits for it: what was sent cannot be taken back, and
+    must not go on behind the back of whoever was told that it is over.
+    """
+    made = asyncio.ensure_future(asyncio.to_thread(call))
+    try:
+        return await asyncio.shield(made)
+    except asyncio.CancelledError:
+        await asyncio.wait([made])
+        if not made.cancelled() and made.exception() is not None:
+            _logger.warning("A cancelled call failed: %s", made.exception())
+        raise
+
+
+def _lost(record: Lock) -> str:
+    """What there is in the place of a record that was held."""
+    failure = f" with {record.failure.error}" if record.failure and record.status == FAILED else ""
+    holder = f" by {record.locked_by}" if record.status == INPROGRESS else ""
+    return f"The lock {record.lock_token!r} was lost: its record is {record.status}{failure}{holder} by now."
