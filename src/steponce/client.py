@@ -281,9 +281,12 @@ class Client:
         if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
             return  # it may be settling the lock just now, or has done so
         execution = self.machine.owner(lock)
+        how = f"the lease of {lock.locked_by} is over"
+        if lock.is_of_an_execution:
+            end = execution.failure.error if execution else "not to be described"
+            how = f"the execution {lock.locked_by} is closed ({end})"
         raise Unsettled(
-            f"Request {request_id!r}: the execution {lock.locked_by} is closed "
-            f"({execution.failure.error if execution else 'not to be described'}) and left its lock open. "
+            f"Request {request_id!r}: {how} and left its lock open. "
             "Start the request again with check_owner=True to settle it."
         )
 

@@ -21,8 +21,11 @@ def links(execution_arn: str, outputs: Mapping[str, str]) -> dict[str, str]:
         outputs: The stack's Outputs; `FunctionLogs` is the functions' log group.
 
     Returns:
-        `execution`, and `log`: a search in the log group for the lines that name the execution.
+        `execution`, and `log`: a search in the log group for the lines that name the execution. Of plain
+        Python, which is no execution, none.
     """
+    if not execution_arn.startswith("arn:"):
+        return {}
     _, partition, _, region, *_ = execution_arn.split(":")
     if partition not in _CONSOLES:
         return {}

@@ -89,7 +89,7 @@ def inspect(key: str, target: Target) -> int:
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     owner = tell_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
-    own = client.machine.holds(lock)
+    own = client.machine.holds(lock) or not lock.is_of_an_execution
     commands = next_commands(lock, runs=owner.is_open, own=own)
     told = {
         "record": asdict(Record.from_lock(lock)),

@@ -53,6 +53,7 @@ def record_fields(record: Record) -> dict[str, str | None]:
         "owner": record.locked_by,
         "times taken": str(record.attempt),
         "taken": record.created,
+        "leased until": record.lease_until,
         "expected by": record.expected_completion if record.status == "INPROGRESS" else None,
         "finished": record.actual_completion,
         "answers until": record.expires_at if record.answers else None,

@@ -77,6 +77,7 @@ def find_running(machine: Machine, request_id: str) -> Running:
     """
     found = next((one for name in names_of(request_id) if (one := _find(machine, request_id, name))), None)
     if found is None:
+        _expect_no_plain_python(machine, request_id)
         raise RequestNotFound(
             f"There is no execution of a request {request_id!r}. Check its id, or look at what is open: "
             "steponce locks list"
@@ -143,6 +144,19 @@ def meaning(running: Running, lock: Lock | None) -> str:
     return f"{end}It was in its work, which may have taken effect: its record waits for a person."
 
 
+def _expect_no_plain_python(machine: Machine, request_id: str) -> None:
+    """Plain Python that holds the request's lock cannot be stopped from here."""
+    for name in names_of(request_id):
+        token = machine.lock_token_of(name, {})
+        lock = machine.locks.get(token) if token else None
+        if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
+            raise Refused(
+                f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
+                f"Its lease ends at {lock.lease_until}; then release it: "
+                f"{command('locks release', lock.lock_token)}"
+            )
+
+
 def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] | None:
     """What there is of a request under one of its names, and its execution's status."""
     first = machine.describe(name, 1)
@@ -187,7 +201,7 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether an open lock is one that this very request is to be rid of."""
-    if lock.status != INPROGRESS or not machine.is_own(lock, running.name):
+    if lock.status != INPROGRESS or not machine.is_own(lock, running.name) or not lock.is_of_an_execution:
         return False
     if lock.locked_by == running.execution_arn:
         return True

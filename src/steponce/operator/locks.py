@@ -27,7 +27,7 @@ from steponce.errors import (
     TooManyAttempts,
 )
 from steponce.locks.record import Failure, Lock
-from steponce.recovery.owner import Finding, settle_owner, works_until
+from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_stranger
@@ -129,6 +129,11 @@ class Operator:
             Unavailable: no answer; safe to try again.
         """
         self._expect_own(lock)
+        if deed == "retry" and not lock.is_of_an_execution:
+            raise Refused(
+                f"The record {lock.lock_token!r} is plain Python's ({lock.locked_by}), which no command can "
+                f"start. Release the lock ({command('locks release', lock.lock_token)}), and run that again."
+            )
         self._expect_dead(lock)
         found = Finding("settled")
         if lock.status == INPROGRESS:
@@ -244,12 +249,12 @@ class Operator:
 
     def _expect_own(self, lock: Lock) -> None:
         """
-        The lock is, or was, one of this machine's executions.
+        The lock is, or was, one of this machine's executions, or plain Python's, which is no machine's.
 
         Another machine does other work, for another time, which only its own stack knows; this one would run
         its own work in its place.
         """
-        if not self._machine.holds(lock):
+        if lock.is_of_an_execution and not self._machine.holds(lock):
             raise Refused(
                 f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "
                 f"{lock.locked_by}. Nothing was written. Give the stack of that machine: --stack NAME"
@@ -258,6 +263,9 @@ class Operator:
     def _expect_dead(self, lock: Lock) -> None:
         """Neither the owner runs (again), nor the work of which nobody has heard that it is over."""
         if lock.open_status is None:
+            return
+        if not lock.is_of_an_execution:
+            _expect_lease_over(lock)
             return
         try:
             owner = self._machine.owner(lock)
@@ -333,18 +341,28 @@ def next_commands(lock: Lock, *, runs: bool, own: bool = True) -> list[str]:
     if not own:
         return []
     if lock.status == RELEASED:
-        return [command("locks retry", token)]
+        return [command("locks retry", token)] if lock.is_of_an_execution else []
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
         return []
     if runs:
-        return [command("cancel", lock.request_id)]
+        return [command("cancel", lock.request_id)] if lock.is_of_an_execution else []
     by_hand = [command("locks complete", token, "FILE")]
-    return by_hand + [command(f"locks {deed}", token) for deed in ("retry", "release")]
+    deeds = ("retry", "release") if lock.is_of_an_execution else ("release",)
+    return by_hand + [command(f"locks {deed}", token) for deed in deeds]
 
 
 def command(verb: str, *arguments: str) -> str:
     """A command that can be pasted into a shell."""
     return " ".join(chain(["steponce", verb], map(shlex.quote, arguments)))
+
+
+def _expect_lease_over(lock: Lock) -> None:
+    """Plain Python that has written down an error is over; what has not is until its lease ends."""
+    if lock.status == INPROGRESS and not lease_is_over(lock):
+        raise Refused(
+            f"The lock {lock.lock_token!r} is held by {lock.locked_by}, which no command can stop, until "
+            f"{lock.lease_until or 'it is old enough'}. Nothing was written; try again then."
+        )
 
 
 def _expect_unanswered(deed: Deed, lock: Lock) -> None:

@@ -19,7 +19,7 @@ from steponce.errors import OwnerHidden, RequestNotFound
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.report.diagnosis import Case
-from steponce.report.story import GONE, HIDDEN, Attempt, Record, Story, Trouble, Visit, Waiting
+from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.names import name_of, split_attempt
 
 _READINGS = 3
@@ -58,6 +58,8 @@ def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None
     """The execution that has, or had, a lock, as a story tells it; GONE where another one has its name."""
     number = split_attempt(lock.request_id)[1]
     teller = _Teller(client, lock.request_id or lock.lock_token, lock.lock_token, steps, with_payload=False)
+    if not lock.is_of_an_execution:
+        return teller.read_owner(lock)
     owner, call_id = teller.read(number, lock.locked_by), teller.call_ids.get(lock.locked_by)
     return owner if call_id in (None, lock.call_id) else Attempt(number, lock.locked_by, GONE)
 
@@ -141,7 +143,14 @@ class _Teller:
     def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
         if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):
             return None
-        return self.read(split_attempt(lock.request_id)[1], lock.locked_by)
+        return self.read_owner(lock)
+
+    def read_owner(self, lock: Lock) -> Attempt:
+        """The owner of a lock, whether it is an execution or not."""
+        number = split_attempt(lock.request_id)[1]
+        if lock.is_leased(times.now_text()):
+            return Attempt(number, lock.locked_by, LEASED, lock.created)
+        return self.read(number, lock.locked_by)
 
     def _attempt(self, number: int) -> Attempt:
         return self.read(number, self._client.machine.execution_arn(self._name, number))

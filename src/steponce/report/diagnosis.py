@@ -57,6 +57,8 @@ class Case:
                 f"It was turned away with {newest.error}: its lock token belongs to request "
                 f"{record.request_id!r}. Look at that one, or start yours with another key."
             )
+        if not lock.is_of_an_execution and record.on_open_index:
+            return self._by_plain_python(record, lock)
         machine = record.locked_by.rpartition(":")[0]
         if machine != newest.execution_arn.rpartition(":")[0] and not record.answers:
             return self._by_another_machine(record, machine)
@@ -64,6 +66,27 @@ class Case:
         owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
         situation, summary = self._by_record(record, lock, self.holder or owners[0])
         return situation, holds + summary
+
+    def _by_plain_python(self, record: Record, lock: Lock) -> tuple[Situation, str]:
+        """Nobody can ask it, stop it or start it again: its lease decides, then a person."""
+        settle = (
+            "Find out from its log whether the work took effect. If it did, write down the result: "
+            f"{command('locks complete', record.lock_token, 'FILE')}. If not, free the lock, and run it "
+            f"again: {command('locks release', record.lock_token)}"
+        )
+        holder = f"plain Python ({record.locked_by})"
+        if record.status == FAILED:
+            error = record.error or "an error without a name"
+            return "waits for a person", f"The work of {holder} failed with {error}. {settle}"
+        if lock.is_leased(times.now_text()):
+            return "running", (
+                f"Running in {holder}, which will be done by {record.lease_until}. Wait for it: "
+                f"{self._command('wait')}"
+            )
+        return "unsettled", (
+            f"The lease of {holder} was over at {record.lease_until}, and nobody has written down how it "
+            f"ended. {settle}"
+        )
 
     def _by_another_machine(self, record: Record, machine: str) -> tuple[Situation, str]:
         """What is to be done about its lock is for the other machine's stack to say."""

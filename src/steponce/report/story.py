@@ -22,6 +22,9 @@ GONE = "GONE"
 HIDDEN = "HIDDEN"
 """Status of an execution that cannot or may not be asked for from here; it counts as alive."""
 
+LEASED = "LEASED"
+"""Status of plain Python that holds a lock, until its lease ends."""
+
 Situation = Literal[
     "starting",
     "running",
@@ -146,7 +149,7 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        return self.status in ("RUNNING", "PENDING_REDRIVE", HIDDEN)
+        return self.status in ("RUNNING", "PENDING_REDRIVE", HIDDEN, LEASED)
 
     @property
     def last_state(self) -> str:
@@ -164,7 +167,8 @@ class Record:
     """
     The lock record as people want it: `overdue` and `expired` are decided, the result is parsed.
 
-    `interventions` is what others than the owner did to it, oldest first.
+    `interventions` is what others than the owner did to it, oldest first. `lease_until` is until when an
+    owner that is no execution holds it at the latest.
     """
 
     lock_token: str
@@ -183,6 +187,7 @@ class Record:
     error: str | None
     cause: str | None
     interventions: tuple[Intervention, ...] = ()
+    lease_until: str | None = None
 
     @property
     def answers(self) -> bool:
@@ -210,6 +215,7 @@ class Record:
             error=failure.error,
             cause=failure.cause,
             interventions=lock.interventions,
+            lease_until=lock.lease_until,
         )
 
     @property

@@ -1,0 +1,304 @@
+"""Owners that are no execution: alive until their lease ends, then unknown, for all that look after locks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import Guard, Unsettled, cancelling, times
+from steponce.cancelling import cancel, find_running, meaning
+from steponce.cli.console import links
+from steponce.erasing import erase, find_kept
+from steponce.errors import RecordChanged, Refused
+from steponce.machine import is_owner_open
+from steponce.operating import Operator, find_lock, next_commands
+from steponce.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
+from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED, Failure, Lock
+from steponce.repair import Repairer
+from steponce.telling import tell, tell_owner
+from tests.unit.one_machine import ARN, FAR, PAYLOAD, World, arn
+from tests.unit.shared_clients import SharedClients
+
+OVER = "2020-01-01T00:00:00.000Z"
+OWNER = "process/host/17"
+FAILURE = Failure("Boom", None)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Tables of this test's own."""
+    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    with mock_aws():
+        yield World()
+
+
+@pytest.fixture
+def alice(world: World) -> Operator:
+    return Operator(world.machine, by="alice", work_timeout_seconds=60)
+
+
+def put(world: World, lease_until: str | None, **attributes: Any) -> Lock:
+    """The lock of plain Python."""
+    return world.put(lockedBy=OWNER, leaseUntil=lease_until, **attributes)
+
+
+def settle(world: World, lock: Lock, unknown: WhenOutcomeUnknown = "take-over", **options: Any) -> Finding:
+    """What becomes of its owner."""
+    return settle_owner(
+        lock,
+        world.machine.sfn,
+        world.machine.locks,
+        work_timeout_seconds=60,
+        when_outcome_unknown=unknown,
+        by="check_owner",
+        home=ARN,
+        **options,
+    )
+
+
+def without_lease(lock: Lock) -> Lock:
+    """The copy that the open index holds."""
+    return replace(lock, lease_until=None)
+
+
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_it_is_alive_until_its_lease_ends(world: World, unknown: WhenOutcomeUnknown):
+    """Whichever copy of the record is looked at."""
+    lock = put(world, FAR)
+    assert {"alive"} == {settle(world, copy, unknown).verdict for copy in (lock, without_lease(lock))}
+    assert "alive" == settle(world, replace(lock, lease_until=OVER), unknown).verdict  # extended since
+    assert lock == world.lock()
+
+
+def test_after_its_lease_its_outcome_is_unknown(world: World):
+    """Never idle: whoever asks next may take it over."""
+    lock = put(world, OVER)
+    assert Finding("unknown") == settle(world, lock) == settle(world, without_lease(lock))
+    assert lock == world.lock()
+    assert is_gone(lock, world.machine.sfn, 0)
+
+
+def test_after_its_lease_it_is_held_for_a_person(world: World):
+    """On the open index, with who it was."""
+    found = settle(world, without_lease(put(world, OVER)), "hold")
+    assert Finding("settled", wrote=True) == found
+    lock = world.lock()
+    assert (FAILED, OUTCOME_UNKNOWN, "FAILED#3") == (lock.status, lock.failure.error, lock.open_status)
+    assert OWNER in str(lock.failure.cause)
+    assert ("check_owner", "held") == (lock.interventions[0].by, lock.interventions[0].what)
+
+
+def test_without_any_lease_it_is_waited_for_as_for_an_execution(world: World):
+    """Somebody else's record: a quarter of an hour."""
+    assert "unknown" == settle(world, put(world, None)).verdict
+    assert "alive" == settle(world, put(world, None, created=times.now_text())).verdict
+
+
+def test_a_record_that_has_changed_needs_no_help(world: World):
+    """Its owner was faster."""
+    lock = put(world, OVER)
+    after = put(world, None, status=COMPLETED, openStatus=None, result='"done"')
+    assert Finding("settled") == settle(world, lock, "hold")
+    assert after == world.lock()
+
+
+def test_a_write_for_it_gives_way_to_an_extension(world: World):
+    """Of the very lease that was over a moment ago."""
+    lock = put(world, OVER)
+    extended = put(world, FAR)
+    locks = world.machine.locks
+    written = [
+        locks.hold(lock, FAILURE, by="x", why="y"),
+        locks.complete(lock, "1", by="x", why="y"),
+        locks.release(lock, FAILURE, by="x", why="y"),
+    ]
+    assert [False] * 3 == written
+    assert extended == world.lock()
+
+
+def test_a_lease_left_over_says_nothing_of_an_execution(world: World):
+    """It is asked."""
+    lock = world.put(leaseUntil=FAR)
+    assert not lock.is_leased(times.now_text())
+    assert "unknown" == settle(world, lock).verdict
+
+
+@pytest.mark.parametrize(
+    ("lease", "unknown", "verdict", "status"),
+    [
+        (FAR, "hold", "alive", INPROGRESS),
+        (OVER, "hold", "settled", FAILED),
+        (OVER, "take-over", "unknown", INPROGRESS),
+    ],
+)
+def test_the_repair_never_releases_it(
+    world: World, lease: str, unknown: WhenOutcomeUnknown, verdict: str, status: str
+):
+    """The monitor goes by the open index, which has no leases."""
+    repairer = Repairer(
+        world.machine.locks,
+        world.machine.sfn,
+        work_timeout_seconds=60,
+        when_outcome_unknown=unknown,
+        by="find_overdue",
+        home=ARN,
+    )
+    assert verdict == repairer.repair(without_lease(put(world, lease))).verdict
+    assert status == world.lock().status
+
+
+# -- Operators -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deed", ["release", "complete"])
+def test_it_cannot_be_settled_by_hand_while_its_lease_runs(world: World, alice: Operator, deed: Any):
+    """Nobody can stop it."""
+    put(world, FAR)
+    with pytest.raises(Refused, match=f"held by {OWNER}, which no command can stop, until {FAR}"):
+        alice.prepare(deed, find_lock(world.machine, "order-1"))
+
+
+def test_after_its_lease_it_can_be_settled_by_hand(world: World, alice: Operator):
+    """Released, or completed."""
+    put(world, OVER)
+    assert RELEASED == alice.release(alice.prepare("release", world.lock()), "no charge in the log").status
+    put(world, OVER)
+    assert '{"a":1}' == alice.complete(alice.prepare("complete", world.lock()), '{"a":1}', "as logged").result
+
+
+def test_what_an_operator_was_shown_may_be_extended(world: World, alice: Operator):
+    """Then nothing is written."""
+    lock = alice.prepare("release", put(world, OVER))
+    put(world, FAR)
+    with pytest.raises(RecordChanged):
+        alice.release(lock, "no charge in the log")
+
+
+def test_its_recorded_error_is_settled_at_once(world: World, alice: Operator):
+    """It has said itself that it is over, whatever the error."""
+    error = json.dumps({"Error": "States.Timeout", "Cause": None})
+    put(world, None, status=FAILED, openStatus="FAILED#3", failure=error, actualCompletion=times.now_text())
+    assert RELEASED == alice.release(alice.prepare("release", world.lock()), "not charged").status
+
+
+def test_it_cannot_be_started_again_by_a_command(world: World, alice: Operator):
+    """No workflow has its work."""
+    for lease, status in ((OVER, INPROGRESS), (None, RELEASED)):
+        put(world, lease, status=status)
+        with pytest.raises(Refused, match="no command can start"):
+            alice.prepare("retry", world.lock())
+
+
+def test_the_commands_that_come_next_fit_it(world: World):
+    """Neither cancel nor retry."""
+    lock = put(world, OVER)
+    assert [] == next_commands(lock, runs=True)
+    told = next_commands(lock, runs=False)
+    assert ["steponce locks complete m/order-1 FILE", "steponce locks release m/order-1"] == told
+    assert [] == next_commands(put(world, None, status=RELEASED), runs=False)
+    assert {} == links(OWNER, {"FunctionLogs": "group"})
+
+
+def test_cancel_says_that_it_cannot_be_stopped(world: World):
+    """And until when it holds the lock."""
+    put(world, FAR)
+    with pytest.raises(Refused, match=f"held by {OWNER}, which no command can stop. Its lease ends at {FAR}"):
+        find_running(world.machine, "order-1")
+
+
+@pytest.mark.parametrize("lease", [FAR, OVER])
+def test_cancel_stops_an_execution_that_waits_behind_it(world: World, lease: str):
+    """The lock stays with its holder."""
+    before = put(world, lease)
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    running = find_running(world.machine, "order-1")
+
+    after = cancel(world.machine, running, by="alice", why="by mistake")
+
+    assert before == after == world.lock()
+    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert f"held by another request ({OWNER}), which goes on" in meaning(running, after)
+
+
+def test_erase_waits_for_it_and_takes_its_answers(world: World):
+    """As with any record."""
+    put(world, FAR)
+    with pytest.raises(Refused, match="in progress"):
+        find_kept(world.machine, world.steps, "m/")
+    put(world, None, status=COMPLETED, openStatus=None, result="1")
+    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
+    assert world.machine.locks.get("m/order-1") is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "situation", "says"),
+    [
+        ({"leaseUntil": FAR}, "running", f"plain Python ({OWNER}), which will be done by {FAR}"),
+        ({"leaseUntil": OVER}, "unsettled", f"The lease of plain Python ({OWNER}) was over at {OVER}"),
+        (
+            {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error":"Boom"}'},
+            "waits for a person",
+            f"The work of plain Python ({OWNER}) failed with Boom",
+        ),
+        ({"status": COMPLETED, "openStatus": None, "result": "1"}, "completed", "Completed"),
+        ({"status": RELEASED, "openStatus": None}, "released", "the lock is free"),
+    ],
+)
+def test_show_tells_of_it(world: World, attributes: Any, situation: str, says: str):
+    """Under the request's own id and key."""
+    world.put(**{"lockedBy": OWNER, "actualCompletion": OVER} | attributes)
+    story = tell(world.client, "order-1")
+    assert (situation, True) == (story.situation, says in story.summary), story.summary
+    assert "locks retry" not in story.summary
+    assert story.record is not None
+    assert attributes.get("leaseUntil") == story.record.lease_until
+
+
+def test_inspect_tells_whether_its_lease_runs(world: World):
+    """And does not ask Step Functions for it."""
+    assert "LEASED" == tell_owner(world.client, put(world, FAR)).status
+    assert "GONE" == tell_owner(world.client, put(world, OVER)).status
+
+
+# -- The client ----------------------------------------------------------------------------------
+
+
+def test_the_client_starts_nothing_while_its_lease_runs(world: World):
+    """Not even when it is to ask whether the owner lives."""
+    lock = put(world, FAR, expectedCompletion=OVER)
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    told = world.client.start("order-1", PAYLOAD, check_owner=True)
+    assert ("RUNNING", True, OWNER) == (told.status, told.duplicate, told.execution_arn)
+    assert [] == world.states.started
+    assert is_owner_open(None, lock)
+
+
+def test_the_client_starts_an_attempt_that_settles_it_after_its_lease(world: World):
+    """Which asks check_owner."""
+    put(world, OVER)
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    world.client.start("order-1", PAYLOAD, check_owner=True)
+    assert ["order-1--2"] == [started["name"] for started in world.states.started]
+
+
+def test_waiting_for_it_in_vain_says_so(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Its lease is over."""
+    put(world, OVER)
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    monkeypatch.setattr("steponce.client.time.sleep", lambda _seconds: None)
+    with pytest.raises(Unsettled, match=f"the lease of {OWNER} is over"):
+        world.client.wait("order-1", timeout_seconds=100)
+
+
+def test_a_guard_s_answer_is_the_client_s_too(world: World):
+    """Under the key that the machine gives the same id."""
+    guard = Guard("locks", rules=world.client.rules, session=SharedClients("eu-west-1"))
+    with guard.begin("m/order-1", PAYLOAD) as run:
+        run.complete({"chargeId": "ch_1"})
+    told = world.client.status("order-1")
+    assert ("COMPLETED", {"chargeId": "ch_1"}, "order-1") == (told.status, told.result, told.request_id)

@@ -1,0 +1,175 @@
+"""Plain Python and the workflow on one table: each replays the other's answers and keeps off its work."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from steponce import AlreadyInProgress, CompletionRefused, Guard, PayloadMismatch, RequestFailed, RetryLater
+from steponce.records import INPROGRESS, OUTCOME_UNKNOWN
+from tests.patience import PATIENCE_SECONDS
+from tests.workflow.faults import Answer, Call
+from tests.workflow.scene import BUG, DECLINED, VISA, Scene
+
+DONE = {"chargeId": "by a guard"}
+OVER = "2020-01-01T00:00:00.000Z"
+
+
+def guard_of(scene: Scene, **options: Any) -> Guard:
+    """A guard on the scene's table."""
+    return Guard.from_outputs(
+        scene.stack.outputs, session=scene.stack.session(), endpoints=scene.stack.endpoints, **options
+    )
+
+
+def test_a_workflow_replays_a_guard_s_result(scene: Scene):
+    """It does not run its work, and refuses another payload."""
+    name = scene.new_id("guarded")
+    with guard_of(scene).begin(name, VISA) as run:
+        run.complete(DONE)
+
+    done = scene.run(f"{name}-w", VISA, lock_token=name)
+    assert ("COMPLETED", DONE) == (done.status, done.result)
+    assert "ReplayResult" in scene.states(f"{name}-w")
+    assert [] == scene.charges(name)
+
+    scene.client.start(f"{name}-x", BUG, lock_token=name)
+    assert "PayloadMismatch" == scene.closed(f"{name}-x")["error"]
+
+
+def test_a_workflow_replays_a_guard_s_error(scene: Scene):
+    """Final, or waiting for a person."""
+    name = scene.new_id("guarded")
+    with pytest.raises(KeyError), guard_of(scene).begin(name, VISA):
+        raise KeyError("no such card")
+    told = scene.run(f"{name}-w", VISA, lock_token=name)
+    assert ("FAILED", "KeyError", "'no such card'") == (told.status, told.error, told.cause)
+    assert scene.on_open_index(scene.lock(name))
+
+
+def test_a_guard_replays_a_workflow_s_answers(scene: Scene):
+    """Its result and its error."""
+    name = scene.new_id("replayed")
+    done = scene.run(name, VISA, lock_token=name)
+    with guard_of(scene).begin(name, VISA) as run:
+        assert (True, done.result) == (run.replayed, run.result)
+    with pytest.raises(PayloadMismatch), guard_of(scene).begin(name, BUG):
+        pass
+    scene.run(f"{name}-d", DECLINED)
+    with pytest.raises(RequestFailed) as failed, guard_of(scene).begin(scene.key(f"{name}-d"), DECLINED):
+        pass
+    assert "CardDeclined" == failed.value.error
+
+
+def test_a_guard_keeps_off_a_workflow_s_work_and_waits_for_it(scene: Scene):
+    """AlreadyInProgress, or its answer."""
+    name = scene.new_id("working")
+
+    def wait() -> Any:
+        with guard_of(scene).begin(name, VISA, wait_seconds=PATIENCE_SECONDS) as run:
+            return run.replayed, run.result
+
+    with ThreadPoolExecutor(1) as pool:
+        with scene.working(name):
+            scene.client.start(name, VISA, lock_token=name)
+            scene.eventually(lambda: scene.lock(name))
+            with pytest.raises(AlreadyInProgress, match=name), guard_of(scene).begin(name, VISA):
+                pass
+            waiting = pool.submit(wait)
+        done = scene.client.wait(name, timeout_seconds=PATIENCE_SECONDS, lock_token=name)
+    assert ("COMPLETED", (True, done.result)) == (done.status, waiting.result())
+
+
+def test_a_workflow_keeps_off_a_guard_s_work(scene: Scene):
+    """While its lease runs the owner is alive, and the client follows it to its end."""
+    name = scene.new_id("leased")
+    with guard_of(scene).begin(name, VISA, lease_seconds=3600) as run:
+        scene.client.start(f"{name}-w", VISA, lock_token=name)
+        assert "AlreadyInProgress" == scene.closed(f"{name}-w")["error"]
+        assert "CheckOwner" in scene.states(f"{name}-w")
+        run.complete(DONE)
+    assert DONE == scene.client.wait(f"{name}-w", timeout_seconds=100, lock_token=name).result
+    assert [] == scene.charges(name)
+
+
+def test_a_workflow_takes_what_a_guard_has_released(scene: Scene):
+    """As AcquireLock does; nothing of the guard is left on the record."""
+    name = scene.new_id("released")
+    with pytest.raises(RetryLater), guard_of(scene).begin(name, VISA):
+        raise RetryLater
+    done = scene.run(f"{name}-w", VISA, lock_token=name)
+    assert ("COMPLETED", 2) == (done.status, done.attempt)
+    assert 1 == len(scene.charges(name))
+    assert "leaseUntil" not in scene.raw_lock(name)
+
+
+def test_a_workflow_holds_what_a_guard_left_behind(scene: Scene):
+    """Its lease is over: a person decides, and its completion comes too late."""
+    name = scene.new_id("over")
+    with pytest.raises(CompletionRefused) as refused, guard_of(scene).begin(name, VISA) as run:  # noqa: PT012
+        scene.change_lock(name, leaseUntil=OVER)
+        held = scene.run(f"{name}-w", VISA, lock_token=name)
+        run.complete(DONE)
+    assert ("FAILED", OUTCOME_UNKNOWN) == (held.status, held.error)
+    assert DONE == refused.value.result
+    assert scene.on_open_index(scene.lock(name))
+    assert [] == scene.charges(name)
+
+
+def test_a_workflow_takes_over_what_a_guard_left_behind(bold_scene: Scene):
+    """By parameter: the same key, a higher attempt, and nothing of the lease is left."""
+    scene, name = bold_scene, bold_scene.new_id("over")
+    with pytest.raises(CompletionRefused), guard_of(scene).begin(name, VISA) as run:  # noqa: PT012
+        scene.change_lock(name, leaseUntil=OVER)
+        done = scene.run(f"{name}-w", VISA, lock_token=name)
+        run.complete(DONE)
+    assert ("COMPLETED", 2) == (done.status, done.attempt)
+    assert "ConfirmTakeover" in scene.states(f"{name}-w")
+    assert [2] == [int(charge["attempt"]["N"]) for charge in scene.charges(name)]
+    assert "leaseUntil" not in scene.raw_lock(name)
+
+
+def test_a_lease_that_is_extended_after_the_look_is_not_taken_over(bold_scene: Scene):
+    """TakeOverLock's condition sees it; the workflow looks again, and the owner is alive."""
+    scene, name = bold_scene, bold_scene.new_id("extended")
+    with guard_of(scene).begin(name, VISA) as run:
+        scene.change_lock(name, leaseUntil=OVER)
+
+        def extend(_call: Call, forward: Any) -> Answer:
+            run.extend()
+            return forward()
+
+        scene.faults.plan("TakeOverLock", extend, key=name)
+        scene.client.start(f"{name}-w", VISA, lock_token=name)
+        assert "AlreadyInProgress" == scene.closed(f"{name}-w")["error"]
+        assert 1 == scene.states(f"{name}-w").count("TakeOverLock")
+        assert (INPROGRESS, 1) == (scene.lock(name).status, scene.lock(name).attempt)
+        run.complete(DONE)
+    assert [] == scene.charges(name)
+
+
+def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene):
+    """Everybody else gets the same answer, or AlreadyInProgress."""
+    key, effects = scene.new_id("race"), []
+
+    def guarded(number: int) -> Any:
+        try:
+            with guard_of(scene).begin(key, VISA, wait_seconds=PATIENCE_SECONDS) as run:
+                if not run.replayed:
+                    effects.append(number)
+                    run.complete({"by": number})
+                return run.result
+        except AlreadyInProgress:
+            return None
+
+    def started(number: int) -> Any:
+        scene.client.start(f"{key}-{number}", VISA, lock_token=key)
+        return scene.client.wait(f"{key}-{number}", timeout_seconds=PATIENCE_SECONDS, lock_token=key).result
+
+    with ThreadPoolExecutor(12) as pool:
+        found = [pool.submit(call, number) for number in range(6) for call in (guarded, started)]
+        answers = [one.result() for one in found]
+    assert 1 == len(effects) + len(scene.charges(key))
+    assert {str(answers[0])} == {str(answer) for answer in answers}
