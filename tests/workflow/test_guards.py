@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +19,44 @@ from tests.workflow.scene import BUG, DECLINED, VISA, Scene
 
 DONE = {"chargeId": "by a guard"}
 OVER = "2020-01-01T00:00:00.000Z"
+
+
+KILLED = """
+import json, sys
+from steponce import Guard
+table, endpoints, key, payload, lines = map(json.loads, sys.argv[1:])
+with Guard(table, endpoints=endpoints).begin(key, payload, lease_seconds=3600) as run:
+    for line in range(lines):
+        print("effect", flush=True)
+    print("here", flush=True)
+    sys.stdin.read()
+    run.complete("never")
+"""
+
+
+def kill_a_guard(scene: Scene, key: str, effects: int) -> list[str]:
+    """Begin in a process, and kill it in its work, after so many effects; what it has done."""
+    session = scene.stack.session()
+    found = session.get_credentials()
+    environment = {
+        "AWS_ACCESS_KEY_ID": found.access_key,
+        "AWS_SECRET_ACCESS_KEY": found.secret_key,
+        "AWS_DEFAULT_REGION": session.region_name,
+    }
+    told = (scene.stack.outputs["LocksTable"], dict(scene.stack.endpoints), key, VISA, effects)
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, *map(json.dumps, told)],
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        done = [child.stdout.readline().strip() for _ in range(effects + 1)]
+        child.kill()
+    assert -9 == child.returncode
+    return done
 
 
 def guard_of(scene: Scene, **options: Any) -> Guard:
@@ -173,3 +215,27 @@ def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene):
         answers = [one.result() for one in found]
     assert 1 == len(effects) + len(scene.charges(key))
     assert {str(answers[0])} == {str(answer) for answer in answers}
+
+
+@pytest.mark.parametrize("effects", [0, 1], ids=["before its effect", "after its effect"])
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_a_guard_that_is_killed_is_alive_until_its_lease_ends(scene: Scene, unknown: Any, effects: int):
+    """Then its outcome is unknown, since nobody can know which of the two it was."""
+    key = scene.new_id("killed")
+    guard = guard_of(scene, when_outcome_unknown=unknown)
+    assert ["effect"] * effects + ["here"] == kill_a_guard(scene, key, effects)
+    assert scene.lock(key).locked_by.startswith("process/")
+    with pytest.raises(AlreadyInProgress), guard.begin(key, VISA):
+        pass
+
+    scene.change_lock(key, leaseUntil=OVER)
+
+    if unknown == "take-over":
+        with guard.begin(key, VISA) as run:
+            assert 2 == run.attempt
+            run.complete(DONE)
+    else:
+        with pytest.raises(RequestFailed) as held, guard.begin(key, VISA):
+            pass
+        assert OUTCOME_UNKNOWN == held.value.error
+        assert scene.on_open_index(scene.lock(key))
