@@ -20,9 +20,9 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.guard import Guard
+from steponce.guards.guard import Guard
+from steponce.guards.run import Run
 from steponce.request.receipt import Receipt
-from steponce.run import Run
 
 __all__ = [
     "AlreadyInProgress",

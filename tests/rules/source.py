@@ -21,7 +21,7 @@ LAYERS = [
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operator"},
-    {"guard"},
+    {"guards"},
     {"triggers"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steponce import AlreadyInProgress, CompletionRefused, Guard, PayloadMismatch, RequestFailed, RetryLater
-from steponce.records import INPROGRESS, OUTCOME_UNKNOWN
+from steponce.workflow import INPROGRESS, OUTCOME_UNKNOWN
 from tests.patience import PATIENCE_SECONDS
 from tests.workflow.faults import Answer, Call
 from tests.workflow.scene import BUG, DECLINED, VISA, Scene

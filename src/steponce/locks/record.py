@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from steponce.aws.dynamodb import Attributes, Item
-from steponce.workflow import COMPLETED, FAILED, RELEASED
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 
 @dataclass(frozen=True)

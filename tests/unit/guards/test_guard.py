@@ -34,12 +34,13 @@ from steponce import (
     RetryLater,
     Unavailable,
     Unsettled,
-    times,
 )
-from steponce.canonical import sha256
+from steponce.aws import times
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, MissingKey, RecordUnreadable
-from steponce.locks import Locks
-from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED, Failure, Lock
+from steponce.locks.record import Failure, Lock
+from steponce.locks.table import Locks
+from steponce.request.canonical import sha256
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.documents import template
 from tests.unit.shared_clients import SharedClients, shared

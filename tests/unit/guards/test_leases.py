@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import Guard, Unsettled, cancelling, times
-from steponce.cancelling import cancel, find_running, meaning
+from steponce import Guard, Unsettled
+from steponce.aws import times
 from steponce.cli.console import links
-from steponce.erasing import erase, find_kept
 from steponce.errors import RecordChanged, Refused
-from steponce.machine import is_owner_open
-from steponce.operating import Operator, find_lock, next_commands
-from steponce.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
-from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED, Failure, Lock
-from steponce.repair import Repairer
-from steponce.telling import tell, tell_owner
+from steponce.locks.record import Failure, Lock
+from steponce.operator import cancellation
+from steponce.operator.cancellation import cancel, find_running, meaning
+from steponce.operator.erasure import erase, find_kept
+from steponce.operator.locks import Operator, find_lock, next_commands
+from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
+from steponce.recovery.repair import Repairer
+from steponce.report.collector import tell, tell_owner
+from steponce.request.machine import is_owner_open
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.unit.one_machine import ARN, FAR, PAYLOAD, World, arn
 from tests.unit.shared_clients import SharedClients
 
@@ -32,7 +35,7 @@ FAILURE = Failure("Boom", None)
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Tables of this test's own."""
-    monkeypatch.setattr(cancelling, "_SEEN_WITHIN_SECONDS", 0)
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
     with mock_aws():
         yield World()
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
-from steponce import fence, times
-from steponce.canonical import canonical_json
+from steponce import fence
+from steponce.aws import times
 from steponce.errors import (
     AlreadyInProgress,
     CompletionRefused,
@@ -37,11 +37,12 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
-from steponce.holder import Holder
-from steponce.locks import Locks
-from steponce.owner import WhenOutcomeUnknown, hold_after_lease, lease_is_over
-from steponce.records import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, Failure, Lock
-from steponce.request import WORKFLOW_LIMIT
+from steponce.guards.holder import Holder
+from steponce.locks.record import Failure, Lock
+from steponce.locks.table import Locks
+from steponce.recovery.owner import WhenOutcomeUnknown, hold_after_lease, lease_is_over
+from steponce.request.canonical import canonical_json
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WORKFLOW_LIMIT
 
 T = TypeVar("T")
 

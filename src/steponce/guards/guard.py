@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 import boto3
 from botocore.config import Config
 
-from steponce.canonical import canonical_json, sha256
 from steponce.client import CONFIG, stack_outputs
 from steponce.errors import InvalidRequest, MissingKey
-from steponce.holder import Holder
-from steponce.locks import Locks
-from steponce.owner import WhenOutcomeUnknown
-from steponce.paths import find
-from steponce.records import Lock
-from steponce.request import LONGEST_WORK_SECONDS, RequestRules, check_lock_token
-from steponce.run import Finished, Run, Terms, as_it_is, in_thread
-from steponce.typed import plain, restore, result_type
+from steponce.guards.holder import Holder
+from steponce.guards.run import Finished, Run, Terms, as_it_is, in_thread
+from steponce.guards.typed import plain, restore, result_type
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
+from steponce.recovery.owner import WhenOutcomeUnknown
+from steponce.request.canonical import canonical_json, sha256
+from steponce.request.envelope import check_lock_token
+from steponce.request.expressions import find
+from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from steponce import times
-from steponce.aws import answering, error_code
-from steponce.records import COMPLETED, FAILED, INPROGRESS, RELEASED, Failure, Lock
-from steponce.request import RequestRules, shard_of
+from steponce.aws import times
+from steponce.aws.errors import answering, error_code
+from steponce.locks.record import Failure, Lock
+from steponce.request.names import shard_of
+from steponce.request.settings import RequestRules
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
