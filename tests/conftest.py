@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from steponce.local import LocalStack
 from tests import engines
 from tests.sharing import SharedStacks
+
+settings.register_profile("steady", deadline=None)  # a busy machine is no failure
+settings.load_profile("steady")
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 

@@ -127,3 +127,13 @@ def test_the_readme_s_picture_is_the_state_machine_s() -> None:
 def test_an_arrow_that_the_state_machine_does_not_have_is_found(arrow: str) -> None:
     """The rule above can fail."""
     assert [] != foreign_arrows(f"    {arrow}\n", load_json(ROOT / "statemachines" / "run_once.asl.json"))
+
+
+def test_the_map_of_the_packages_names_each_of_them() -> None:
+    """And none that is gone."""
+    table = read(ROOT / "docs" / "architecture.md").text.partition("| part of `steponce` |")[2]
+    rows = re.findall(r"^\| ([a-z, ]+) \|", table.partition("\n\n")[0], re.MULTILINE)
+    named = {name for row in rows for name in row.split(", ")}
+
+    parts = [path for path in (ROOT / "src" / "steponce").iterdir() if not path.name.startswith(("_", "."))]
+    assert named == {path.stem for path in parts if path.suffix == ".py" or (path / "__init__.py").exists()}

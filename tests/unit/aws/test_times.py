@@ -3,13 +3,10 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.aws import times
-
-settings.register_profile("steady", deadline=None)  # a busy machine is no failure
-settings.load_profile("steady")
 
 MOMENTS = st.datetimes(
     datetime(1970, 1, 2),

@@ -183,7 +183,7 @@ def test_an_unknown_step_is_none(records: Records):
     assert records.steps.get("as_nothing") is None
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     tries=st.permutations([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]),
     again=st.integers(0, 4),
@@ -424,7 +424,7 @@ def test_throttling_is_unavailable_and_other_errors_lose_their_text(first: Await
     assert refused.value.__suppress_context__
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.sampled_from(["record 0", "record 1", "record 2", "claim", "release", "answered", "late"]),

@@ -786,9 +786,7 @@ def test_a_long_story_ends_well():
     with mock_aws():
         LongStory.table = shared("dynamodb")
         create_table(LongStory.table)
-        run_state_machine_as_test(
-            LongStory, settings=settings(max_examples=15, stateful_step_count=15, deadline=None)
-        )
+        run_state_machine_as_test(LongStory, settings=settings(max_examples=15, stateful_step_count=15))
 
 
 # -- A rule that cannot fail is no rule ----------------------------------------------------------

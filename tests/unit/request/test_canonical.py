@@ -9,14 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.errors import InvalidPayload, PayloadTooLarge
 from steponce.request.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, canonical_json, sha256
-
-settings.register_profile("steady", deadline=None)  # a busy machine is no failure
-settings.load_profile("steady")
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 SCALARS = (

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from steponce.aws import times
@@ -27,9 +27,6 @@ from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
 from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
-
-settings.register_profile("steady", deadline=None)  # a busy machine is no failure
-settings.load_profile("steady")
 
 RULES = RequestRules(key_prefix="shop")
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}

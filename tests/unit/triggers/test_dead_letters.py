@@ -256,7 +256,7 @@ VALUES = st.one_of(
 @example(values=[{"DataType": "String", "StringValue": '"\\' * 40_000}] * 10, body='"' * 50_000)
 @example(values=[{"DataType": "Binary", "BinaryValue": b"\xff" * 85_000}] * 10, body="x")
 @example(values=[{"DataType": "String", "StringValue": '"'}] * 9, body='"' * (QUEUE_TAKES - 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_the_queue_takes_fits_into_a_letter_and_comes_back_whole(values: list[Any], body: str):
     """With ten attributes, near the limit of the queue, of characters that double."""
     attributes = {f"a{n}": value for n, value in enumerate(values)}
@@ -278,7 +278,7 @@ CHARACTERS = ["a", '"', "\\", "\n", "\x00", "\x7f", "Ã©", "\ufffe", "\uffff", "ð
 @given(unit=st.text(CHARACTERS, min_size=1, max_size=4), where=st.sampled_from(["payload", "id"]))
 @example(unit="\uffff", where="payload")
 @example(unit="\ufffe", where="id")
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: str):
     """The largest request of each character; its message is read again, too."""
     largest = 196_608 - 600 if where == "payload" else 2_000  # bytes
