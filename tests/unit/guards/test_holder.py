@@ -1,0 +1,116 @@
+"""The fence of an owner that is no execution: what it writes too late, it does not write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from moto import mock_aws
+
+from steponce.aws import times
+from steponce.guards.holder import Holder
+from steponce.locks.record import Failure
+from steponce.locks.table import Locks
+from steponce.request.settings import RequestRules
+from tests.rules.documents import template
+from tests.unit.shared_clients import shared
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+KEY = "acme/charge/o-12"
+FAILURE = Failure("Declined", "no")
+
+WRITES: dict[str, Callable[[Holder], object]] = {
+    "extend": lambda holder: holder.extend(600),
+    "complete": lambda holder: holder.complete('"done"'),
+    "fail": lambda holder: holder.fail(FAILURE),
+    "release": lambda holder: holder.release(FAILURE),
+    "hold": lambda holder: holder.hold(FAILURE),
+    "give back": lambda holder: holder.give_back(FAILURE),
+}
+every_write = pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+
+
+@pytest.fixture
+def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
+    """An empty table, at noon."""
+    monkeypatch.setattr(times, "now", lambda: NOW)
+    with mock_aws():
+        properties = template()["Resources"]["LocksTable"]["Properties"]
+        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
+        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        yield Locks(shared("dynamodb"), "locks")
+
+
+def holder() -> Holder:
+    """A process that wants the lock."""
+    return Holder(
+        shared("dynamodb"),
+        "locks",
+        lock_token=KEY,
+        request_id="o-12",
+        payload_hash="0" * 64,
+        locked_by="process/here/1",
+        rules=RequestRules(key_prefix="shop"),
+    )
+
+
+@every_write
+def test_a_holder_writes_while_the_lock_is_its_own(locks: Locks, write: Callable[[Holder], object]):
+    """The counterpart of the tests below: each of these writes changes the record."""
+    mine = holder()
+    assert None is mine.acquire(60)
+    before = locks.get(KEY)
+
+    assert None is write(mine)
+
+    assert before != locks.get(KEY)
+
+
+@every_write
+def test_a_late_holder_writes_nothing_over_its_successor(
+    locks: Locks, write: Callable[[Holder], object], monkeypatch: pytest.MonkeyPatch
+):
+    """It was taken over, by another call of the same process."""
+    late, successor = holder(), holder()
+    late.acquire(60)
+    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(seconds=61))
+    first = locks.get(KEY)
+    assert first is not None
+    assert None is successor.take_over(first, 60)
+    before = locks.get(KEY)
+
+    refused = write(late)
+
+    assert before == locks.get(KEY)
+    assert write is WRITES["give back"] or before == refused
+
+
+@every_write
+@pytest.mark.parametrize("part", ["call_id", "locked_by", "attempt"])
+def test_each_part_of_the_fence_alone_stops_a_write(
+    locks: Locks, write: Callable[[Holder], object], part: str
+):
+    """Whatever else a record has in common with the holder."""
+    mine = holder()
+    mine.acquire(60)
+    before = locks.get(KEY)
+    setattr(mine, part, 7 if part == "attempt" else "another")
+
+    write(mine)
+
+    # Whoever gives a lock back does not know its attempt; its callId is enough.
+    gives_back = part == "attempt" and write is WRITES["give back"]
+    assert gives_back == (before != locks.get(KEY))
+
+
+def test_a_lease_that_was_extended_is_not_taken_over(locks: Locks):
+    """The record was read before."""
+    mine, other = holder(), holder()
+    mine.acquire(60)
+    seen = locks.get(KEY)
+    assert seen is not None
+    mine.extend(600)
+
+    assert locks.get(KEY) == other.take_over(seen, 60)
+    assert mine.call_id == locks.get(KEY).call_id
