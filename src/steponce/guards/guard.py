@@ -21,8 +21,10 @@ from botocore.config import Config
 
 from steponce.client import CONFIG, stack_outputs
 from steponce.errors import InvalidRequest, MissingKey
+from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
-from steponce.guards.run import Finished, Run, Terms, as_it_is, in_thread
+from steponce.guards.run import Run, in_thread
+from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.typed import plain, restore, result_type
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks

@@ -9,11 +9,8 @@ import asyncio
 import functools
 import json
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
@@ -37,10 +34,13 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
+from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
+from steponce.guards.renewer import Renewer
+from steponce.guards.terms import Terms
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
-from steponce.recovery.owner import WhenOutcomeUnknown, hold_after_lease, lease_is_over
+from steponce.recovery.owner import hold_after_lease, lease_is_over
 from steponce.request.canonical import canonical_json
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WORKFLOW_LIMIT
 
@@ -56,78 +56,6 @@ _CHANGES = 5
 _LONGEST_PAUSE = 2.0
 
 _logger = logging.getLogger(__name__)
-
-
-def as_it_is(value: Any) -> Any:
-    """What serialises a result that is JSON already."""
-    return value
-
-
-@dataclass(frozen=True)
-class Terms:
-    """
-    How a guard's calls go.
-
-    Args:
-        lease_seconds: When the work will certainly be done, counted from its begin by this machine's clock.
-            Until then nobody takes its lock; after it nobody knows whether the work took effect. A Lambda's
-            context gives it, else 900. Allow for clocks that differ.
-        when_outcome_unknown: What becomes of a lock whose lease is over: `hold` leaves it to a person
-            (FAILED, OutcomeUnknown, on the open index), `take-over` lets this call do the work again, under
-            the same key and with a higher attempt.
-        when_completed: `replay` answers with the first result, `refuse` raises DuplicateRefused.
-        releases: Exceptions of the work after which nothing has happened, beside RetryLater: the lock is
-            free again.
-        final: Exceptions that are answers: recorded, and replayed as RequestFailed. All others are recorded
-            on the open index, and wait for a person.
-        wait_seconds: How long to wait for the answer of whoever has the lock, before AlreadyInProgress.
-        renew: Extend the lease again and again in a thread while the work runs. The work must be certain to
-            end, or to end with its process.
-        on_replay: Is called with the result and the record of each replay; what it returns is the result.
-        serialize, deserialize: Your own pair of functions: a result to JSON, and back.
-    """
-
-    lease_seconds: float | None = None
-    when_outcome_unknown: WhenOutcomeUnknown = "hold"
-    when_completed: Literal["replay", "refuse"] = "replay"
-    releases: tuple[type[BaseException], ...] = ()
-    final: tuple[type[BaseException], ...] = ()
-    wait_seconds: float = 0
-    renew: bool = False
-    on_replay: Callable[[Any, Lock], Any] | None = None
-    serialize: Callable[[Any], Any] = as_it_is
-    deserialize: Callable[[Any], Any] = as_it_is
-
-
-class Finished:
-    """Finished records that this process has seen, the most recently used ones. Safe in threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._records: OrderedDict[str, Lock] = OrderedDict()
-
-    def get(self, lock_token: str) -> Lock | None:
-        """The record, if it is kept here and has not expired."""
-        with self._lock:
-            record = self._records.get(lock_token)
-            if record is None:
-                return None
-            if record.is_reusable(times.now_text()):
-                del self._records[lock_token]
-                return None
-            self._records.move_to_end(lock_token)
-            return record
-
-    def keep(self, record: Lock) -> None:
-        """Keep a record, if it is an answer that never changes."""
-        if not self._size or record.status not in (COMPLETED, FAILED) or record.open_status is not None:
-            return
-        with self._lock:
-            self._records[record.lock_token] = record
-            self._records.move_to_end(record.lock_token)
-            while len(self._records) > self._size:
-                self._records.popitem(last=False)
 
 
 class Run:
@@ -155,7 +83,7 @@ class Run:
         self._result: Any = None
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
-        self._renewer: _Renewer | None = None
+        self._renewer: Renewer | None = None
         self.lock_token = lock_token
         self.call_id = holder.call_id if holder else ""
         self.replayed = False
@@ -445,7 +373,7 @@ class Run:
 
     def _start_renewing(self) -> None:
         if self._terms.renew and self._holder is not None and self._state == "begun":
-            self._renewer = _Renewer(self._holder, self._lease_seconds)
+            self._renewer = Renewer(self._holder, self._lease_seconds)
 
     def _stop_renewing(self) -> None:
         if self._renewer is not None:
@@ -457,30 +385,6 @@ class Run:
             write()
         except SteponceError as error:
             _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
-
-
-class _Renewer:
-    """A thread that extends a lease while its work runs, three times in its length."""
-
-    def __init__(self, holder: Holder, lease_seconds: float) -> None:
-        self._holder = holder
-        self._lease_seconds = lease_seconds
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="steponce-lease", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """No extension is made after this."""
-        self._stopped.set()
-        self._thread.join()
-
-    def _renew(self) -> None:
-        while not self._stopped.wait(self._lease_seconds / 3):
-            try:
-                if self._holder.extend(self._lease_seconds) is not None:
-                    return  # lost: the completion will say so
-            except Exception as error:  # the next try may come through
-                _logger.warning("The lease of %r was not extended: %s", self._holder.lock_token, error)
 
 
 async def in_thread(call: Callable[[], T]) -> T:

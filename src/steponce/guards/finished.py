@@ -1,0 +1,41 @@
+"""Answers that never change, kept in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from steponce.aws import times
+from steponce.locks.record import Lock
+from steponce.workflow import COMPLETED, FAILED
+
+
+class Finished:
+    """Finished records that this process has seen, the most recently used ones. Safe in threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._records: OrderedDict[str, Lock] = OrderedDict()
+
+    def get(self, lock_token: str) -> Lock | None:
+        """The record, if it is kept here and has not expired."""
+        with self._lock:
+            record = self._records.get(lock_token)
+            if record is None:
+                return None
+            if record.is_reusable(times.now_text()):
+                del self._records[lock_token]
+                return None
+            self._records.move_to_end(lock_token)
+            return record
+
+    def keep(self, record: Lock) -> None:
+        """Keep a record, if it is an answer that never changes."""
+        if not self._size or record.status not in (COMPLETED, FAILED) or record.open_status is not None:
+            return
+        with self._lock:
+            self._records[record.lock_token] = record
+            self._records.move_to_end(record.lock_token)
+            while len(self._records) > self._size:
+                self._records.popitem(last=False)
