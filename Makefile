@@ -18,7 +18,7 @@ run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 test: setup  ## Run the tests, which need nothing but Python.
 	@$(PYTEST) -n 4
 
-test-all: setup  ## Run them with every combination, as CI does.
+test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
