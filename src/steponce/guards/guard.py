@@ -14,7 +14,7 @@ import socket
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 
 import boto3
 from botocore.config import Config
@@ -191,7 +191,7 @@ class Guard:
             prefix = function.__qualname__ if name is None else name
             call = _Call(self, function, prefix, lock_token, payload, self._typed(function, options))
             guarded = call.as_async() if inspect.iscoroutinefunction(function) else call.as_sync()
-            return functools.wraps(function)(guarded)  # type: ignore[return-value]
+            return cast(F, guarded)
 
         return decorate
 

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def plain(value: Any) -> Any:
@@ -84,7 +87,7 @@ def _restore_class(value: Any, kind: type) -> Any:
         hints = get_type_hints(kind)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
     if _is_model(kind):
-        return kind.model_validate(value)  # type: ignore[attr-defined]
+        return kind.model_validate(value)
     if issubclass(kind, date):
         return kind.fromisoformat(value)
     if issubclass(kind, tuple):
@@ -92,7 +95,7 @@ def _restore_class(value: Any, kind: type) -> Any:
     return kind(value) if issubclass(kind, Enum | UUID | Decimal) else value
 
 
-def _is_model(kind: type) -> bool:
+def _is_model(kind: type) -> TypeGuard[type[BaseModel]]:
     """Whether a class is one of pydantic's, which is not imported for that."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(kind, pydantic.BaseModel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,7 @@ from steponce.guards.holder import Holder
 from steponce.locks.record import Failure
 from steponce.locks.table import Locks
 from steponce.request.settings import RequestRules
-from tests.rules.documents import template
+from tests.rules.documents import machine, template
 from tests.unit.shared_clients import shared
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -114,3 +115,30 @@ def test_a_lease_that_was_extended_is_not_taken_over(locks: Locks):
 
     assert locks.get(KEY) == other.take_over(seen, 60)
     assert mine.call_id == locks.get(KEY).call_id
+
+
+def test_a_lock_is_taken_under_the_workflow_s_condition_and_with_its_attributes():
+    """Only that a holder in plain Python has a lease, and an execution leaves none."""
+    states = machine("run_once")["States"]
+    made: dict[str, str] = {}
+
+    class Table:
+        def update_item(self, **call: str) -> dict[str, object]:
+            made.update(call)
+            return {"Attributes": {"attempt": {"N": "1"}}}
+
+    one = holder()
+    one._dynamodb = Table()
+    one.acquire(60)
+
+    theirs = states["AcquireLock"]["Parameters"]
+    assert theirs["ConditionExpression"] == made["ConditionExpression"]
+    assert names(theirs, "SET") | {"leaseUntil"} == names(made, "SET")
+    assert names(theirs, "REMOVE") - {"leaseUntil"} == names(made, "REMOVE")
+
+
+def names(call: dict[str, str], clause: str) -> set[str]:
+    """The attributes that one clause of an update names on its left."""
+    sets, _, removes = call["UpdateExpression"].removeprefix("SET ").partition(" REMOVE ")
+    parts = removes.split(", ") if clause == "REMOVE" else re.findall(r"([#\w]+) = ", sets)
+    return {part.strip("#") for part in parts}

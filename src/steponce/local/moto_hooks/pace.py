@@ -28,11 +28,11 @@ def _remembering(find: Callable[[Any, AttributePickerContext], Iterable[str]]) -
 
     @functools.wraps(find)
     def get_possible_keys(picker: Any, context: AttributePickerContext) -> Iterable[str]:
-        known = vars(context.shape).setdefault("steponce_possible_keys", {})
+        known: dict[object, tuple[str, ...]] = vars(context.shape).setdefault("steponce_possible_keys", {})
         asked = (find, *picker.alias_providers, type(context.obj), context.key)
         if asked not in known:
             known[asked] = tuple(find(picker, context))
-        return known[asked]  # type: ignore[no-any-return]
+        return known[asked]
 
     return get_possible_keys
 
