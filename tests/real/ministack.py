@@ -19,8 +19,9 @@ from typing import Any
 
 from steponce import Client
 from steponce.local.session import isolated_session
+from tests.ports import free_port
 from tests.real.programs import MACHINE, environment, run, stop, tool
-from tests.real.sam import REGION, Build, free_port, wait_for
+from tests.real.sam import REGION, Build, wait_for
 
 STACK = "steponce"
 STREAM = "orders"

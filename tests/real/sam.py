@@ -18,6 +18,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from steponce.local.template import read_plan
+from tests.ports import free_port
 from tests.real.containers import Engine, Image
 from tests.real.programs import MACHINE, ROOT, Python, environment, run, stop, tool, wanted_runtime
 from tests.workflow.relay import Answer, Relay, serve
@@ -204,12 +205,6 @@ def validate() -> str:
     """`sam validate --lint` on the template as it is."""
     command = [tool("sam"), "validate", "--lint", "--region", REGION]
     return run(command, env=environment(), cwd=ROOT)
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 from steponce.local import LocalStack
 from steponce.local.jars import DYNAMODB_JAR, STATES_JAR, STATES_PORT, states_command
 from tests import engines, stand_in_states
+from tests.ports import free_port
 from tests.rules.renderings import each_value_alone
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +98,7 @@ def test_the_workflow_tests_can_share_one_states_engine(tmp_path: Path, is_start
         if is_started_by == "the tests":
             environment[STATES_JAR] = str(stand_in)
         else:
-            calls = f"127.0.0.1:{_free_port()}"
+            calls = f"127.0.0.1:{free_port()}"
             endpoints = {"lambda": f"http://{calls}", "dynamodb": f"http://{calls}"}
             command = [str(tmp_path / "java"), *states_command(stand_in, "us-east-1", endpoints)[1:]]
             server = stack.enter_context(subprocess.Popen(command))
@@ -152,11 +152,6 @@ def _wait_until(question: Callable[[], object]) -> None:
     while not question():
         assert time.monotonic() < end, "it has not come true in time"
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _listening(port: int | None) -> list[str]:

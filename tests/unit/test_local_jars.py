@@ -16,6 +16,7 @@ from steponce.local import LocalStack, LocalStackError, jars
 from steponce.local.jars import LocalServers
 from tests import stand_in_states
 from tests.patience import PATIENCE_SECONDS, eventually
+from tests.ports import free_port
 from tests.workflow.relay import Answer, Relay, serve
 from tests.workflow.switchboard import Switchboard
 
@@ -36,8 +37,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     """A free port in the place of Step Functions Local's only one."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        number = free.getsockname()[1]
+    number = free_port()
     monkeypatch.setattr(jars, "STATES_PORT", number)
     monkeypatch.setenv("STAND_IN_PORT", str(number))
     return number
@@ -150,6 +150,7 @@ def test_dynamodb_local_ends_when_it_is_told_to(path: Path):
     assert 0 == process.poll()
 
 
+@pytest.mark.full
 def test_a_workflow_runs_on_the_servers_that_the_stack_started(
     path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ):
