@@ -9,6 +9,7 @@ standard input ends, because the owner closed it or is dead, it ends with everyt
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import os
@@ -92,6 +93,8 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
         from steponce.local import deliveries
 
         deliveries.start(instructions, session, lambda_client)
+    # What is there now stays; no collection has to look at it again.
+    gc.freeze()
     _say({"ready": True})
     _wait_for_end(owner)
     return nursery

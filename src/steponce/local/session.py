@@ -23,7 +23,7 @@ def isolated_session(region: str) -> boto3.Session:
             "credentials_file": (None, None, os.devnull, None),
         }
     )
-    core.register_component("data_loader", _descriptions())
+    core.register_component("data_loader", service_descriptions())
     # A proxy of the caller's would be asked for addresses on this machine.
     core.set_default_client_config(Config(proxies={}))
     return boto3.Session(
@@ -35,8 +35,8 @@ def isolated_session(region: str) -> boto3.Session:
 
 
 @functools.cache
-def _descriptions() -> Loader:
-    """What botocore knows of services. Each session would parse it anew, a tenth of a second for each."""
+def service_descriptions() -> Loader:
+    """What botocore knows of services. Each session would read it anew, a tenth of a second for each."""
     return botocore.session.create_loader(None)
 
 
