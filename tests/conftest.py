@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from steponce.local import LocalStack
 from tests import engines
 from tests.sharing import SharedStacks
 
-settings.register_profile("steady", deadline=None)  # a busy machine is no failure
-settings.load_profile("steady")
+# A busy machine is no failure.
+settings.register_profile("covering", deadline=None, max_examples=40)
+settings.register_profile("full", deadline=None)
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 
@@ -42,8 +44,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marks: for what an engine gets wrong, and for what takes minutes."""
+    """How many examples there are, and the mark for what an engine gets wrong."""
+    settings.load_profile("covering" if config.option.markexpr else "full")
     config.addinivalue_line("markers", "defect(engine, row): fails on this engine: row of tests/ENGINES.md")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the modules and tests, which stay: it took a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

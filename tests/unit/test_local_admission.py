@@ -135,6 +135,7 @@ def test_dead_workers_keep_nobody_waiting(workflows):
     assert "SUCCEEDED" == workflows.run({"Quick": lambda_task()})["status"]
 
 
+@pytest.mark.full
 def test_a_stack_ends_while_many_wait():
     """Nothing is waited for, and nothing is left."""
     with LocalStack.from_template(TEMPLATE, name="small", deliveries=False) as stack:

@@ -92,6 +92,7 @@ def test_an_event_is_taken_and_run_later(small_stack, tmp_path):
     eventually(lambda: f"'mark': 'after {gate}'" in small_stack.logs("small-MisbehaveFunction"))
 
 
+@pytest.mark.full
 def test_only_the_workflow_goes_through_a_proxy(small_stack):
     """Clients and functions keep the direct address; a server may be one that must know the others."""
     asked, told = [], []
@@ -114,6 +115,7 @@ def test_only_the_workflow_goes_through_a_proxy(small_stack):
         assert None is call(stack, {})[0]
 
 
+@pytest.mark.full
 def test_an_endpoint_may_be_a_server_that_runs_already(small_stack, monkeypatch):
     """A second stack borrows the first one's DynamoDB, and deletes its table when it goes."""
     monkeypatch.setenv("STEPONCE_DYNAMODB_ENDPOINT", small_stack.endpoints["dynamodb"])

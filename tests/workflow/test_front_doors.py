@@ -201,7 +201,7 @@ def dead_letters(scene: Scene) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("requests", [12, pytest.param(200, marks=pytest.mark.full)])
+@pytest.mark.parametrize("requests", [6, pytest.param(200, marks=pytest.mark.full)])
 def test_five_messages_of_each_of_many_requests_charge_each_once(doors: Scene, requests: int):
     """In random order, some by the queue, some by the topic, and some delivered again."""
     begun = doors.new_id("bulk")

@@ -102,19 +102,29 @@ SETTLERS = ("schedule", "rule", "next request")
 WAYS = {f"stopped, {settler}": stop_in for settler in SETTLERS} | {"timed out, schedule": time_out_in}
 
 
-def _every(deaths: list[Death], *ways: str) -> pytest.MarkDecorator:
-    """
-    Each death once, and each way to settle it with each answer, before and after a call; or all, in full.
+EVERY = [(death, way) for death in DEATHS for way in WAYS]
 
-    That the three who settle agree on every death is also a test of units: test_repair there.
-    """
-    given = {f"{death}-{way}": (death, way) for death in deaths for way in ways}
-    seen = [lambda row: row[0], lambda row: (row[1], row[0].answer), lambda row: (row[1], row[0].after)]
-    return covering.rows("death,how", given, seen)
+# Each death once, and each way to settle it with each answer, before and after a call. That the three who
+# settle agree on every death is also a test of units: test_repair there.
+CHOSEN = covering.part(
+    EVERY, [lambda row: row[0], lambda row: (row[1], row[0].answer), lambda row: (row[1], row[0].after)]
+)
 
 
-AFTERWARDS = _every(DEATHS, *WAYS)
-SETTLED = _every(DEATHS, *(way for way in WAYS if "next request" not in way))
+def _every(wanted: Callable[[Death, str], bool]) -> pytest.MarkDecorator:
+    """The deaths and ways that a test wants; all tests choose the same, for each is an execution."""
+    given = [(number, row) for number, row in enumerate(EVERY) if wanted(*row)]
+    return pytest.mark.parametrize(
+        ("death", "how"),
+        [
+            pytest.param(*row, id=f"{row[0]}-{row[1]}", marks=() if number in CHOSEN else pytest.mark.full)
+            for number, row in given
+        ],
+    )
+
+
+AFTERWARDS = _every(lambda _death, _how: True)
+SETTLED = _every(lambda _death, how: "next request" not in how)
 
 
 @dataclass
@@ -177,7 +187,7 @@ def test_nothing_stays_in_progress(graveyard: Graveyard, death: Death, how: str)
     assert death.waits_for_a_person == (lock.ttl is None) == graveyard.scene.on_open_index(lock)
 
 
-@_every([death for death in DEATHS if death.state == "CompleteRequest"], *WAYS)
+@_every(lambda death, _how: death.state == "CompleteRequest")
 def test_the_repaired_result_is_the_lost_one(graveyard: Graveyard, death: Death, how: str):
     """Read from the history; the same value that the work returned."""
     key = graveyard.keys[death, how]

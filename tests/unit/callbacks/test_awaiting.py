@@ -424,7 +424,7 @@ def test_throttling_is_unavailable_and_other_errors_lose_their_text(first: Await
     assert refused.value.__suppress_context__
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     st.lists(
         st.sampled_from(["record 0", "record 1", "record 2", "claim", "release", "answered", "late"]),

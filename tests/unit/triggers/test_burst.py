@@ -15,7 +15,7 @@ from steponce.request.names import name_of
 from tests.unit.triggers.world import Context, World, function, received, refusal
 
 EVENT = json.loads((Path(__file__).parents[3] / "events" / "start_from_event.json").read_text())
-EVENTS, BURST, PER_ROUND = 5_000, 1_300, 150
+BURST, PER_ROUND = 1_300, 150
 
 
 @dataclass
@@ -58,23 +58,24 @@ class Queue:
         self.waiting.extend(back)
 
 
-def test_a_burst_of_five_thousand_events_loses_none_and_lays_none_aside(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("events", [2_000, pytest.param(5_000, marks=pytest.mark.full)])
+def test_a_burst_of_events_loses_none_and_lays_none_aside(events: int, monkeypatch: pytest.MonkeyPatch):
     """Each of them starts once, and none goes round so often that its queue gives it up."""
     world, queue = Throttling(), Queue()
-    ids = [f"event-{n}" for n in range(EVENTS)]
+    ids = [f"event-{n}" for n in range(events)]
     with function("start_from_event", world) as bus, function("start_from_queue", world) as door:
         monkeypatch.setattr(bus, "logger", Mock())  # most of the time would go into nine thousand lines
         monkeypatch.setattr(door, "logger", Mock())
         for request_id in ids:
             bus.start(EVENT | {"id": request_id})
-        assert EVENTS - BURST == len(world.resent())
+        assert events - BURST == len(world.resent())
         queue.waiting.extend(received(one, f"m-{n}") for n, one in enumerate(world.resent()))
-        for _ in range(EVENTS):
+        for _ in range(events):
             if not queue.waiting:
                 break
             world.tokens = PER_ROUND
             queue.deliver(door)
     assert {name_of(one) for one in ids} == set(world.executions)
-    assert ([], EVENTS - BURST) == (world.dead(), len(world.sent))
+    assert ([], events - BURST) == (world.dead(), len(world.sent))
     assert max(queue.receives.values()) < 100
     assert {0} == {one["redelivery"]["tries"] for one in world.inputs()}
