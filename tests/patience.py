@@ -11,16 +11,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE_SECONDS = 100
+LONGEST_PAUSE_SECONDS = 0.3  # asking costs processor time, which what is waited for needs as well
 
 T = TypeVar("T")
 
 
 def eventually(question: Callable[[], T], told: Callable[[], object] = lambda: "", pause: float = 0.02) -> T:
-    """Ask again and again until the answer is true; `told` is what the failure says beside."""
+    """Ask again and again, ever more seldom, until the answer is true; `told` is what the failure adds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not (answer := question()):
         assert time.monotonic() < end, f"it has not come true in time {told()}"
         time.sleep(pause)
+        pause = max(pause, min(1.3 * pause, LONGEST_PAUSE_SECONDS))
     return answer
 
 
