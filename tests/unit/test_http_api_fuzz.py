@@ -80,7 +80,7 @@ schema = schemathesis.openapi.from_wsgi("/openapi.json", gateway.application)
 
 
 @schema.parametrize()
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_comes_in_the_answer_is_documented(case: schemathesis.Case):
     """Status, headers and body are the document's, none is a 5xx, and nothing starts without an id."""
     case.call_and_validate(excluded_checks=UNFIT)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
@@ -115,7 +115,6 @@ def damaged(sound: Item, damage: dict[str, Any], key: str) -> Item:
     ids=["lock", "step"],
 )
 @given(data=st.data())
-@settings(max_examples=300)
 def test_whatever_is_in_a_record_nothing_else_is_raised(data: Any, sound: Item, read: Read, key: str) -> None:
     """It is read, or refused with its key and one of its attributes; and what that holds is not quoted."""
     damage = data.draw(st.dictionaries(st.sampled_from(sorted(sound)), VALUES, min_size=1, max_size=3))

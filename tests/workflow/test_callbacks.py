@@ -453,7 +453,7 @@ def test_the_task_token_is_told_to_nobody(scene: Scene):
 ACTIONS = st.permutations(["yes", "yes again", "no", "beat", "raw maybe", "stop"])
 
 
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(order=ACTIONS)
 def test_in_every_order_the_workflow_gets_at_most_one_outcome(scene: Scene, order: list[str]):
     """The first accepted one; and every verdict is true."""

@@ -74,8 +74,13 @@ class Waiting:
         return http("POST", link or self.link(), body, "application/x-www-form-urlencoded")
 
     def answer(self, answer: dict[str, Any]) -> str:
-        """Answer by invoking the function; the verdict."""
-        return str(invoke(self.scene, {"awaitingStepId": self.step.id, "answer": answer})["verdict"])
+        """Answer by invoking the function; the verdict, once it can be known."""
+
+        def told() -> object:
+            said = invoke(self.scene, {"awaitingStepId": self.step.id, "answer": answer})
+            return None if said.get("errorType") == "Unavailable" else said["verdict"]
+
+        return str(self.scene.eventually(told))
 
     def answer_raw(self, answer: dict[str, Any]) -> None:
         """Answer with the task token itself, as an IAM caller may."""

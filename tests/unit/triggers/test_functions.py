@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.errors import Unavailable
@@ -171,7 +171,6 @@ PLACES = {
 }
 
 
-@settings(max_examples=200)
 @given(data=st.data(), name=st.sampled_from(sorted(PLACES)))
 def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: Any, data: Any, name: str):
     """Nothing raises, and nothing is lost."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steponce.aws import times
@@ -365,7 +365,6 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=250)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4), fifo=st.booleans())
 def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
     keyed_door: Any, messages: list[tuple[str, Any]], fifo: bool
