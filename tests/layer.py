@@ -35,7 +35,7 @@ for folder in functions:
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
             del sys.modules[name]
-print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})))
+print(json.dumps(sorted(sys.modules)))
 """
 
 
@@ -84,7 +84,7 @@ def import_functions(python: str | Path, functions: list[Path], *paths: Path) ->
     Import the handler of every function from these folders and the standard library alone.
 
     Returns:
-        The top-level modules that are loaded then.
+        The modules that are loaded then.
     """
     plan = read_plan(ROOT / "template.yaml", parameters={}, stack_name="layered", region="us-east-1")
     environment = {name: text for function in plan.functions for name, text in function.environment.items()}

@@ -1,6 +1,10 @@
 """A request runs at most once, and everyone who asks gets the same answer."""
 
-from steponce.client import Client
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from steponce.errors import (
     AlreadyInProgress,
     CompletionRefused,
@@ -20,9 +24,12 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.guards.guard import Guard
-from steponce.guards.run import Run
 from steponce.request.receipt import Receipt
+
+if TYPE_CHECKING:
+    from steponce.client import Client
+    from steponce.guards.guard import Guard
+    from steponce.guards.run import Run
 
 __all__ = [
     "AlreadyInProgress",
@@ -47,3 +54,16 @@ __all__ = [
     "Unsettled",
     "WaitTimeout",
 ]
+
+_IMPORTED_WHEN_WANTED = {
+    "Client": "steponce.client",
+    "Guard": "steponce.guards.guard",
+    "Run": "steponce.guards.run",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Let a function that wants neither client nor guard, nor boto3, start without importing them."""
+    if name not in _IMPORTED_WHEN_WANTED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)

@@ -153,6 +153,14 @@ def test_every_function_is_imported_from_the_layer_alone(on_lambda: list[Path]):
     assert loaded.isdisjoint({"moto", "click", "rich", "werkzeug", "yaml"})
 
 
+def test_a_function_imports_only_what_it_needs(on_lambda: list[Path]):
+    """Its cold start does not wait for boto3, the client and guards if it calls nothing."""
+    loaded = layer.import_functions(sys.executable, [ROOT / "functions" / "prepare_request"], *on_lambda)
+
+    assert "steponce.request.envelope" in loaded
+    assert loaded.isdisjoint({"boto3", "steponce.client", "steponce.guards.guard"})
+
+
 @pytest.mark.parametrize("module", ["steponce.local", "moto"])
 def test_a_function_that_imports_what_only_a_laptop_has_is_found(
     on_lambda: list[Path], tmp_path: Path, module: str
