@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -40,6 +40,13 @@ _DENIED = ("AccessDeniedException", "KmsAccessDeniedException")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
 
+class Owned(Protocol):
+    """A record that one execution made: a lock, or an awaiting step."""
+
+    @property
+    def call_id(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Execution:
     """What DescribeExecution says of the execution that holds a lock."""
@@ -58,6 +65,15 @@ class Execution:
     def is_cancelled(self) -> bool:
         """Whether somebody stopped it so that its request shall not run again."""
         return self.status == "ABORTED" and self.failure.error == CANCELLED
+
+    def owns(self, record: Owned) -> bool | None:
+        """
+        Whether it made the record that names it: names come back, a callId never does.
+
+        None if it was started by hand: then its input has no callId, and only its history tells.
+        """
+        call_id = self.input.get("callId")
+        return None if call_id is None else bool(call_id == record.call_id)
 
 
 def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:

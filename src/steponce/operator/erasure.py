@@ -156,4 +156,4 @@ def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:
     execution = machine.describe_arn(step.execution)
     if execution is None:
         return times.now() - times.from_text(step.entered_at) < YOUNG
-    return execution.is_open and bool(execution.input.get("callId", step.call_id) == step.call_id)
+    return execution.is_open and execution.owns(step) is not False

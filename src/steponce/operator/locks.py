@@ -30,7 +30,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_stranger
+from steponce.request.machine import Machine
 from steponce.request.names import MAX_ATTEMPT, name_by_hand, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
@@ -189,7 +189,7 @@ class Operator:
         owner = self._machine.describe_arn(lock.locked_by)
         name = name_by_hand(lock.request_id)
         start = command("start", name, "FILE", "--key", lock.lock_token)
-        if owner is None or is_stranger(owner, lock):
+        if owner is None or owner.owns(lock) is False:
             raise Refused(
                 f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock "
                 f"({command('locks release', lock.lock_token)}), and start it with that payload: {start}"
@@ -271,7 +271,7 @@ class Operator:
             owner = self._machine.owner(lock)
         except OwnerHidden as hidden:
             raise Refused(f"{hidden} Nothing was written.") from None
-        known = owner is not None and not is_stranger(owner, lock)
+        known = owner is not None and owner.owns(lock) is not False
         if owner is not None and known and owner.is_open:
             raise Refused(
                 f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "

@@ -252,17 +252,19 @@ def _look(
     cancelled: Failure | None,
 ) -> tuple[Verdict, _End | None]:
     """The verdict, `settled` where the end holds the outcome; and the end, if it was this lock's owner's."""
-    if owner is not None and owner.is_open and owner.input.get("callId") == lock.call_id:
+    if owner is not None and owner.is_open and owner.owns(lock):
         return "alive", None
     history = None if owner is None else _History.read(sfn, lock.locked_by)
     if owner is None or history is None:
         return "alive" if _age(lock.created) < YOUNG else "unknown", None
-    call_id = owner.input.get("callId", history.call_id)
+    owned = owner.owns(lock)
+    if owned is None and history.call_id is not None:
+        owned = history.call_id == lock.call_id
     if owner.is_open:
-        return "alive" if call_id in (None, lock.call_id) else "unknown", None
+        return "unknown" if owned is False else "alive", None
     if not history.is_whole(owner):
         return "alive", None
-    if call_id != lock.call_id:
+    if not owned:
         # Names come back after 90 days, or with a stack made anew: this one is a stranger.
         return "unknown", None
     end = _end(owner, history, cancelled)

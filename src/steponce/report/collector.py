@@ -60,8 +60,8 @@ def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None
     teller = _Teller(client, lock.request_id or lock.lock_token, lock.lock_token, steps, with_payload=False)
     if not lock.is_of_an_execution:
         return teller.read_owner(lock)
-    owner, call_id = teller.read(number, lock.locked_by), teller.call_ids.get(lock.locked_by)
-    return owner if call_id in (None, lock.call_id) else Attempt(number, lock.locked_by, GONE)
+    owner = teller.read(number, lock.locked_by)
+    return Attempt(number, lock.locked_by, GONE) if teller.owner_is_stranger(lock) else owner
 
 
 class _Teller:
@@ -81,7 +81,7 @@ class _Teller:
         self._steps = steps
         self._with_payload = with_payload
         self._name = name_of(request_id)
-        self._inputs: dict[str, Mapping[str, Any]] = {}
+        self._executions: dict[str, Execution] = {}
 
     def tell(self) -> Story:
         for _ in range(_READINGS):
@@ -105,14 +105,22 @@ class _Teller:
                 "Start it, or check its id."
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
-        case = Case(self._request_id, self._given_token, lock, record, attempts, holder, self.call_ids)
+        case = Case(
+            self._request_id,
+            self._given_token,
+            lock,
+            record,
+            attempts,
+            holder,
+            lock is not None and self.owner_is_stranger(lock),
+        )
         situation, summary = case.judge()
         return Story(self._request_id, token, situation, summary, record, attempts, holder), lock
 
-    @property
-    def call_ids(self) -> dict[str, str]:
-        """The callIds in the inputs of the executions that were read, by ARN, where there are any."""
-        return {arn: found["callId"] for arn, found in self._inputs.items() if "callId" in found}
+    def owner_is_stranger(self, lock: Lock) -> bool:
+        """Whether the execution that was read under the owner's name is another one."""
+        execution = self._executions.get(lock.locked_by)
+        return execution is not None and execution.owns(lock) is False
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
         """Whose owner waits for an answer that may still come is not late."""
@@ -123,7 +131,8 @@ class _Teller:
     def _token(self, first: Attempt) -> str | None:
         if self._given_token is not None:
             return self._given_token
-        return self._client.machine.lock_token_of(self._name, self._inputs.get(first.execution_arn, {}))
+        execution = self._executions.get(first.execution_arn)
+        return self._client.machine.lock_token_of(self._name, execution.input if execution else {})
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest that is known. Names are counted up; after a death may be a gap."""
@@ -164,7 +173,7 @@ class _Teller:
             return Attempt(number, arn, HIDDEN)
         if execution is None:
             return Attempt(number, arn, GONE)
-        self._inputs[arn] = execution.input
+        self._executions[arn] = execution
         started, visits = self._history(arn)
         attempt = Attempt(
             number=number,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steponce.aws import times
@@ -35,7 +34,7 @@ class Case:
         lock: The lock record as read, and `record`, the same for people; both None where there is none.
         attempts: The request's executions, oldest first; at least one.
         holder: Another request's execution, where it is that one which has the lock.
-        call_ids: The callIds in the inputs of those executions, by ARN, where there are any.
+        owner_is_stranger: Whether the execution that has the owner's name is another one.
     """
 
     request_id: str
@@ -44,7 +43,7 @@ class Case:
     record: Record | None
     attempts: list[Attempt]
     holder: Attempt | None
-    call_ids: Mapping[str, str]
+    owner_is_stranger: bool
 
     def judge(self) -> tuple[Situation, str]:
         """What is going on, in a word, and with what to do next, in a sentence or two."""
@@ -64,7 +63,7 @@ class Case:
             return self._by_another_machine(record, machine)
         holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
         owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
-        situation, summary = self._by_record(record, lock, self.holder or owners[0])
+        situation, summary = self._by_record(record, self.holder or owners[0])
         return situation, holds + summary
 
     def _by_plain_python(self, record: Record, lock: Lock) -> tuple[Situation, str]:
@@ -105,7 +104,7 @@ class Case:
         )
         return "overdue" if record.overdue else "running", look + end
 
-    def _by_record(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
+    def _by_record(self, record: Record, owner: Attempt) -> tuple[Situation, str]:
         error = record.error or "an error without a name"
         if record.status == COMPLETED:
             return "completed", (
@@ -126,18 +125,18 @@ class Case:
                 f"{command('locks retry', record.lock_token)}"
             )
         if record.status == INPROGRESS:
-            return self._in_progress(record, lock, owner)
+            return self._in_progress(record, owner)
         return "waits for a person", (
             f"The record's status is {record.status!r}, which this version does not know. Something else "
             "writes to the table; look at the record."
         )
 
-    def _in_progress(self, record: Record, lock: Lock, owner: Attempt) -> tuple[Situation, str]:
+    def _in_progress(self, record: Record, owner: Attempt) -> tuple[Situation, str]:
         if owner.status == GONE:
             if times.now() - times.from_text(record.created) < YOUNG:
                 return "running", f"Running; too new to be described. Wait for it: {self._command('wait')}"
             return "unsettled", self._settle("can no longer be described")
-        if self.call_ids.get(owner.execution_arn, lock.call_id) != lock.call_id:
+        if self.owner_is_stranger:
             return "unsettled", self._settle("is gone, and another one has its name")
         if not owner.is_open:
             if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | OUTCOMES:

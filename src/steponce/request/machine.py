@@ -131,13 +131,8 @@ class Machine:
         return f"{self.arn.replace(':stateMachine:', ':execution:')}:{attempt_name(name, attempt)}"
 
 
-def is_stranger(execution: Execution, lock: Lock) -> bool:
-    """Whether an execution has but the name of a lock's owner: names come back, a callId never does."""
-    return bool(execution.input.get("callId", lock.call_id) != lock.call_id)
-
-
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:
     """Whether a lock's owner, which was asked for, is an execution that runs; or has a lease that does."""
     if lock.is_leased(times.now_text()):
         return True
-    return execution is not None and execution.is_open and not is_stranger(execution, lock)
+    return execution is not None and execution.is_open and execution.owns(lock) is not False

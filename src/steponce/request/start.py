@@ -22,7 +22,7 @@ from steponce.executions import YOUNG, Execution
 from steponce.locks.record import Lock
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_owner_open, is_stranger
+from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
@@ -148,7 +148,7 @@ class Start:
         answer = self._by_record(lock, looked)
         if answer.execution_arn != lock.locked_by:
             return answer
-        if owner is not None and owner.failure.error in TOO_LARGE and not is_stranger(owner, lock):
+        if owner is not None and owner.failure.error in TOO_LARGE and owner.owns(lock) is not False:
             raise Unsettled(
                 f"Request {self._request_id!r}: its work is done, and its result is too large to be recorded "
                 f"({lock.locked_by}). Look the result up, and complete the lock by hand."
@@ -231,7 +231,7 @@ class _Death:
         """Of an owner that is closed, or that Step Functions does not know: it may be too new for that."""
         if owner is None or owner.closed is None:
             return cls(lock.created, YOUNG)
-        if is_stranger(owner, lock):
+        if owner.owns(lock) is False:
             return cls(lock.created, INIT_TIME)
         return cls(owner.closed, timedelta(seconds=rules.work_timeout_seconds) + INIT_TIME)
 
