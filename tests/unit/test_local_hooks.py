@@ -604,6 +604,20 @@ def test_of_many_answers_one_is_accepted(workflows):
     assert accepted == [int(workflows.end(arn)["output"])]
 
 
+@pytest.mark.parametrize(
+    ("kind", "event"), [("success", "TaskSucceeded"), ("failure", "TaskFailed")] * 3, ids=str
+)
+def test_an_accepted_answer_is_in_the_history_of_what_is_stopped_at_once(workflows, kind, event):
+    """AWS writes it down before it answers."""
+    arn = workflows.start({"Wait": waiting_task()})
+    eventually(lambda: "TaskSubmitted" in workflows.history(arn))
+    token = workflows.token(arn)
+
+    assert ["accepted"] == answers(workflows, token, kind)
+    workflows.sfn.stop_execution(executionArn=arn)
+    assert event in workflows.history(arn)
+
+
 def test_a_token_is_dead_once_its_attempt_is_over(workflows):
     """The next attempt has a token of its own."""
     retry = [{"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "MaxAttempts": 1}]

@@ -212,10 +212,18 @@ class Scene:
 
     def states(self, execution_name: str) -> list[str]:
         """The states that an execution entered, in order."""
-        events = self.stack.boto3("stepfunctions").get_execution_history(
+        events = self._history(execution_name)
+        return [e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e]
+
+    def events(self, execution_name: str) -> list[str]:
+        """The types of an execution's events, in order."""
+        return [event["type"] for event in self._history(execution_name)]
+
+    def _history(self, execution_name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.stack.boto3("stepfunctions").get_execution_history(
             executionArn=self.arn(execution_name), maxResults=1000
         )["events"]
-        return [e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e]
+        return found
 
     def run(self, request_id: str, payload: Mapping[str, Any], **options: Any) -> Receipt:
         """Start and wait."""

@@ -2,13 +2,16 @@
 Tasks that wait for a token.
 
 moto gives a retried task its old token, with the old answer in it, takes answers after a time-out, can take
-two, and loses the cause of a failure. Here each attempt has a token of its own and at most one outcome.
+two, and loses the cause of a failure; and what it has taken is not in the history if the execution is
+stopped at once. Here each attempt has a token of its own and at most one outcome, which is in the history
+when its sender is told so.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any
 
 from moto.core.exceptions import AWSError
@@ -39,6 +42,7 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
     def __init__(self, token: str, env: Environment) -> None:
         super().__init__(callback_id=token)
         self._env = env
+        self._frame: Environment | None = None
         self._changed = threading.Condition()
         self._open = True
         self._beaten = False
@@ -50,9 +54,13 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
             if not (self._open and self._env.is_running()):
                 return False
             self._open = False
+            seen = self._newest_events()
             self._outcome = outcome
             self._changed.notify_all()
-            return True
+        # Not sooner, for a function that answers while it is still called would wait for itself.
+        while self._frame and self._env.is_running() and self._newest_events() == seen:
+            time.sleep(0.002)
+        return True
 
     def beat(self) -> bool:
         """Note a heartbeat if the attempt is open."""
@@ -75,9 +83,10 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
         self._heartbeat_seconds = heartbeat_seconds
         return self
 
-    def wait_for_outcome(self) -> CallbackOutcome | HeartbeatTimedOut:
+    def wait_for_outcome(self, frame: Environment) -> CallbackOutcome | HeartbeatTimedOut:
         """Wait for the outcome, for a missing heartbeat, or for the attempt to be given up."""
         with self._changed:
+            self._frame = frame
             while self._open:
                 self._beaten = False
                 self._changed.wait_for(lambda: self._beaten or not self._open, self._heartbeat_seconds)
@@ -85,6 +94,11 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
                     self._open = False
                     return HeartbeatTimedOut()
             return self._outcome or CallbackOutcomeTimedOut(callback_id=self.callback_id)
+
+    def _newest_events(self) -> list[int]:
+        """The numbers of the newest events of the task, which has a success, and of its state, a failure."""
+        frames = [self._env] if self._frame is None else [self._env, self._frame]
+        return [frame.event_history_context.last_published_event_id for frame in frames]
 
 
 def install() -> None:
@@ -114,9 +128,9 @@ def _evaluate_attempt(task: callback.StateTaskServiceCallback, env: Environment)
 
 
 def _wait_for_token(
-    _task: callback.StateTaskServiceCallback, *, callback_endpoint: Attempt, **_others: Any
+    _task: callback.StateTaskServiceCallback, *, env: Environment, callback_endpoint: Attempt, **_others: Any
 ) -> CallbackOutcome | HeartbeatTimedOut:
-    return callback_endpoint.wait_for_outcome()
+    return callback_endpoint.wait_for_outcome(env)
 
 
 def _send_task_success(_backend: StepFunctionsParserBackend, task_token: str, outcome: str) -> None:
