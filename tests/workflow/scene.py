@@ -212,16 +212,16 @@ class Scene:
 
     def states(self, execution_name: str) -> list[str]:
         """The states that an execution entered, in order."""
-        events = self._history(execution_name)
+        events = self._history(self.arn(execution_name))
         return [e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e]
 
-    def events(self, execution_name: str) -> list[str]:
+    def events(self, execution_arn: str) -> list[str]:
         """The types of an execution's events, in order."""
-        return [event["type"] for event in self._history(execution_name)]
+        return [event["type"] for event in self._history(execution_arn)]
 
-    def _history(self, execution_name: str) -> list[dict[str, Any]]:
+    def _history(self, execution_arn: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.stack.boto3("stepfunctions").get_execution_history(
-            executionArn=self.arn(execution_name), maxResults=1000
+            executionArn=execution_arn, maxResults=1000
         )["events"]
         return found
 

@@ -36,10 +36,12 @@ class Waiting:
         lock_token: str | None = None,
         client: Client | None = None,
     ) -> Waiting:
-        """Start a request, and wait until its step is on record."""
+        """Start a request, and wait until its step is on record and its state waits."""
         name = name or scene.new_id("waits")
         (client or scene.client).start(name, CONFIRMED, lock_token=lock_token)
-        return cls(scene, name, scene.eventually(lambda: waiting_step(scene, name)))
+        step = scene.eventually(lambda: waiting_step(scene, name))
+        scene.eventually(lambda: "TaskSubmitted" in scene.events(step.execution))
+        return cls(scene, name, step)
 
     def record(self) -> AwaitingStep:
         found = steps(self.scene).get(self.step.id)
