@@ -61,9 +61,7 @@ def kill_a_guard(scene: Scene, key: str, effects: int) -> list[str]:
 
 def guard_of(scene: Scene, **options: Any) -> Guard:
     """A guard on the scene's table."""
-    return Guard.from_outputs(
-        scene.stack.outputs, session=scene.stack.session(), endpoints=scene.stack.endpoints, **options
-    )
+    return scene.stack.guard(**options)
 
 
 def test_a_workflow_replays_a_guard_s_result(scene: Scene):

@@ -26,6 +26,7 @@ from steponce.local.template import read_plan
 
 if TYPE_CHECKING:
     from steponce.client import Client
+    from steponce.guards.guard import Guard
 
 SERVICES = ("states", "dynamodb", "lambda")
 _ALWAYS_EMBEDDED = ("aws", "http")
@@ -91,6 +92,12 @@ class RunningStack:
         from steponce.client import Client
 
         return Client.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
+
+    def guard(self, **options: Any) -> Guard:
+        """A guard on this stack's table; options as for `Guard`."""
+        from steponce.guards.guard import Guard
+
+        return Guard.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def logs(self, function_name: str) -> str:
         """What a function, by name or ARN, has written so far; `engine` is the embedded engine itself."""
