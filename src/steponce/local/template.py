@@ -138,7 +138,11 @@ def _load(text: str) -> Any:
         "TemplateLoader", (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader,), {}
     )
     kind.add_multi_constructor("!", intrinsics_multi_constructor)
-    return yaml.load(text, kind)  # noqa: S506 - a safe loader
+    loader = kind(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def _parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
