@@ -8,7 +8,7 @@ values is somewhere finds it as well as the whole product does, with a sixth of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -28,13 +28,22 @@ def part(rows: Iterable[Any], aspects: Sequence[Aspect]) -> set[int]:
     return chosen
 
 
+def cover(given: Mapping[str, Any], aspects: Sequence[Aspect]) -> set[str]:
+    """The ids of such rows."""
+    ids = list(given)
+    return {ids[number] for number in part(given.values(), aspects)}
+
+
 def rows(names: str, given: Mapping[str, Sequence[Any]], aspects: Sequence[Aspect]) -> pytest.MarkDecorator:
     """A `parametrize` of rows by their ids; those that no aspect needs are `full`."""
-    wanted = part(given.values(), aspects)
-    marks = [() if number in wanted else pytest.mark.full for number in range(len(given))]
+    return marked(names, given, cover(given, aspects))
+
+
+def marked(names: str, given: Mapping[str, Sequence[Any]], wanted: Container[str]) -> pytest.MarkDecorator:
+    """A `parametrize` of rows by their ids; those that are not wanted are `full`."""
     params = [
-        pytest.param(*row, id=name, marks=mark)
-        for (name, row), mark in zip(given.items(), marks, strict=True)
+        pytest.param(*row, id=name, marks=() if name in wanted else pytest.mark.full)
+        for name, row in given.items()
     ]
     return pytest.mark.parametrize(names, params)
 

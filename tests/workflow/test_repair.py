@@ -102,25 +102,19 @@ SETTLERS = ("schedule", "rule", "next request")
 WAYS = {f"stopped, {settler}": stop_in for settler in SETTLERS} | {"timed out, schedule": time_out_in}
 
 
-EVERY = [(death, way) for death in DEATHS for way in WAYS]
+EVERY = {f"{death}-{way}": (death, way) for death in DEATHS for way in WAYS}
 
 # Each death once, and each way to settle it with each answer, before and after a call. That the three who
 # settle agree on every death is also a test of units: test_repair there.
-CHOSEN = covering.part(
+CHOSEN = covering.cover(
     EVERY, [lambda row: row[0], lambda row: (row[1], row[0].answer), lambda row: (row[1], row[0].after)]
 )
 
 
 def _every(wanted: Callable[[Death, str], bool]) -> pytest.MarkDecorator:
     """The deaths and ways that a test wants; all tests choose the same, for each is an execution."""
-    given = [(number, row) for number, row in enumerate(EVERY) if wanted(*row)]
-    return pytest.mark.parametrize(
-        ("death", "how"),
-        [
-            pytest.param(*row, id=f"{row[0]}-{row[1]}", marks=() if number in CHOSEN else pytest.mark.full)
-            for number, row in given
-        ],
-    )
+    given = {name: row for name, row in EVERY.items() if wanted(*row)}
+    return covering.marked("death,how", given, CHOSEN)
 
 
 AFTERWARDS = _every(lambda _death, _how: True)
