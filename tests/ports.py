@@ -11,7 +11,7 @@ _NOT_GIVEN_AWAY = range(10_000, 32_000)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on, and that nobody gets who does not ask for it."""
+    """A free port of 127.0.0.1, outside of the range that the system gives away."""
     for port in random.SystemRandom().sample(_NOT_GIVEN_AWAY, 100):
         try:
             socket.create_server(("127.0.0.1", port)).close()

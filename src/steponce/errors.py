@@ -24,7 +24,7 @@ What can go wrong, as one tree:
     ├── StackNotFound (LookupError)      no stack of this name is deployed
     ├── NotFinished                      asked for the result of a request that still runs
     ├── RequestFailed                    asked for the result of a request that failed
-    ├── AlreadyInProgress                a guard's key is held by somebody who still works
+    ├── AlreadyInProgress                another call of a guard holds the key, and may still work
     ├── DuplicateRefused                 a guard that refuses duplicates met a request that is completed
     ├── NotRecorded                      a guard's work is done, and its result is not on record
     │   └── CompletionRefused            because somebody else answers for its lock by now

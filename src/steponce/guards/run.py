@@ -263,7 +263,7 @@ class Run:
         self._result, self._has_result, self.replayed, self._state = found, True, True, "over"
 
     def _wait(self, record: Lock, end: float, pause: float) -> Generator[float, None, None]:
-        """Let whoever has the lock go on for a while, and look until it may have changed."""
+        """Give the owner of the lock a while, and look until the record may have changed."""
         now: Lock | None = record
         while now is not None and now.status == INPROGRESS and not lease_is_over(now):
             left = end - time.monotonic()

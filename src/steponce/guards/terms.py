@@ -21,9 +21,9 @@ class Terms:
     How a guard's calls go.
 
     Args:
-        lease_seconds: When the work will certainly be done, counted from its begin by this machine's clock.
-            Until then nobody takes its lock; after it nobody knows whether the work took effect. A Lambda's
-            context gives it, else 900. Allow for clocks that differ.
+        lease_seconds: How long the work takes at most. No other call takes the lock in this time. Afterwards
+            the outcome is unknown. Default: what a Lambda's context gives, else 900. It is counted by this
+            machine's clock; allow for clocks that differ.
         when_outcome_unknown: What becomes of a lock whose lease is over: `hold` leaves it to a person
             (FAILED, OutcomeUnknown, on the open index), `take-over` lets this call do the work again, under
             the same key and with a higher attempt.
@@ -32,7 +32,7 @@ class Terms:
             free again.
         final: Exceptions that are answers: recorded, and replayed as RequestFailed. All others are recorded
             on the open index, and wait for a person.
-        wait_seconds: How long to wait for the answer of whoever has the lock, before AlreadyInProgress.
+        wait_seconds: How long to wait for the owner's answer before AlreadyInProgress is raised.
         renew: Extend the lease again and again in a thread while the work runs. The work must be certain to
             end, or to end with its process.
         on_replay: Is called with the result and the record of each replay; what it returns is the result.

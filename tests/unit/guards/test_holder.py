@@ -100,7 +100,7 @@ def test_each_part_of_the_fence_alone_stops_a_write(
 
     write(mine)
 
-    # Whoever gives a lock back does not know its attempt; its callId is enough.
+    # give_back comes when the answer to the first write was lost. The attempt is unknown then.
     gives_back = part == "attempt" and write is WRITES["give back"]
     assert gives_back == (before != locks.get(KEY))
 

@@ -1,10 +1,10 @@
 """
 Tasks that wait for a token.
 
-moto gives a retried task its old token, with the old answer in it, takes answers after a time-out, can take
-two, and loses the cause of a failure; and what it has taken is not in the history if the execution is
-stopped at once. Here each attempt has a token of its own and at most one outcome, which is in the history
-when its sender is told so.
+moto gives a retried task its old token, with the old answer in it. It takes answers after a time-out, can
+take two, and loses the cause of a failure. It accepts an answer before the history has it, and loses it if
+the execution is stopped at once. Here each attempt has a token of its own and at most one outcome. The
+outcome is in the history before its sender gets an answer.
 """
 
 from __future__ import annotations
