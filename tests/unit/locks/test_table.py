@@ -44,18 +44,19 @@ Write = Callable[[Locks, Lock], bool]
 
 
 class Table:
-    """A real table in moto with one record."""
+    """A real table in moto."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.dynamodb = shared("dynamodb")
         properties = template()["Resources"]["LocksTable"]["Properties"]
         wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
-        self.locks = Locks(self.dynamodb, "locks")
+        self.dynamodb.create_table(TableName=name, **{part: properties[part] for part in wanted})
+        self.locks = Locks(self.dynamodb, name)
 
     def put(self, **attributes: Any) -> None:
         """Write OPEN with some attributes changed."""
-        self.dynamodb.put_item(TableName="locks", Item=OPEN | attributes)
+        self.dynamodb.put_item(TableName=self.name, Item=OPEN | attributes)
 
     def lock(self) -> Lock:
         """The record as it is, read."""
@@ -63,7 +64,7 @@ class Table:
 
     def item(self) -> dict[str, Any]:
         """The record as it is."""
-        return self.dynamodb.get_item(TableName="locks", Key=KEY).get("Item", {})
+        return self.dynamodb.get_item(TableName=self.name, Key=KEY).get("Item", {})
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def aws() -> Iterator[Table]:
     """One table for the module."""
     with mock_aws():
-        yield Table()
+        yield Table("locks")
 
 
 @pytest.fixture
@@ -221,23 +222,28 @@ def test_of_two_writers_one_wins(table: Table) -> None:
 # -- The open index ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def crowd(table: Table) -> Iterator[Table]:
-    """Shard 7 with 250 open locks, ten minutes apart, and one that failed."""
-    tokens = [f"crowd/{number}" for number in range(251)]
-    for number, token in enumerate(tokens):
-        due = times.to_text(LATER + timedelta(minutes=10 * number))
-        status = FAILED if number == 250 else INPROGRESS
-        table.put(
-            lockToken={"S": token},
-            status={"S": status},
-            openStatus={"S": f"{status}#7"},
-            created={"S": due},
-            expectedCompletion={"S": due},
-        )
-    yield table
-    for token in tokens:
-        table.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": token}})
+@pytest.fixture(scope="module")
+def crowd(aws: Table) -> Table:
+    """A table that is only read: shard 7 has 250 open locks, ten minutes apart, and one that failed."""
+    table = Table("crowd")
+    table.put()
+    items = [_one_of_the_crowd(number) for number in range(251)]
+    for first in range(0, len(items), 25):
+        requests = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+        assert not aws.dynamodb.batch_write_item(RequestItems={"crowd": requests})["UnprocessedItems"]
+    return table
+
+
+def _one_of_the_crowd(number: int) -> dict[str, Any]:
+    due = times.to_text(LATER + timedelta(minutes=10 * number))
+    status = FAILED if number == 250 else INPROGRESS
+    return OPEN | {
+        "lockToken": {"S": f"crowd/{number}"},
+        "status": {"S": status},
+        "openStatus": {"S": f"{status}#7"},
+        "created": {"S": due},
+        "expectedCompletion": {"S": due},
+    }
 
 
 def test_the_open_locks_of_a_shard_come_in_the_order_of_their_time(crowd: Table) -> None:
