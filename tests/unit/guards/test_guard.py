@@ -9,8 +9,8 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypedDict
@@ -18,7 +18,6 @@ from uuid import UUID
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
-from moto import mock_aws
 from pydantic import BaseModel
 
 from steponce import (
@@ -38,104 +37,14 @@ from steponce import (
 from steponce.aws import times
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, MissingKey, RecordUnreadable
 from steponce.locks.record import Failure, Lock
-from steponce.locks.table import Locks
 from steponce.request.canonical import sha256
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.patience import PATIENCE_SECONDS
-from tests.rules.documents import template
-from tests.unit.shared_clients import SharedClients, shared
+from tests.unit.guards.world import KEY, NOW, Session, World
+from tests.unit.shared_clients import shared
 
-NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-KEY = "acme/charge/o-12"
 ORDER = {"orderId": "o-12", "amount": 500}
 DONE = {"chargeId": "ch_1"}
-
-
-@dataclass
-class World:
-    """The table, the calls that were made to it, and a clock that tests set."""
-
-    now: datetime = NOW
-    calls: list[str] = field(default_factory=list)
-    fault: Callable[[dict[str, Any], Callable[[], Any]], Any] | None = None
-
-    def pass_by(self, seconds: float) -> None:
-        """Let time go by."""
-        self.now += timedelta(seconds=seconds)
-
-    def guard(self, **options: Any) -> Guard:
-        """A guard on the table."""
-        return Guard("locks", session=_Session(self), **options)  # type: ignore[arg-type]
-
-    def lock(self, key: str = KEY) -> Lock:
-        """The record as it is."""
-        found = Locks(shared("dynamodb"), "locks").get(key)
-        assert found is not None
-        return found
-
-    def item(self, key: str = KEY) -> dict[str, Any]:
-        """The record as DynamoDB has it."""
-        return shared("dynamodb").get_item(TableName="locks", Key={"lockToken": {"S": key}})["Item"]
-
-    def put(self, **attributes: Any) -> None:
-        """Change the record by hand."""
-        typed = {n: {"N" if isinstance(v, int) else "S": str(v)} for n, v in attributes.items()}
-        shared("dynamodb").put_item(TableName="locks", Item=self.item() | typed)
-
-
-class _Session(SharedClients):
-    """A session whose DynamoDB counts calls, and may fail."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__("us-east-1")
-        self._world = world
-
-    def client(self, service: str, **_options: Any) -> Any:
-        return _Counting(self._world, shared(service))
-
-
-_atomic = threading.RLock()
-"""DynamoDB's writes are atomic; those of moto, called in threads, are not."""
-
-
-class _Counting:
-    def __init__(self, world: World, dynamodb: Any) -> None:
-        self._world = world
-        self._dynamodb = dynamodb
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._dynamodb, name)
-        if name not in ("update_item", "get_item", "put_item", "delete_item"):
-            return call
-
-        def counted(**arguments: Any) -> Any:
-            def forward() -> Any:
-                with _atomic:
-                    return call(**arguments)
-
-            self._world.calls.append(name)
-            return forward() if self._world.fault is None else self._world.fault(arguments, forward)
-
-        return counted
-
-
-@pytest.fixture(scope="module")
-def _table() -> Iterator[None]:
-    with mock_aws():
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
-        yield
-
-
-@pytest.fixture
-def world(_table: None, monkeypatch: pytest.MonkeyPatch) -> World:
-    """An empty table, at twelve."""
-    for item in shared("dynamodb").scan(TableName="locks")["Items"]:
-        shared("dynamodb").delete_item(TableName="locks", Key={"lockToken": item["lockToken"]})
-    made = World()
-    monkeypatch.setattr(times, "now", lambda: made.now)
-    return made
 
 
 def complete(guard: Guard, key: str = KEY, payload: Any = ORDER, result: Any = DONE, **options: Any) -> Any:
@@ -1078,7 +987,7 @@ def test_a_guard_has_a_stack_s_rules(world: World) -> None:
         "PayloadHashPath": "orderId",
         "OpenShards": "1",
     }
-    guard = Guard.from_outputs(outputs, session=_Session(world))
+    guard = Guard.from_outputs(outputs, session=Session(world))
     complete(guard, "shop/order-1")
     lock = world.lock("shop/order-1")
     assert ("order-1", sha256('"o-12"')) == (lock.request_id, lock.payload_hash)
