@@ -190,7 +190,8 @@ def test_a_lease_that_is_extended_after_the_look_is_not_taken_over(bold_scene: S
     assert [] == scene.charges(name)
 
 
-def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene):
+@pytest.mark.parametrize("each", [6, *[pytest.param(50, marks=pytest.mark.full)] * 3])
+def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene, each: int):
     """Everybody else gets the same answer, or AlreadyInProgress."""
     key, effects = scene.new_id("race"), []
 
@@ -208,8 +209,8 @@ def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene):
         scene.client.start(f"{key}-{number}", VISA, lock_token=key)
         return scene.client.wait(f"{key}-{number}", timeout_seconds=PATIENCE_SECONDS, lock_token=key).result
 
-    with ThreadPoolExecutor(12) as pool:
-        found = [pool.submit(call, number) for number in range(6) for call in (guarded, started)]
+    with ThreadPoolExecutor(2 * each) as pool:
+        found = [pool.submit(call, number) for number in range(each) for call in (guarded, started)]
         answers = [one.result() for one in found]
     assert 1 == len(effects) + len(scene.charges(key))
     assert {str(answers[0])} == {str(answer) for answer in answers}
