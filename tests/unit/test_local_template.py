@@ -145,3 +145,82 @@ def test_a_substitution_that_does_not_fit_is_named(text, substitutions, message)
     """CloudFormation would deploy it, and the first execution would fail."""
     with pytest.raises(TemplateError, match=message):
         substitute("Flow", text, substitutions)
+
+
+INNER = """
+Parameters:
+  Greeting: {Type: String, AllowedValues: [hello, goodbye]}
+Conditions:
+  IsHello: !Equals [!Ref Greeting, hello]
+Resources:
+  Letters: {Type: AWS::SQS::Queue}
+  Bell: {Type: AWS::SNS::Topic, Condition: IsHello}
+  BellAlarm: {Type: AWS::CloudWatch::Alarm, Properties: {AlarmActions: [!Ref Bell]}}
+Outputs:
+  Bell: {Condition: IsHello, Value: !Ref Bell}
+  Letters: {Value: !GetAtt Letters.Arn}
+"""
+OUTER = """
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Greeting: {Type: String, Default: hello}
+Resources:
+  Inner:
+    Type: %s
+    Properties: {%s: inner.yaml, Parameters: {%s}}
+  Elsewhere: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: "https://example.com/t.yaml"}}
+Outputs:
+  Found: {Value: !GetAtt Inner.Outputs.%s}
+"""
+STACK = ("AWS::CloudFormation::Stack", "TemplateURL")
+HANDED = "Greeting: !Ref Greeting"
+
+
+def plan_of_two(folder, kind=STACK, handed=HANDED, output="Bell", **parameters):
+    """The plan of a template that nests another."""
+    (folder / "inner.yaml").write_text(INNER)
+    (folder / "outer.yaml").write_text(OUTER % (*kind, handed, output))
+    return read_plan(folder / "outer.yaml", parameters=parameters, stack_name="demo", region="us-east-1")
+
+
+@pytest.mark.parametrize("kind", [STACK, ("AWS::Serverless::Application", "Location")])
+def test_a_nested_stack_is_made_too(tmp_path, kind):
+    """What runs here of it; its names begin with the nested stack's, and the template reads its outputs."""
+    made = plan_of_two(tmp_path, kind)
+    assert ["demo-Inner-Letters"] == [queue.name for queue in made.queues]
+    assert ["demo-Inner-Bell"] == [topic.name for topic in made.topics]
+    assert {"Found": "arn:aws:sns:us-east-1:123456789012:demo-Inner-Bell"} == made.outputs
+
+
+def test_a_nested_stack_gets_the_template_s_parameters(tmp_path):
+    """Its conditions depend on them."""
+    made = plan_of_two(tmp_path, output="Letters", Greeting="goodbye")
+    assert [] == made.topics
+    assert {"Found": "arn:aws:sqs:us-east-1:123456789012:demo-Inner-Letters"} == made.outputs
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"Greeting": "goodbye"}, "Inner has no output Bell. It has: Letters"),
+        ({"Greeting": "good day"}, "Inner: Parameter Greeting is 'good day'; allowed: hello, goodbye"),
+        ({"handed": "Greting: hello"}, "Inner: The template has no parameter Greting. It has: Greeting"),
+        ({"handed": ""}, "Inner: Parameter Greeting has no default"),
+        ({"handed": "Greeting: [hello, goodbye]"}, "Inner: join the list Greeting to one text"),
+        ({"output": "Bells"}, "Inner has no output Bells. It has: Bell, Letters"),
+    ],
+)
+def test_what_does_not_fit_a_nested_stack_is_named(tmp_path, wrong, message):
+    """CloudFormation would begin to deploy it, and roll back."""
+    with pytest.raises(TemplateError, match=message):
+        plan_of_two(tmp_path, **wrong)
+
+
+def test_a_nested_template_that_is_not_there_is_named(tmp_path):
+    """By its path."""
+    outer = tmp_path / "outer.yaml"
+    outer.write_text(
+        "Resources: {Inner: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: x.yml}}}"
+    )
+    with pytest.raises(TemplateError, match=r"Inner: There is no template .*x\.yml"):
+        read_plan(outer, stack_name="demo", region="us-east-1")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steponce.local.errors import TemplateError
-from steponce.local.physical import ACCOUNT, PARTITION, PhysicalNames
+from steponce.local.physical import ACCOUNT, NESTED_STACK, PARTITION, PhysicalNames
+
+if TYPE_CHECKING:
+    from steponce.local.nested import NestedStacks
 
 _NO_VALUE = object()
 _PLACEHOLDER = re.compile(r"\$\{(!?)([^{}]*)\}")
@@ -21,15 +24,21 @@ class Resolver:
         template: After the SAM transform.
         parameters: Every parameter of the template with its value.
         names: Where physical names come from.
+        nested: The stacks that the template nests, whose outputs it may read.
     """
 
     def __init__(
-        self, template: Mapping[str, Any], parameters: Mapping[str, str], names: PhysicalNames
+        self,
+        template: Mapping[str, Any],
+        parameters: Mapping[str, str],
+        names: PhysicalNames,
+        nested: NestedStacks | None = None,
     ) -> None:
         self._resources: Mapping[str, Any] = template.get("Resources", {})
         self._conditions: Mapping[str, Any] = template.get("Conditions", {})
         self._mappings: Mapping[str, Any] = template.get("Mappings", {})
         self._names = names
+        self._nested = nested
         self._values: dict[str, Any] = {**_typed(template, parameters), **_pseudo_parameters(names)}
         self._functions: dict[str, Callable[[Any], Any]] = {
             "Ref": self._ref,
@@ -84,7 +93,11 @@ class Resolver:
     def _get_att(self, value: Any) -> str:
         logical_id, attribute = value.split(".", 1) if isinstance(value, str) else value
         kind, physical = self._named(logical_id)
-        return self._names.attribute(kind, physical, str(self.resolve(attribute)))
+        name = str(self.resolve(attribute))
+        if kind == NESTED_STACK and self._nested and logical_id in self._nested:
+            properties = self.resolve(self._resources[logical_id].get("Properties", {}))
+            return self._nested.output(logical_id, properties, name.removeprefix("Outputs."))
+        return self._names.attribute(kind, physical, name)
 
     def _named(self, logical_id: str) -> tuple[str, str]:
         if logical_id not in self._resources:

@@ -12,6 +12,7 @@ from steponce.local.definitions import complaints
 from steponce.local.errors import TemplateError
 from steponce.local.intrinsics import Resolver
 from steponce.local.made import Made
+from steponce.local.nested import NestedStacks
 from steponce.local.physical import STATE_MACHINE, PhysicalNames
 from steponce.local.plan import MachinePlan
 
@@ -26,14 +27,20 @@ class Machines:
         template: After the SAM transform.
         names: Where physical names come from.
         file_of: The file of a resource's DefinitionUri by logical id; None where the template has the text.
+        nested: The stacks that the template nests.
     """
 
     def __init__(
-        self, template: Mapping[str, Any], names: PhysicalNames, file_of: Callable[[str], Path | None]
+        self,
+        template: Mapping[str, Any],
+        names: PhysicalNames,
+        file_of: Callable[[str], Path | None],
+        nested: NestedStacks | None = None,
     ) -> None:
         self._template = template
         self._names = names
         self._file_of = file_of
+        self._nested = nested
 
     def with_values(self, values: Mapping[str, str]) -> list[MachinePlan]:
         """
@@ -63,7 +70,8 @@ class Machines:
                     seen.add(machine.definition)
 
     def _read(self, values: Mapping[str, str]) -> Iterator[MachinePlan]:
-        made = Made(self._template, Resolver(self._template, values, self._names), self._names)
+        resolver = Resolver(self._template, values, self._names, self._nested)
+        made = Made(self._template, resolver, self._names)
         for logical_id, name, properties in made.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)
             definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))

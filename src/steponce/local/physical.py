@@ -21,6 +21,7 @@ HTTP_API = "AWS::ApiGatewayV2::Api"
 HTTP_INTEGRATION = "AWS::ApiGatewayV2::Integration"
 HTTP_ROUTE = "AWS::ApiGatewayV2::Route"
 MANAGED_POLICY = "AWS::IAM::ManagedPolicy"
+NESTED_STACK = "AWS::CloudFormation::Stack"
 QUEUE = "AWS::SQS::Queue"
 RULE = "AWS::Events::Rule"
 SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - the kind of a resource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -154,6 +154,28 @@ class Plan:
     routes: list[RoutePlan]
     deliveries: Deliveries
     outputs: dict[str, str]
+
+    def with_nested(self, stacks: Iterable[Plan]) -> Plan:
+        """The same, with everything that nested stacks make; their outputs are the template's to read."""
+        plans = [self, *stacks]
+        return Plan(
+            functions=[one for plan in plans for one in plan.functions],
+            tables=[one for plan in plans for one in plan.tables],
+            machines=[one for plan in plans for one in plan.machines],
+            secrets=[one for plan in plans for one in plan.secrets],
+            queues=[one for plan in plans for one in plan.queues],
+            topics=[one for plan in plans for one in plan.topics],
+            subscriptions=[one for plan in plans for one in plan.subscriptions],
+            routes=[one for plan in plans for one in plan.routes],
+            deliveries=Deliveries(
+                mappings=[one for plan in plans for one in plan.deliveries.mappings],
+                rules=[one for plan in plans for one in plan.deliveries.rules],
+                destinations={
+                    arn: queue for plan in plans for arn, queue in plan.deliveries.destinations.items()
+                },
+            ),
+            outputs=self.outputs,
+        )
 
     def at(self, *, http: str, aws: str) -> Plan:
         """The same, where what names an HTTP API or a queue by its address on AWS names it by these."""

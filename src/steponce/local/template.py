@@ -14,7 +14,8 @@ from steponce.local.machines import Machines
 from steponce.local.made import Made
 from steponce.local.mappings import read_mappings
 from steponce.local.messaging import read_queues, read_subscriptions, read_topics
-from steponce.local.physical import FUNCTION, SECRET, TABLE, PhysicalNames
+from steponce.local.nested import NestedStacks
+from steponce.local.physical import FUNCTION, NESTED_STACK, SECRET, TABLE, PhysicalNames
 from steponce.local.plan import Deliveries, FunctionPlan, Plan, TablePlan
 from steponce.local.routes import read_routes
 from steponce.local.rules import read_rules
@@ -29,7 +30,7 @@ def read_plan(
     path: str | Path, *, parameters: Mapping[str, str] | None = None, stack_name: str, region: str
 ) -> Plan:
     """
-    Read a template and everything that it names.
+    Read a template and everything that it names, nested stacks too.
 
     Raises:
         TemplateError: the template, one of its files or one of `parameters` is not what it must be.
@@ -40,15 +41,20 @@ def read_plan(
     files = _local_files(source)
     names = PhysicalNames(stack_name, region)
     template = _transform(source, values, region)
-    resolver = Resolver(template, values, names)
+
+    def read_nested(file: Path, handed: Mapping[str, str], name: str) -> Plan:
+        return read_plan(file, parameters=handed, stack_name=name, region=region)
+
+    nested = NestedStacks(path.parent, _of_nested_stacks(template, files), names, read_nested)
+    resolver = Resolver(template, values, names, nested)
     made = Made(template, resolver, names)
     planner = _Planner(names, path.parent, files)
-    machines = Machines(template, names, planner.definition_file)
+    machines = Machines(template, names, planner.definition_file, nested)
     machine_plans = machines.with_values(values)
     machines.expect_other_choices(values)
     outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
     queues = read_queues(made)
-    return Plan(
+    plan = Plan(
         functions=[planner.function(*resource) for resource in made.of_kind(FUNCTION)],
         tables=[planner.table(*resource) for resource in made.of_kind(TABLE)],
         machines=machine_plans,
@@ -60,6 +66,7 @@ def read_plan(
         deliveries=Deliveries(read_mappings(made, queues), read_rules(made), read_destinations(made)),
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
+    return plan.with_nested(nested.plans(made))
 
 
 class _Planner:
@@ -203,6 +210,8 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
         "AWS::Serverless::Function": "CodeUri",
         "AWS::Serverless::LayerVersion": "ContentUri",
         "AWS::Serverless::StateMachine": "DefinitionUri",
+        "AWS::Serverless::Application": "Location",
+        NESTED_STACK: "TemplateURL",
     }
     files: dict[str, str] = {}
     common = source.get("Globals", {}).get("Function", {}).pop("CodeUri", None)
@@ -215,6 +224,12 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
             files[logical_id] = uri
             properties[key] = _PLACEHOLDER_URI
     return files
+
+
+def _of_nested_stacks(template: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
+    """The files of nested stacks; the transform has made those of SAM's applications, too."""
+    stacks = {key for key, item in template["Resources"].items() if item["Type"] == NESTED_STACK}
+    return {key: file for key, file in files.items() if key in stacks}
 
 
 def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str) -> dict[str, Any]:
