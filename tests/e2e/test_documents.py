@@ -151,9 +151,9 @@ def without_charge_ids(text: str) -> str:
 
 
 @pytest.mark.full
-def test_the_template_passes_the_linter():
+@pytest.mark.parametrize("name", ["template.yaml", "monitoring.yaml"])
+def test_the_template_passes_the_linter(name: str):
     """cfn-lint is what `sam validate --lint` runs, which tests/real does; this one needs no SAM CLI."""
     subprocess.run(
-        [Path(sys.executable).with_name("cfn-lint"), "-t", ROOT / "template.yaml", "--regions", "us-east-1"],
-        check=True,
+        [Path(sys.executable).with_name("cfn-lint"), "-t", ROOT / name, "--regions", "us-east-1"], check=True
     )

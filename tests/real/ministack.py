@@ -17,10 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from samtranslator.yaml_helper import yaml_parse
+
 from steponce import Client
 from steponce.local.session import isolated_session
 from tests.ports import free_port
-from tests.real.programs import MACHINE, environment, run, stop, tool
+from tests.real.programs import MACHINE, ROOT, environment, run, stop, tool
 from tests.real.sam import REGION, Build, wait_for
 
 STACK = "steponce"
@@ -127,21 +129,29 @@ def _deployable(build: Build) -> Path:
     """
     document = build.template
     document["Globals"]["Function"]["LoggingConfig"].pop("LogGroup")
-    resources = document["Resources"]
-    for logical_id, resource in list(resources.items()):
-        if resource["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in resource["Properties"]:
-            del resources[logical_id]
+    for resource in document["Resources"].values():
         if resource["Type"] == "AWS::Lambda::EventSourceMapping":
             resource["Properties"].pop("ScalingConfig", None)
+    _without_metric_math(build.nested("Monitoring"))
     path = build.folder / "ministack.json"
     path.write_text(json.dumps(document))
     return path
 
 
+def _without_metric_math(path: Path) -> None:
+    document = yaml_parse(path.read_text())
+    document["Resources"] = {
+        logical_id: resource
+        for logical_id, resource in document["Resources"].items()
+        if "Metrics" not in resource.get("Properties", {})
+    }
+    path.write_text(json.dumps(document))
+
+
 def _deploy(build: Build, url: str, parameters: dict[str, str]) -> None:
     account = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": url}
     command = [tool("sam"), "deploy", "--template-file", str(_deployable(build))]
-    command += ["--stack-name", STACK, "--resolve-s3", "--capabilities", "CAPABILITY_IAM"]
+    command += ["--config-file", str(ROOT / "samconfig.toml"), "--stack-name", STACK]
     command += ["--no-confirm-changeset", "--no-progressbar", "--region", REGION, "--parameter-overrides"]
     command += [f'{key}="{value}"' for key, value in {"Architecture": MACHINE, **parameters}.items()]
     run(command, env=environment(**account), cwd=build.folder)

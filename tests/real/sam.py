@@ -28,7 +28,7 @@ FUNCTION = "AWS::Serverless::Function"
 PATIENCE_SECONDS = 300
 """A container that starts on a busy machine must not look like a function that hangs."""
 
-_SOURCES = ("functions", "src", "statemachines", "samconfig.toml")
+_SOURCES = ("functions", "src", "statemachines", "monitoring.yaml", "samconfig.toml")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class Build:
             for key, resource in resources.items()
             if resource["Type"] == FUNCTION
         }
+
+    def nested(self, logical_id: str) -> Path:
+        """The template of a nested stack."""
+        return self.folder / str(self.template["Resources"][logical_id]["Properties"]["TemplateURL"])
 
     @property
     def layer(self) -> Path:
@@ -201,9 +205,9 @@ def is_error(answer: Any) -> bool:
     return isinstance(answer, dict) and {"errorMessage", "errorType", "stackTrace"} <= set(answer)
 
 
-def validate() -> str:
-    """`sam validate --lint` on the template as it is."""
-    command = [tool("sam"), "validate", "--lint", "--region", REGION]
+def validate(template: str) -> str:
+    """`sam validate --lint` on a template as it is."""
+    command = [tool("sam"), "validate", "--lint", "--region", REGION, "--template", template]
     return run(command, env=environment(), cwd=ROOT)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
 
 from tests import layer
 from tests.real.conftest import Contained
 from tests.real.sam import Build, Sam, is_error, validate
-from tests.rules.documents import FUNCTIONS, ROOT
+from tests.rules.documents import FUNCTIONS, ROOT, monitoring
 from tests.workflow.scene import VISA, Scene
 from tests.workflow.test_run_once import (  # noqa: F401 - the very same tests, here on `sam local start-lambda`
     test_a_declined_card_is_a_final_answer,
@@ -71,9 +72,17 @@ def call(method: str, url: str, body: object = None, **headers: str) -> tuple[in
 
 
 @pytest.mark.usefixtures("on_sam_cli")
-def test_the_template_is_valid():
+@pytest.mark.parametrize("template", ["template.yaml", "monitoring.yaml"])
+def test_the_template_is_valid(template: str):
     """`sam validate --lint`, which is cfn-lint and the transform."""
-    assert "is a valid SAM Template" in validate()
+    assert "is a valid SAM Template" in validate(template)
+
+
+@pytest.mark.usefixtures("on_sam_cli")
+def test_the_nested_stack_is_built(built: Build):
+    """The built template names a copy of monitoring.yaml, with every alarm."""
+    copy = yaml_parse(built.nested("Monitoring").read_text())
+    assert set(monitoring()["Resources"]) == set(copy["Resources"])
 
 
 @pytest.mark.usefixtures("on_sam_cli")

@@ -13,22 +13,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
 
 from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from tests.real.ministack import STREAM, Application, deployed
-from tests.real.programs import ROOT, tools_python
+from tests.real.programs import tools_python
 from tests.real.sam import build
+from tests.rules.documents import monitoring, transformed_template
 
 pytestmark = [pytest.mark.usefixtures("on_ministack"), pytest.mark.timeout(600)]
 
-RESOURCES = yaml_parse((ROOT / "template.yaml").read_text())["Resources"]
+RESOURCES = transformed_template()["Resources"]
 SOURCE = "com.example.shop"
+DEAD_LETTERS = ("RequestsDeadLetterQueue", "RequestsFifoDeadLetterQueue", "DeadEventsQueue")
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 
 
 def of_kind(kind: str) -> list[str]:
-    """The logical ids of the template's resources of one kind."""
+    """The logical ids of the template's resources of one kind, those that SAM makes of events too."""
     return [key for key, resource in RESOURCES.items() if resource["Type"] == kind]
 
 
@@ -149,6 +150,25 @@ def test_the_mapping_reaches_its_function(app: Application, mapping: str):
     send(app, made["EventSourceArn"])
 
     assert app.eventually(lambda: app.invocations(function) > before)
+
+
+def test_the_alarms_and_the_dashboard_watch_this_stack(app: Application):
+    """The nested stack is made, and what it is handed are names of what was deployed."""
+    cloudwatch = app.boto3("cloudwatch")
+    alarms = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms()["MetricAlarms"]}
+    queues = {
+        one["Value"] for alarm in alarms.values() for one in alarm["Dimensions"] if one["Name"] == "QueueName"
+    }
+
+    expected = [
+        name for name, item in monitoring()["Resources"].items() if item["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+    assert len(expected) - 1 == len(alarms)  # without metric math, which ministack does not take
+    assert {app.outputs[f"{name}Url"].rsplit("/", 1)[-1] for name in DEAD_LETTERS} < queues
+    assert {(app.outputs["AlarmsTopicArn"],)} == {
+        (*alarm["AlarmActions"], *alarm["InsufficientDataActions"]) for alarm in alarms.values()
+    }
+    assert cloudwatch.get_dashboard(DashboardName="steponce-requests")["DashboardBody"]
 
 
 def fire(app: Application, rule: dict[str, Any]) -> None:

@@ -43,6 +43,12 @@ def template() -> dict[str, Any]:
 
 
 @cache
+def monitoring() -> dict[str, Any]:
+    """The template of the nested stack with the alarms and the dashboard; do not change it."""
+    return yaml_parse((ROOT / "monitoring.yaml").read_text())
+
+
+@cache
 def transformed_template() -> dict[str, Any]:
     """The template as CloudFormation gets it; do not change it."""
     return transform(template())

@@ -346,7 +346,8 @@ def rule_environments_are_complete(template: Template) -> list[str]:
 
 def rule_parameters_are_used(template: Template) -> list[str]:
     """A parameter or condition that nothing reads is a promise that nothing keeps."""
-    rest = {key: template[key] for key in ("Rules", "Conditions", "Globals", "Resources", "Outputs")}
+    parts = ("Rules", "Conditions", "Globals", "Resources", "Outputs")
+    rest = {key: template.get(key, {}) for key in parts}
     read = set(_references(rest))
     conditions = {part["Fn::If"][0] for part in walk(rest) if isinstance(part, dict) and "Fn::If" in part}
     conditions |= {
@@ -396,17 +397,6 @@ def rule_no_rule_asks_what_it_cannot_know(template: Template) -> list[str]:
         for name, rule in template.get("Rules", {}).items()
         for part in walk(rule)
         if isinstance(part, dict) and kinds.get(part.get("Ref"), "String") != "String"
-    ]
-
-
-def rule_a_new_stack_is_silent(template: Template) -> list[str]:
-    """An alarm on missing data would ring before there can be any."""
-    alarms = resources(template, "AWS::CloudWatch::Alarm")
-    return [
-        f"{name} takes missing data for a fault"
-        for name, alarm in alarms.items()
-        if alarm.get("TreatMissingData") == "breaching"
-        or not (alarm.get("AlarmActions") or alarm.get("InsufficientDataActions"))
     ]
 
 

@@ -1,48 +1,196 @@
-"""Every alarm hears a metric that somebody counts, and docs/operations.md says what it means."""
+"""Alarms and dashboard watch what there is, hear what somebody counts, and stand in docs/operations.md."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
-from .documents import FUNCTIONS, ROOT, spoilt, template
+from steponce.callbacks.answer import Verdict
+from steponce.local.errors import TemplateError
+from steponce.triggers.starter import COUNTED
+
+from .documents import FUNCTIONS, GONE, ROOT, monitoring, spoilt, template, transformed_template
+from .monitored import DASHBOARD, EVERYTHING, STACK, TOPIC, Document, Nested
+from .renderings import defaults
+from .template import resources, rule_parameters_are_used
 
 COUNTS = "steponce"
 """The namespace of our own functions' metrics."""
 
+LITERAL = re.compile(r'add_metric\(\s*"(\w+)"')
+"""A metric that a function counts by its name."""
 
-def alarms(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The properties of each, by its name without the word alarm."""
-    return {
-        name.removesuffix("Alarm"): item["Properties"]
-        for name, item in document["Resources"].items()
-        if item["Type"] == "AWS::CloudWatch::Alarm"
+
+def everything(document: Document) -> Nested:
+    """The nested stack with all that it can have."""
+    return Nested(document, **EVERYTHING)
+
+
+def rule_every_metric_is_counted(document: Document) -> list[str]:
+    """A metric that nobody counts is never above its threshold, and a line in no chart."""
+    counted = {name for path in FUNCTIONS for name in LITERAL.findall((path / "app.py").read_text())}
+    counted |= set(COUNTED.values()) | {f"Callback{verdict.capitalize()}" for verdict in get_args(Verdict)}
+    found = everything(document).metrics()
+    return [name for namespace, name, _ in found if namespace == COUNTS and name not in counted]
+
+
+def rule_what_is_watched_is_there(document: Document) -> list[str]:
+    """Each dimension names what the template makes: machine, queues, functions, and their service."""
+    nested = everything(document)
+    common = template()["Globals"]["Function"]["Environment"]["Variables"]
+    parent = transformed_template()
+    there = {
+        "service": {nested.parent.resolve(common["POWERTOOLS_SERVICE_NAME"])},
+        "StateMachineArn": {nested.parent.resolve(parent["Outputs"]["RunOnceStateMachineArn"]["Value"])},
+        "QueueName": {
+            nested.parent.resolve({"Fn::GetAtt": [name, "QueueName"]})
+            for name in resources(parent, "AWS::SQS::Queue")
+        },
+        "FunctionName": {
+            nested.parent.resolve({"Ref": name}) for name in resources(parent, "AWS::Lambda::Function")
+        },
     }
+    return [
+        f"{name} is of no {key} {value}"
+        for _, name, dimensions in nested.metrics()
+        for key, value in dimensions.items()
+        if value not in there.get(key, ())
+    ]
 
 
-def silent(document: dict[str, Any]) -> list[str]:
-    """Alarms of ours whose metric no function counts."""
-    counted = set(
-        re.findall(r'add_metric\("(\w+)"', "".join((path / "app.py").read_text() for path in FUNCTIONS))
-    )
-    found = alarms(document).items()
-    return [name for name, it in found if it.get("Namespace") == COUNTS and it["MetricName"] not in counted]
+def rule_dead_letters_ring(document: Document) -> list[str]:
+    """Each queue that keeps what went wrong has an alarm of its own."""
+    nested = everything(document)
+    queues = resources(transformed_template(), "AWS::SQS::Queue")
+    kept = [
+        nested.parent.resolve({"Fn::GetAtt": [name, "QueueName"]})
+        for name in queues
+        if name.startswith("Dead") or "DeadLetter" in name
+    ]
+    heard = [dimensions["QueueName"] for space, _, dimensions in nested.metrics() if space == "AWS/SQS"]
+    return [f"{name} has {heard.count(name)} alarms" for name in kept if heard.count(name) != 1]
 
 
-def test_every_alarm_hears_something() -> None:
-    """A metric that nobody counts is never above its threshold."""
-    assert [] == silent(template())
+def rule_a_new_stack_is_silent(document: Document) -> list[str]:
+    """An alarm on missing data would ring before there can be any."""
+    return [
+        f"{name} takes missing data for a fault"
+        for name, alarm in everything(document).alarms().items()
+        if alarm.get("TreatMissingData") == "breaching"
+    ]
 
 
-def test_a_misspelt_metric_is_found() -> None:
+def rule_every_alarm_notifies_the_topic(document: Document) -> list[str]:
+    """The template says its ARN, and nobody hears of anything else."""
+    nested = everything(document)
+    topic = nested.outputs().get("AlarmsTopicArn")
+    return [
+        f"{name} notifies {found}"
+        for name, alarm in nested.alarms().items()
+        if [topic] != (found := alarm.get("AlarmActions", []) + alarm.get("InsufficientDataActions", []))
+    ]
+
+
+def rule_what_is_handed_in_is_what_is_asked_for(document: Document) -> list[str]:
+    """CloudFormation refuses a parameter too many or too few, and an empty one that must not be."""
+    handed, asked = everything(document).handed, document["Parameters"]
+    complaints = [f"{name} is on one side only" for name in sorted(set(handed) ^ set(asked))]
+    return complaints + [f"{name} has a default" for name, item in asked.items() if "Default" in item]
+
+
+OPEN_FAILURES = "Resources/OpenFailuresAlarm/Properties"
+BODY = "Resources/RequestsDashboard/Properties/DashboardBody/Fn::Sub"
+FAULTS: list[tuple[Callable[[Document], list[str]], dict[str, Any]]] = [
+    (rule_every_metric_is_counted, {"Resources/SkippedAlarm/Properties/MetricName": "Skiped"}),
+    (rule_every_metric_is_counted, {BODY: lambda text: text.replace("Takeovers", "TakeOvers")}),
+    (
+        rule_what_is_watched_is_there,
+        {f"{OPEN_FAILURES}/Dimensions/0/Value": {"Ref": "AWS::StackName"}},  # of the nested stack
+    ),
+    (
+        rule_what_is_watched_is_there,
+        {BODY: lambda text: text.replace("${StateMachineArn}", "${MonitorFunctionName}")},
+    ),
+    (
+        rule_dead_letters_ring,
+        {"Resources/DeadEventsAlarm/Properties/Dimensions/0/Value": {"Ref": "AnswersDeadLetterQueueName"}},
+    ),
+    (
+        rule_a_new_stack_is_silent,
+        {"Resources/MonitorSilentAlarm/Properties/TreatMissingData": "breaching"},
+    ),
+    (
+        rule_every_alarm_notifies_the_topic,
+        {"Resources/MonitorSilentAlarm/Properties/InsufficientDataActions": GONE},
+    ),
+    (rule_what_is_handed_in_is_what_is_asked_for, {"Parameters/Stage": {"Type": "String"}}),
+    (rule_what_is_handed_in_is_what_is_asked_for, {"Parameters/Dashboard": GONE}),
+    (rule_what_is_handed_in_is_what_is_asked_for, {"Parameters/ServiceName/Default": "steponce"}),
+    (rule_parameters_are_used, {"Parameters/Stage": {"Type": "String"}}),
+]
+RULES = list(dict.fromkeys(rule for rule, _ in FAULTS))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_nested_stack_keeps_the_rule(rule: Callable[[Document], list[str]]) -> None:
+    """No complaints about monitoring.yaml, as the template hands its values in."""
+    assert [] == rule(monitoring())
+
+
+@pytest.mark.parametrize(("rule", "faults"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
+def test_the_rule_catches_its_planted_fault(
+    rule: Callable[[Document], list[str]], faults: dict[str, Any]
+) -> None:
     """A rule that cannot fail is no rule."""
-    wrong = spoilt(template(), {"Resources/SkippedAlarm/Properties/MetricName": "Skiped"})
-    assert ["Skipped"] == silent(wrong)
+    assert [] != rule(spoilt(monitoring(), faults))
 
 
-@pytest.mark.parametrize("name", alarms(template()))
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {f"{OPEN_FAILURES}/AlarmActions/0/Ref": "AlarmTopic"},
+        {BODY: lambda text: text.replace("${ServiceName}", "${Service}", 1)},
+        {"Conditions/HasDashboard/Fn::Equals/0/Ref": "Dashbord"},
+    ],
+)
+def test_a_misspelt_name_is_found(fault: dict[str, Any]) -> None:
+    """Whatever an alarm, the dashboard or a condition refers to is a parameter or a resource."""
+    with pytest.raises(TemplateError, match=r"'(AlarmTopic|Service|Dashbord)'"):
+        list(everything(spoilt(monitoring(), fault)).metrics())
+
+
+def test_nothing_is_made_that_nobody_wants() -> None:
+    """Alarms, their topic, the FIFO queue's alarm and the dashboard depend on the parameters."""
+    usual = Nested(monitoring())
+    assert usual.is_made
+    assert usual.of_kind(TOPIC)
+    assert not usual.of_kind(DASHBOARD)
+    assert {"DeadFifoLetters"} == set(everything(monitoring()).alarms()) - set(usual.alarms())
+
+    chart = Nested(monitoring(), Alarms="no", Dashboard="yes")
+    assert chart.is_made
+    assert ({}, {}, {}) == (chart.alarms(), chart.of_kind(TOPIC), chart.outputs())
+    assert chart.of_kind(DASHBOARD)
+
+    # CloudFormation makes no empty stack.
+    assert not Nested(monitoring(), Alarms="no", Dashboard="no").is_made
+
+
+def test_the_dashboard_has_the_stack_s_name() -> None:
+    """And not that of the nested stack, which CloudFormation makes up."""
+    (dashboard,) = everything(monitoring()).of_kind(DASHBOARD).values()
+    assert f"{STACK}-requests" == dashboard["DashboardName"]
+
+
+def test_the_backlog_is_the_parameter_s() -> None:
+    """The threshold comes from the template."""
+    assert defaults()["BacklogThreshold"] == Nested(monitoring()).alarms()["Backlog"]["Threshold"]
+
+
+@pytest.mark.parametrize("name", everything(monitoring()).alarms())
 def test_the_operations_page_says_what_an_alarm_means(name: str) -> None:
     """In the table of the alarms, with what to run."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -53,9 +201,10 @@ def test_the_operations_page_says_what_an_alarm_means(name: str) -> None:
 @pytest.mark.parametrize("metric", ["Skipped", "Unreadable", "MissingTasks", "OpenFailures"])
 def test_what_the_monitor_cannot_settle_has_an_alarm(metric: str) -> None:
     """Somebody hears of it within two rounds, long before a lock is overdue by default."""
-    document = template()
     (alarm,) = [
-        it for it in alarms(document).values() if it.get("MetricName") == metric and "Maximum" in it.values()
+        it
+        for it in Nested(monitoring()).alarms().values()
+        if it.get("MetricName") == metric and "Maximum" in it.values()
     ]
     assert alarm["Period"] * alarm["EvaluationPeriods"] <= 600
-    assert document["Parameters"]["ExpectedSeconds"]["Default"] > 600
+    assert template()["Parameters"]["ExpectedSeconds"]["Default"] > 600

@@ -188,14 +188,6 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_a_guided_deployment_goes_through, {"Parameters/KeyPrefix/Default": GONE}),
     (template.rule_no_rule_asks_what_it_cannot_know, {"Parameters/JwtAudience/Type": "CommaDelimitedList"}),
     (
-        template.rule_a_new_stack_is_silent,
-        {"Resources/MonitorSilentAlarm/Properties/TreatMissingData": "breaching"},
-    ),
-    (
-        template.rule_a_new_stack_is_silent,
-        {"Resources/MonitorSilentAlarm/Properties/InsufficientDataActions": GONE},
-    ),
-    (
         template.rule_templates_of_events_hold_no_foreign_placeholder,
         {"Parameters/SchedulePayload/AllowedPattern": GONE},
     ),

@@ -1,0 +1,80 @@
+"""The nested stack with the alarms and the dashboard, and what the template hands to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from steponce.local.intrinsics import Resolver
+from steponce.local.physical import PhysicalNames
+
+from .documents import transformed_template
+from .renderings import defaults
+
+Document = dict[str, Any]
+
+STACK = "steponce"
+EVERYTHING = {"Alarms": "yes", "Dashboard": "yes", "FifoQueue": "yes"}
+"""The values of the template's parameters with which the nested stack has all that it can have."""
+
+ALARM, DASHBOARD, TOPIC = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::SNS::Topic"
+
+
+class Nested:
+    """
+    The nested stack as CloudFormation makes it.
+
+    Args:
+        document: monitoring.yaml, or a spoilt copy of it.
+        values: Of the template's parameters; the others have their defaults.
+    """
+
+    def __init__(self, document: Document, **values: str) -> None:
+        parent = transformed_template()
+        self.parent = Resolver(parent, defaults() | values, PhysicalNames(STACK, "us-east-1"))
+        stack = parent["Resources"]["Monitoring"]
+        self.is_made = self.parent.exists(stack)
+        self.handed: dict[str, str] = self.parent.resolve(stack["Properties"]["Parameters"])
+        self._document = document
+        self._resolver = Resolver(document, self.handed, PhysicalNames(f"{STACK}-Monitoring", "us-east-1"))
+
+    def of_kind(self, kind: str) -> dict[str, Document]:
+        """The resolved properties of each resource of a kind that is made, by logical id."""
+        return {
+            name: self._resolver.resolve(item.get("Properties", {}))
+            for name, item in self._document["Resources"].items()
+            if item["Type"] == kind and self._resolver.exists(item)
+        }
+
+    def outputs(self) -> dict[str, str]:
+        """What the template can read of it."""
+        return {
+            name: self._resolver.resolve(item["Value"])
+            for name, item in self._document["Outputs"].items()
+            if self._resolver.exists(item)
+        }
+
+    def alarms(self) -> dict[str, Document]:
+        """Each by its name without the word alarm."""
+        return {name.removesuffix("Alarm"): alarm for name, alarm in self.of_kind(ALARM).items()}
+
+    def metrics(self) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Namespace, name and dimensions of each metric of an alarm or a dashboard."""
+        for alarm in self.alarms().values():
+            queries = [query for query in alarm.get("Metrics", []) if "MetricStat" in query]
+            for metric in [query["MetricStat"]["Metric"] for query in queries] or [alarm]:
+                dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+                yield metric["Namespace"], metric["MetricName"], dimensions
+        for dashboard in self.of_kind(DASHBOARD).values():
+            for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
+                yield from _unfolded(widget["properties"]["metrics"])
+
+
+def _unfolded(rows: list[list[str]]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """A dashboard's metrics; a dot stands for what the row above has there."""
+    above: list[str] = []
+    for row in rows:
+        above = [before if text == "." else text for before, text in zip(above or row, row, strict=True)]
+        namespace, name, *dimensions = above
+        yield namespace, name, dict(zip(dimensions[::2], dimensions[1::2], strict=True))
