@@ -49,6 +49,9 @@ TABLE_ACTIONS = {f"dynamodb:{name}Item" for name in ("Get", "Put", "Update", "De
 SAMPLES = {"ChargesTable": "it goes when you put your own work in the sample's place"}
 """Tables whose loss would be none."""
 
+WORKFLOW = {"RunOnceStateMachine", "RunOnceRole", "StateLogs", "ChargeCardFunction", "ChargesTable"}
+"""The sample's workflow and work, with what belongs to them alone."""
+
 CONFUSABLE = {"states.amazonaws.com", "scheduler.amazonaws.com", "pipes.amazonaws.com"}
 """Services that act for whoever configured them, so that a role has to say for whom."""
 
@@ -410,6 +413,18 @@ def rule_templates_of_events_hold_no_foreign_placeholder(template: Template) -> 
             if re.fullmatch(pattern, '{"a": "<id>"}') or not re.fullmatch(pattern, '{"a": [1]}'):
                 complaints.append(f"{name} may bring in a placeholder of EventBridge")
     return complaints
+
+
+def rule_the_workflow_can_be_another(template: Template) -> list[str]:
+    """Every other resource serves any workflow, and knows the state machine and nothing of what it needs."""
+    graph = _dependencies(template)
+    own = WORKFLOW - {"RunOnceStateMachine"}
+    complaints = [f"there is no {name}" for name in WORKFLOW - set(graph)]
+    return complaints + [
+        f"{name} knows {target}"
+        for name in sorted(set(graph) - WORKFLOW)
+        for target in sorted(own & set(graph[name]))
+    ]
 
 
 def rule_made_arns_name_our_machines(template: Template) -> list[str]:

@@ -58,7 +58,7 @@ def rules_are_named_by_their_arns(template: dict[str, Any]) -> None:
     """Generated names are cut, so a prefix would not match the rules of a stack with a long name."""
     rules = {
         name
-        for name, properties in resources(template, "AWS::Events::Rule").items()
+        for name, properties in resources(transform(template), "AWS::Events::Rule").items()
         if any("DeadLetterConfig" in target for target in properties["Targets"])
     }
     named = who_may_send(template, FOREIGN)["events.amazonaws.com"]
@@ -114,7 +114,7 @@ RULES: list[tuple[Callable[[dict[str, Any]], None], dict[str, Any]]] = [
         rules_are_named_by_their_arns,
         {
             "Resources/DeadEventsQueuePolicy/Properties/PolicyDocument/Statement/0/Condition/ArnEquals": {
-                "aws:SourceArn": {ARN: ["ResendRule", "Arn"]}
+                "aws:SourceArn": {ARN: ["ResendRequestFunctionBadEnd", "Arn"]}
             }
         },
     ),

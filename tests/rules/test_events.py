@@ -31,6 +31,12 @@ def event(name: str) -> Any:
     return load_json(ROOT / "events" / f"{name}.json")
 
 
+def pattern_of(function: str) -> dict[str, Any]:
+    """The pattern of the rule that calls a function when an execution ends badly."""
+    events_of_it = template()["Resources"][function]["Properties"]["Events"]
+    return dict(events_of_it["BadEnd"]["Properties"]["Pattern"])
+
+
 @pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.name)
 def test_the_event_is_an_object(path: Path) -> None:
     """Whoever sends it gets past the JSON parser."""
@@ -70,7 +76,7 @@ def test_the_lock_in_the_owner_s_event_has_every_attribute_that_the_workflow_wri
 def test_the_closing_function_s_event_is_of_the_example_s_execution() -> None:
     """close_execution.json tells of the owner of the example's lock, as its rule lets it pass."""
     told, lock = event("close_execution"), Lock.from_item(event("check_owner")["lock"])
-    pattern = template()["Resources"]["CloseRule"]["Properties"]["EventPattern"]
+    pattern = pattern_of("CloseExecutionFunction")
     assert [told["source"]] == pattern["source"]
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]
@@ -148,7 +154,7 @@ def test_the_bucket_s_event_tells_of_an_object() -> None:
 def test_the_resending_function_s_event_is_of_the_order_that_comes_back() -> None:
     """resend_request.json carries what the client would have made of the order, as its rule lets it pass."""
     told = event("resend_request")
-    pattern = template()["Resources"]["ResendRule"]["Properties"]["EventPattern"]
+    pattern = pattern_of("ResendRequestFunction")
     assert [told["source"]] == pattern["source"]
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]

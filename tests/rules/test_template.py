@@ -17,6 +17,7 @@ ROLE = "Resources/RunOnceRole/Properties"
 GRANTS = f"{ROLE}/Policies/0/PolicyDocument/Statement"
 TRUST = f"{ROLE}/AssumeRolePolicyDocument/Statement/0/Condition"
 CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
+SETTLES = "Resources/SettleLocksPolicy/Properties/PolicyDocument/Statement"
 COMMON = "Globals/Function/Environment/Variables"
 
 SQS_EVENT = {"Type": "SQS", "Properties": {"Queue": {"Fn::GetAtt": ["AnswersQueue", "Arn"]}}}
@@ -35,7 +36,7 @@ OPEN_QUEUE = {
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (
         template.rule_nothing_waits_for_itself,
-        {f"{CHECK_OWNER}/Policies/0/Statement/1/Resource": {"Ref": "RunOnceStateMachine"}},
+        {f"{SETTLES}/1/Resource": {"Ref": "RunOnceStateMachine"}},
     ),
     (
         template.rule_nothing_waits_for_itself,
@@ -52,8 +53,8 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_nothing_waits_for_itself, {f"{LOCKS}/DependsOn": "ChargeCardFunction"}),
     (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Action": "lambda:*"}),
     (template.rule_permissions_are_narrow, {f"{GRANTS}/1/Resource": "*"}),
-    (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/0/Action": "*"}),
-    (template.rule_permissions_are_narrow, {f"{CHECK_OWNER}/Policies/0/Statement/1/Resource": ["*"]}),
+    (template.rule_permissions_are_narrow, {f"{SETTLES}/0/Action": "*"}),
+    (template.rule_permissions_are_narrow, {f"{SETTLES}/1/Resource": ["*"]}),
     (template.rule_permissions_are_narrow, {f"{GRANTS}/2/Action/0": "logs:CreateLogGroup"}),
     (
         template.rule_permissions_are_narrow,
@@ -167,9 +168,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         template.rule_only_the_resolver_answers,
-        {
-            "Resources/CheckOwnerFunction/Properties/Policies/0/Statement/0/Action": "states:SendTaskSuccess",
-        },
+        {f"{SETTLES}/0/Action": "states:SendTaskSuccess"},
     ),
     (template.rule_environments_are_complete, {f"{CHECK_OWNER}/Environment": GONE}),
     (template.rule_environments_are_complete, {f"{COMMON}/KeyPrefix": GONE}),
@@ -191,6 +190,11 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         template.rule_templates_of_events_hold_no_foreign_placeholder,
         {"Parameters/SchedulePayload/AllowedPattern": GONE},
     ),
+    (
+        template.rule_the_workflow_can_be_another,
+        {f"{CHECK_OWNER}/Environment/Variables/Charges": {"Ref": "ChargesTable"}},
+    ),
+    (template.rule_the_workflow_can_be_another, {"Resources/ChargesTable": GONE}),
     (template.rule_made_arns_name_our_machines, {f"{MACHINE}/Name": {"Fn::Sub": "${AWS::StackName}-once"}}),
 ]
 
