@@ -103,6 +103,7 @@ def _lock(number: int, created: str, due: str) -> dict[str, Any]:
         "openStatus": f"INPROGRESS#{shard_of(token, OPEN_SHARDS)}",
         "lockedBy": arn,
         "callId": f"call of {arn}",
+        "executionName": f"order-{number}",
         "requestId": f"order-{number}",
         "created": created,
         "expectedCompletion": due,

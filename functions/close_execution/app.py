@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce.locks.table import Locks
 from steponce.recovery.repair import Repairer
 from steponce.request.machine import Machine
-from steponce.request.names import name_by_hand
+from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 
 logger = Logger()
@@ -59,5 +59,5 @@ def lock_token_of(detail: dict) -> str | None:
     else:
         execution = machine.describe_arn(detail["executionArn"])
         given = execution.input if execution else {}
-    name = name_by_hand(detail["name"])
+    name = name_of(detail["name"])  # what was started by hand has no other id
     return machine.lock_token_of(name, given if isinstance(given, dict) else {})

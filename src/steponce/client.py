@@ -114,7 +114,7 @@ class Client:
         Start a request, or find the one already started.
 
         Args:
-            request_id: Any text that is not blank; see `name_of`.
+            request_id: Any text that is not blank, of at most 2,048 bytes; see `name_of`.
             payload: JSON object; the whole envelope at most 196,608 bytes, since the result travels
                 with it in a workflow's 262,144.
             lock_token: The business key. Default: the machine's key prefix, `/` and the request's name.
@@ -135,16 +135,15 @@ class Client:
 
         Source: StartExecution API reference (names stay reserved 90 days after closing).
         """
-        name = name_of(request_id)
         envelope = Envelope.make(
-            name,
+            request_id,
             payload,
             self.rules,
             lock_token=lock_token,
             requested_at=requested_at,
             redelivery=redelivery,
         )
-        return Start(self.machine, request_id, name, envelope, check_owner=check_owner).run()
+        return Start(self.machine, envelope, check_owner=check_owner).run()
 
     def status(self, request_id: str, *, lock_token: str | None = None) -> Receipt:
         """
@@ -167,7 +166,7 @@ class Client:
         for _ in range(_READINGS):
             lock = self.machine.locks.get(lock_token)
             if lock is not None and not lock.is_reusable(times.now_text()):
-                if self.machine.is_own(lock, name):
+                if lock.request_id == request_id:
                     return Receipt.from_lock(request_id, lock, duplicate=False)
                 return self._of_another(request_id, name, lock)
             receipt = self._latest_attempt(request_id, name, lock_token, lock)
@@ -243,7 +242,7 @@ class Client:
         self, request_id: str, name: str, lock_token: str, lock: Lock | None
     ) -> Receipt | None:
         """Nothing holds the key: how did the newest attempt end, or has it not begun?"""
-        recorded = self.machine.attempt_of(lock, name)
+        recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
@@ -277,7 +276,7 @@ class Client:
         if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
             return
         name = name_of(request_id)
-        newest, _ = self.machine.newest(name, max(1, self.machine.attempt_of(lock, name)))
+        newest, _ = self.machine.newest(name, max(1, self.machine.attempt_of(lock, request_id)))
         if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
             return  # it may be settling the lock just now, or has done so
         execution = self.machine.owner(lock)

@@ -81,8 +81,9 @@ def test_the_closing_function_s_event_is_of_the_example_s_execution() -> None:
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]
     envelope = json.loads(told["detail"]["input"])
-    assert (lock.locked_by, lock.request_id) == (told["detail"]["executionArn"], told["detail"]["name"])
+    assert (lock.locked_by, lock.execution_name) == (told["detail"]["executionArn"], told["detail"]["name"])
     assert (lock.lock_token, lock.call_id) == (envelope["lockToken"], envelope["callId"])
+    assert lock.request_id == envelope["requestId"]
     assert set(Envelope.make("order-1", {}, RULES).to_dict()) == set(envelope)
 
 

@@ -14,6 +14,7 @@ from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.locks.record import Lock
 from steponce.request.canonical import canonical_json, sha256
+from steponce.request.names import split_attempt
 from tests.unit.shared_clients import SharedClients, shared
 
 ARN = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
@@ -133,13 +134,15 @@ class World:
     def put(self, key: str = "m/order-1", name: str = "order-1", **attributes: str | int | None) -> Lock:
         """Write a record: by default that of order-1, in progress; None leaves an attribute out."""
         now = times.to_text(LONG_AGO)
+        owner = str(attributes.get("lockedBy", arn(name)))
         item = {
             "lockToken": key,
             "status": "INPROGRESS",
             "openStatus": "INPROGRESS#3",
-            "lockedBy": arn(name),
+            "lockedBy": owner,
             "callId": "call-1",
-            "requestId": name,
+            "executionName": owner.rpartition(":")[2] if owner.startswith("arn:") else None,
+            "requestId": split_attempt(name)[0],
             "attempt": 1,
             "created": now,
             "expectedCompletion": FAR,

@@ -28,6 +28,7 @@ ITEM = {
     "openStatus": {"S": "INPROGRESS#3"},
     "lockedBy": {"S": "arn:execution:order-1"},
     "callId": {"S": "dead"},
+    "executionName": {"S": "order-1"},
     "requestId": {"S": "order-1"},
     "attempt": {"N": "1"},
     "created": {"S": times.to_text(LONG_AGO)},

@@ -13,7 +13,14 @@ from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 
 KEY = "shop/order-1"
-WORK = {"lockToken": KEY, "callId": "me", "attempt": 2, "requestId": "order-1", "payload": {}}
+WORK = {
+    "lockToken": KEY,
+    "callId": "me",
+    "attempt": 2,
+    "requestId": "order-1",
+    "executionName": "order-1",
+    "payload": {},
+}
 MINE = Lock(
     lock_token=KEY,
     status="INPROGRESS",

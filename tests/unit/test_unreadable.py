@@ -30,6 +30,7 @@ LOCK: Item = {
     "status": {"S": "FAILED"},
     "openStatus": {"S": "FAILED#3"},
     "lockedBy": {"S": "arn:execution:order-1"},
+    "executionName": {"S": "order-1"},
     "callId": {"S": "me"},
     "requestId": {"S": "order-1"},
     "attempt": {"N": "2"},
@@ -131,7 +132,9 @@ def test_whatever_is_in_a_record_nothing_else_is_raised(data: Any, sound: Item, 
         assert SECRET not in str(error)
 
 
-@pytest.mark.parametrize("name", ["status", "lockedBy", "callId", "requestId", "attempt", "created"])
+@pytest.mark.parametrize(
+    "name", ["status", "lockedBy", "callId", "executionName", "requestId", "attempt", "created"]
+)
 def test_a_lock_without_what_every_lock_has_is_none(name: str) -> None:
     """Never one with an empty field."""
     for damage in ({name: None}, {name: {"S": ""}}):

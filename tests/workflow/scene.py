@@ -135,6 +135,7 @@ class Scene:
             openStatus="INPROGRESS#0",
             lockedBy=self.arn(execution_name),
             callId="0" * 32,
+            executionName=execution_name,
             requestId=execution_name,
             attempt=1,
             created="2020-01-01T00:00:00.000Z",

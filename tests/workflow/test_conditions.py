@@ -26,6 +26,7 @@ STALE: dict[str, str | int] = {
     "in_progress_expiration": 1,
     "leaseUntil": LONG_AGO,
     "payloadHash": "0" * 64,
+    "executionName": "old",
     "requestId": "old",
     "attempt": 4,
 }
@@ -57,7 +58,8 @@ def assert_begun_anew(scene: Scene, key: str, shard: str, name: str) -> None:
     lock = scene.lock(key)
     envelope = json.loads(scene.execution(name)["input"])
     assert ("INPROGRESS", f"INPROGRESS#{shard}", 5) == (lock.status, lock.open_status, lock.attempt)
-    assert (scene.arn(name), name, envelope["callId"]) == (lock.locked_by, lock.request_id, lock.call_id)
+    assert (scene.arn(name), name, envelope["callId"]) == (lock.locked_by, lock.execution_name, lock.call_id)
+    assert envelope["requestId"] == lock.request_id
     assert [envelope[f] for f in ("payloadHash", "expectedCompletion", "expiresAt")] == [
         lock.payload_hash,
         lock.expected_completion,

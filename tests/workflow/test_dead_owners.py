@@ -166,7 +166,10 @@ def test_a_takeover_whose_answer_is_lost_is_repeated(scene: Scene):
 
     done = ask(scene, "same key", name, VISA, name)
 
-    assert ("COMPLETED", f"{name}-other") == (done.status, scene.lock(name).request_id)
+    lock = scene.lock(name)
+    assert (
+        ("COMPLETED", f"{name}-other") == (done.status, lock.request_id) == (lock.status, lock.execution_name)
+    )
     assert 1 == len(scene.charges(name))
 
 

@@ -12,6 +12,8 @@ import pytest
 from steponce import Client, LockTokenMismatch, PayloadMismatch, RequestFailed, RequestNotFound
 from steponce.aws.times import now_text
 from steponce.errors import InvalidRequestId, NotFinished
+from steponce.request.envelope import Envelope
+from steponce.request.names import name_of
 from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
 
 
@@ -337,7 +339,24 @@ def test_an_execution_started_by_hand_needs_only_a_payload(scene: Scene):
 
     assert (True, "COMPLETED", scene.key(order)) == (while_running.duplicate, done.status, done.lock_token)
     assert "PrepareRequest" == scene.states(order)[1]
+    lock = scene.lock(scene.key(order))
+    assert (order, order) == (lock.request_id, lock.execution_name)
     assert 1 == len(scene.charges(scene.key(order)))
+
+
+def test_an_envelope_without_a_request_id_fails_before_anything_is_written(scene: Scene):
+    """No state may read a field that is not there: nothing could catch that."""
+    order = scene.new_id()
+    envelope = Envelope.make(order, VISA, scene.client.rules).to_dict()
+    del envelope["requestId"]
+    scene.stack.boto3("stepfunctions").start_execution(
+        stateMachineArn=scene.client.state_machine_arn, name=order, input=json.dumps(envelope)
+    )
+
+    end = scene.closed(order)
+
+    assert ("FAILED", "InvalidPayload", None) == (end["status"], end["error"], scene.lock(scene.key(order)))
+    assert "unknown field" in end["cause"]
 
 
 def test_a_bad_input_by_hand_fails_before_anything_is_written(scene: Scene):
@@ -364,13 +383,28 @@ def test_a_bad_id_starts_nothing(scene: Scene):
 
 
 def test_any_text_can_be_a_request_id(scene: Scene):
-    """It gets a readable name of its own, always the same."""
+    """It gets a readable name of its own, always the same; work, record and receipt have the id itself."""
     order = f"Bestellung Nr. {scene.new_id()} / Größe 5 €"
 
-    done = scene.run(order, VISA)
+    done = scene.run(order, UNREACHABLE)
+    assert "RetryLater" == done.error
+    again = scene.run(order, UNREACHABLE)
 
-    assert order == done.request_id
-    assert scene.client.start(order, VISA).duplicate
+    lock, (charge,) = scene.lock(again.lock_token), scene.charges(again.lock_token)
+    assert [order] * 3 == [again.request_id, lock.request_id, charge["requestId"]["S"]]
+    assert f"{name_of(order)}--2" == lock.execution_name == again.execution_arn.rpartition(":")[2]
+    assert scene.client.start(order, UNREACHABLE).duplicate
+
+
+def test_the_work_gets_the_request_s_id_and_the_execution_s_name(scene: Scene):
+    """The id for what it writes down and tells others, the name to find its execution."""
+    order = f"{scene.new_id()} / 1"
+
+    scene.run(order, VISA)
+
+    works = [call.body for call in scene.faults.calls if call.state == "DoWork"]
+    (work,) = [body for body in works if body["requestId"] == order]
+    assert name_of(order) == work["executionName"]
 
 
 def test_a_request_that_runs_has_no_result_yet(scene: Scene):

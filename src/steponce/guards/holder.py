@@ -37,7 +37,7 @@ _BEGUN = (
     "created = :now, expectedCompletion = :lease, leaseUntil = :lease, payloadHash = :payloadHash, "
     "expiresAt = :expiresAt"
 )
-_NOTHING_LEFT = "REMOVE #ttl, #result, failure, actualCompletion, in_progress_expiration"
+_NOTHING_LEFT = "REMOVE #ttl, #result, failure, actualCompletion, in_progress_expiration, executionName"
 
 
 class Holder:
@@ -48,7 +48,7 @@ class Holder:
         dynamodb: The client to write with.
         table: The lock table.
         lock_token: The business key.
-        request_id: What the record calls the request.
+        request_id: What the record calls the request: the key without its prefix.
         payload_hash: SHA-256, which other calls under the key must share.
         locked_by: Who holds it, so that people find its log.
         rules: For shards and retention.

@@ -10,6 +10,9 @@ from typing import Any, Self
 from steponce.aws.dynamodb import Attributes, Item
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
+_EXECUTION = "arn:"
+"""What the owner's name begins with if it is an execution."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -52,7 +55,12 @@ class Intervention:
 
 @dataclass(frozen=True)
 class Lock:
-    """One lock record, as read. Times are UTC text, `ttl` is epoch seconds, `result` is JSON text."""
+    """
+    One lock record, as read. Times are UTC text, `ttl` is epoch seconds, `result` is JSON text.
+
+    `request_id` is the caller's own, of the request that took the lock last; of plain Python it is the key
+    without its prefix. `execution_name` is that of its execution; None for plain Python.
+    """
 
     lock_token: str
     status: str
@@ -71,6 +79,7 @@ class Lock:
     ttl: int | None = None
     interventions: tuple[Intervention, ...] = ()
     lease_until: str | None = None
+    execution_name: str | None = None
 
     @classmethod
     def from_item(cls, item: Item) -> Self:
@@ -100,12 +109,13 @@ class Lock:
             ttl=read.optional_whole("ttl", least=0),
             interventions=_interventions(read),
             lease_until=read.optional_time("leaseUntil"),
+            execution_name=_execution_name(read),
         )
 
     @property
     def is_of_an_execution(self) -> bool:
         """Whether its owner is an execution, which can be asked. Plain Python cannot: it has a lease."""
-        return self.locked_by.startswith("arn:")
+        return self.locked_by.startswith(_EXECUTION)
 
     def is_leased(self, now: str) -> bool:
         """Whether plain Python holds it that has not yet used up the time that it asked for."""
@@ -124,6 +134,12 @@ class Lock:
             return True
         expired = self.ttl is not None and self.expires_at is not None and self.expires_at < now
         return self.status in (COMPLETED, FAILED) and expired
+
+
+def _execution_name(read: Attributes) -> str | None:
+    """Every execution writes its own."""
+    is_of_an_execution = read.text("lockedBy").startswith(_EXECUTION)
+    return read.text("executionName") if is_of_an_execution else read.optional_text("executionName")
 
 
 def _failure(read: Attributes) -> Failure | None:

@@ -156,6 +156,7 @@ class Locks:
             "#status": lock.status,
             "lockedBy": lock.locked_by,
             "callId": lock.call_id,
+            "executionName": lock.execution_name or "",
             "requestId": lock.request_id,
             "created": lock.created,
             "expectedCompletion": lock.expected_completion,

@@ -21,9 +21,10 @@ from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
-from steponce.operator.locks import command, names_of
+from steponce.operator.locks import command
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
+from steponce.request.names import name_of
 from steponce.workflow import FAILED, INPROGRESS
 
 CAUSE_LIMIT = 32_768
@@ -40,7 +41,6 @@ class Running:
 
     Args:
         request_id: As it was given.
-        name: What its first execution is called.
         execution_arn: The execution that has its lock, else its newest attempt.
         lock_token: The request's business key; None where it cannot be told.
         lock: The record of that key, whoever holds it; None where there is none.
@@ -50,7 +50,6 @@ class Running:
     """
 
     request_id: str
-    name: str
     execution_arn: str
     lock_token: str | None
     lock: Lock | None
@@ -71,13 +70,15 @@ def find_running(machine: Machine, request_id: str) -> Running:
     itself, if it has no answer and may be sent or started again.
 
     Raises:
+        InvalidRequestId: the id cannot be one.
         RequestNotFound: it has no execution.
         Refused: it has its answer, or waits for a person.
         Unavailable: no answer; safe to ask again.
     """
-    found = next((one for name in names_of(request_id) if (one := _find(machine, request_id, name))), None)
+    name = name_of(request_id)
+    found = _find(machine, request_id, name)
     if found is None:
-        _expect_no_plain_python(machine, request_id)
+        _expect_no_plain_python(machine, request_id, name)
         raise RequestNotFound(
             f"There is no execution of a request {request_id!r}. Check its id, or look at what is open: "
             "steponce locks list"
@@ -144,25 +145,24 @@ def meaning(running: Running, lock: Lock | None) -> str:
     return f"{end}It was in its work, which may have taken effect: its record waits for a person."
 
 
-def _expect_no_plain_python(machine: Machine, request_id: str) -> None:
+def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
     """Plain Python that holds the request's lock cannot be stopped from here."""
-    for name in names_of(request_id):
-        token = machine.lock_token_of(name, {})
-        lock = machine.locks.get(token) if token else None
-        if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
-            raise Refused(
-                f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
-                f"Its lease ends at {lock.lease_until}; then release it: "
-                f"{command('locks release', lock.lock_token)}"
-            )
+    token = machine.lock_token_of(name, {})
+    lock = machine.locks.get(token) if token else None
+    if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
+        raise Refused(
+            f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
+            f"Its lease ends at {lock.lease_until}; then release it: "
+            f"{command('locks release', lock.lock_token)}"
+        )
 
 
 def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] | None:
-    """What there is of a request under one of its names, and its execution's status."""
+    """What there is of a request, and its execution's status."""
     first = machine.describe(name, 1)
     token = machine.lock_token_of(name, first.input if first else {})
     lock = machine.locks.get(token) if token else None
-    recorded = machine.attempt_of(lock, name)
+    recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.status == INPROGRESS and recorded and machine.holds(lock):
@@ -172,7 +172,7 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     if found is None:
         return None
     given = found.input or (first.input if first else {})
-    return Running(request_id, name, arn, token, lock, found.is_open, given), found.status
+    return Running(request_id, arn, token, lock, found.is_open, given), found.status
 
 
 def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, why: str) -> bool:
@@ -201,7 +201,7 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether an open lock is one that this very request is to be rid of."""
-    if lock.status != INPROGRESS or not machine.is_own(lock, running.name) or not lock.is_of_an_execution:
+    if lock.status != INPROGRESS or lock.request_id != running.request_id or not lock.is_of_an_execution:
         return False
     if lock.locked_by == running.execution_arn:
         return True
@@ -226,7 +226,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: F
         status=FAILED,
         locked_by=running.execution_arn,
         call_id=str(running.given.get("callId") or uuid.uuid4().hex),
-        request_id=running.execution_arn.rpartition(":")[2],
+        request_id=running.request_id,
         attempt=lock.attempt if lock else 1,
         created=times.to_text(now),
         expected_completion=times.to_text(now),
@@ -236,6 +236,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: F
         expires_at=expires_at,
         ttl=times.epoch_seconds(expires_at),
         interventions=lock.interventions if lock else (),
+        execution_name=running.execution_arn.rpartition(":")[2],
     )
 
 

@@ -31,7 +31,7 @@ from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
-from steponce.request.names import MAX_ATTEMPT, name_by_hand, name_of
+from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
@@ -85,21 +85,14 @@ def find_lock(machine: Machine, key: str) -> Lock:
     return lock
 
 
-def names_of(request_id: str) -> list[str]:
-    """The names that a request's first execution may have; a record has the name where people want the id."""
-    try:
-        return list(dict.fromkeys([name_of(request_id), name_by_hand(request_id)]))
-    except InvalidRequestId:
-        return []
-
-
 def _of_request(machine: Machine, request_id: str) -> Lock | None:
-    for name in names_of(request_id):
-        first = machine.describe(name, 1)
-        token = machine.lock_token_of(name, first.input if first else {})
-        if token and (lock := machine.locks.get(token)):
-            return lock
-    return None
+    try:
+        name = name_of(request_id)
+    except InvalidRequestId:
+        return None
+    first = machine.describe(name, 1)
+    token = machine.lock_token_of(name, first.input if first else {})
+    return machine.locks.get(token) if token else None
 
 
 class Operator:
@@ -187,8 +180,7 @@ class Operator:
         """
         self._expect_own(lock)
         owner = self._machine.describe_arn(lock.locked_by)
-        name = name_by_hand(lock.request_id)
-        start = command("start", name, "FILE", "--key", lock.lock_token)
+        start = command("start", lock.request_id, "FILE", "--key", lock.lock_token)
         if owner is None or owner.owns(lock) is False:
             raise Refused(
                 f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock "
@@ -214,22 +206,23 @@ class Operator:
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         self._expect_own(lock)
-        name = name_by_hand(lock.request_id)
         envelope = Envelope.make(
-            name,
+            lock.request_id,
             execution_input["payload"],
             self._machine.rules,
             lock_token=lock.lock_token,
             requested_at=_time_of(execution_input),
             redelivery=execution_input.get("redelivery"),
         )
-        newest, last = self._machine.newest(name, max(1, self._machine.attempt_of(lock, name)))
+        attempt = max(1, self._machine.attempt_of(lock, lock.request_id))
+        newest, last = self._machine.newest(name_of(lock.request_id), attempt)
         if last >= MAX_ATTEMPT:
             raise TooManyAttempts(
-                f"The request {name!r} has no name for another attempt. Nothing was written. Release "
-                f"the lock ({command('locks release', lock.lock_token)}), and start it under another id."
+                f"The request {lock.request_id!r} has no name for another attempt. Nothing was written. "
+                f"Release the lock ({command('locks release', lock.lock_token)}), and start it under another "
+                "id."
             )
-        start = Start(self._machine, name, name, envelope, check_owner=False)
+        start = Start(self._machine, envelope, check_owner=False)
         if lock.status == RELEASED:
             # Its attempt may be on its way already.
             return lock, start.run() if newest is None or newest.is_open else start.run_as(last + 1)

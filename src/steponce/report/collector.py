@@ -56,8 +56,8 @@ def tell(
 
 def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
     """The execution that has, or had, a lock, as a story tells it; GONE where another one has its name."""
-    number = split_attempt(lock.request_id)[1]
-    teller = _Teller(client, lock.request_id or lock.lock_token, lock.lock_token, steps, with_payload=False)
+    number = _attempt_of(lock)[1]
+    teller = _Teller(client, lock.request_id, lock.lock_token, steps, with_payload=False)
     if not lock.is_of_an_execution:
         return teller.read_owner(lock)
     owner = teller.read(number, lock.locked_by)
@@ -136,7 +136,7 @@ class _Teller:
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest that is known. Names are counted up; after a death may be a gap."""
-        owner, newest = split_attempt(lock.request_id) if lock else ("", 1)
+        owner, newest = _attempt_of(lock) if lock else ("", 1)
         known = newest if owner == self._name else 1
         # Where the first is forgotten already, the second may still be known.
         reach = known if first.status != GONE else max(known, 2)
@@ -156,7 +156,7 @@ class _Teller:
 
     def read_owner(self, lock: Lock) -> Attempt:
         """The owner of a lock, whether it is an execution or not."""
-        number = split_attempt(lock.request_id)[1]
+        number = _attempt_of(lock)[1]
         if lock.is_leased(times.now_text()):
             return Attempt(number, lock.locked_by, LEASED, lock.created)
         return self.read(number, lock.locked_by)
@@ -247,6 +247,11 @@ class _Visits:
         if visit is not None and id(visit) in still_in:
             return still_in.pop(id(visit))
         return still_in.popitem()[1] if still_in else None
+
+
+def _attempt_of(lock: Lock) -> tuple[str, int]:
+    """The name behind that of a lock's execution, and the attempt's number."""
+    return split_attempt(lock.execution_name or "")
 
 
 def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:

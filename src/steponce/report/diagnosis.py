@@ -10,7 +10,6 @@ from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import command
 from steponce.report.story import GONE, HIDDEN, Attempt, Record, Situation
-from steponce.request.names import name_of, split_attempt
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
@@ -50,7 +49,7 @@ class Case:
         record, lock, newest = self.record, self.lock, self.attempts[-1]
         if record is None or lock is None or record.expired or record.status == RELEASED:
             return self._without_record(record, newest)
-        another = split_attempt(record.request_id)[0] != name_of(self.request_id)
+        another = record.request_id != self.request_id
         if another and self._was_turned_away(record, newest):
             return "turned away", (
                 f"It was turned away with {newest.error}: its lock token belongs to request "

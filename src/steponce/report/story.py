@@ -168,7 +168,7 @@ class Record:
     The lock record as people want it: `overdue` and `expired` are decided, the result is parsed.
 
     `interventions` is what others than the owner did to it, oldest first. `lease_until` is until when an
-    owner that is no execution holds it at the latest.
+    owner that is no execution holds it at the latest. `execution_name` is its execution's, if it has one.
     """
 
     lock_token: str
@@ -188,6 +188,7 @@ class Record:
     cause: str | None
     interventions: tuple[Intervention, ...] = ()
     lease_until: str | None = None
+    execution_name: str | None = None
 
     @property
     def answers(self) -> bool:
@@ -216,6 +217,7 @@ class Record:
             cause=failure.cause,
             interventions=lock.interventions,
             lease_until=lock.lease_until,
+            execution_name=lock.execution_name,
         )
 
     @property

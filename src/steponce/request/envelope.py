@@ -20,7 +20,7 @@ from steponce.errors import (
     shown,
 )
 from steponce.request.canonical import canonical_json
-from steponce.request.names import check_name_by_hand, name_by_hand, shard_of
+from steponce.request.names import check_name_by_hand, name_of, shard_of
 from steponce.request.settings import RequestRules
 from steponce.workflow import WORKFLOW_LIMIT
 
@@ -46,11 +46,13 @@ class Envelope:
 
     All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
     starting; `callId` is unique to one call; nothing else differs between two sends of one event.
+    `requestId` is the caller's own, as it was given; of an execution that was started by hand it is the name.
     `redelivery` is absent unless the request came as a message or an event, to which nobody waits for an
     answer: then it is what the re-sender needs, should the request have to come back later.
     """
 
-    lockToken: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
+    requestId: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
+    lockToken: str  # noqa: N815
     payload: Mapping[str, Any]
     payloadHash: str  # noqa: N815
     requestedAt: str  # noqa: N815
@@ -64,7 +66,7 @@ class Envelope:
     @classmethod
     def make(
         cls,
-        name: str,
+        request_id: str,
         payload: Mapping[str, Any],
         rules: RequestRules,
         *,
@@ -76,7 +78,7 @@ class Envelope:
         Fill in what an execution needs to know of its request.
 
         Args:
-            name: What `name_of` made of the request id.
+            request_id: As the caller gave it; see `name_of`.
             payload: JSON object for the work.
             rules: Of the machine that is to run it.
             lock_token: The business key, used as it is. Default: by the rules.
@@ -86,6 +88,7 @@ class Envelope:
         Raises:
             InvalidRequest: with what is wrong, before anything is started.
         """
+        name = name_of(request_id)
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
         if requested_at is not None and requested_at.tzinfo is None:
@@ -98,6 +101,7 @@ class Envelope:
         check_lock_token(token)
         expires_at = times.to_text(times.after(now, rules.retention_seconds))
         envelope = cls(
+            requestId=request_id,
             lockToken=token,
             payload=payload,
             payloadHash=rules.payload_hash(payload, text),
@@ -118,13 +122,14 @@ class Envelope:
         Turn the input of an execution that was started by hand into an envelope.
 
         Args:
-            execution_name: `$$.Execution.Name`.
+            execution_name: `$$.Execution.Name`, which is the request's id then.
             execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like.
             rules: Of the machine that runs it.
 
         Raises:
             InvalidRequest: the input has something missing, wrong or unknown; the message says what.
-            InvalidRequestId: the execution has the name of an attempt, and no lock token of its own.
+            InvalidRequestId: the execution is named as the client names attempts or long ids, and no lock
+                token of its own says which request it is.
         """
         from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
 
@@ -138,7 +143,7 @@ class Envelope:
         check_name_by_hand(execution_name, "lockToken" in execution_input)
         requested_at = execution_input.get("requestedAt")
         return cls.make(
-            name_by_hand(execution_name),
+            execution_name,
             execution_input["payload"],
             rules,
             lock_token=execution_input.get("lockToken"),

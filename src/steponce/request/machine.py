@@ -10,7 +10,7 @@ from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import Execution, describe_execution, looking_at, runs_on
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.request.names import MAX_ATTEMPT, attempt_name, name_by_hand, split_attempt
+from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
 
 if TYPE_CHECKING:
@@ -89,16 +89,12 @@ class Machine:
         with looking_at(lock.locked_by):
             return self.describe_arn(lock.locked_by)
 
-    def is_own(self, lock: Lock, name: str) -> bool:
-        """Whether a record was made by an attempt of the request of this name."""
-        return self.attempt_of(lock, name) > 0
-
-    def attempt_of(self, lock: Lock | None, name: str) -> int:
+    def attempt_of(self, lock: Lock | None, request_id: str) -> int:
         """The number of the attempt that made a record; 0 if it is not this request's."""
-        if lock is None or not lock.request_id.strip():
+        if lock is None or lock.request_id != request_id:
             return 0
-        owner, attempt = split_attempt(lock.request_id)
-        return attempt if name in (owner, name_by_hand(lock.request_id)) else 0
+        name, attempt = split_attempt(lock.execution_name or "")
+        return attempt if name == name_of(request_id) else 1
 
     def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str | None:
         """The business key that an execution's input gives its request; None where it cannot be told."""

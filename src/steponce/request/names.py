@@ -18,8 +18,7 @@ MAX_ATTEMPT = 999_999
 
 _MAX_NAME = 72
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
-_MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})")
-_LIKE_AN_ATTEMPT = re.compile(r".*--\d+", re.DOTALL)
+_MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})", re.DOTALL)
 _ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
 
 
@@ -78,19 +77,21 @@ def split_attempt(execution_name: str) -> tuple[str, int]:
     return (match["name"], int(match["attempt"])) if match else (execution_name, 1)
 
 
-def name_by_hand(execution_name: str) -> str:
-    """The name that the client makes of the same id, so that both mean one request."""
-    name, _ = split_attempt(execution_name)
-    return name if _AS_IT_IS.fullmatch(name) and _MARKED.fullmatch(name) else name_of(name)
-
-
 def check_name_by_hand(execution_name: str, has_key: bool) -> None:
-    """`report--10` may be a request of that id or the tenth attempt of `report`, which have two keys."""
-    if has_key or not _LIKE_AN_ATTEMPT.fullmatch(execution_name):
+    """
+    Refuse the name of an execution that was started by hand if the client makes such names of other ids.
+
+    `report--10` may be a request of that id or the tenth attempt of `report`, which have two keys.
+
+    Raises:
+        InvalidRequestId: nobody can tell which request is meant, and no lock token of its own says so.
+    """
+    if has_key or not _MARKED.fullmatch(execution_name):
         return
-    other = re.sub(r"--(\d+)$", r"-\1", execution_name)
+    other = re.sub(r"--(\w+)$", r"-\1", execution_name)
     raise InvalidRequestId(
-        f"The execution's name {execution_name!r} ends as an attempt's does, so none can tell which request "
-        f"it is. Start it under another name, like {other!r}, or give its lockToken beside the payload. The "
-        "next attempt of a request is started by the client: steponce start, or steponce locks retry."
+        f"The execution's name {execution_name!r} ends as an attempt's does, or as one made of a longer id, "
+        f"so none can tell which request it is. Start it under another name, like {other!r}, or give its "
+        "lockToken beside the payload. The next attempt of a request is started by the client: steponce "
+        "start, or steponce locks retry."
     )

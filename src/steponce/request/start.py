@@ -23,7 +23,7 @@ from steponce.locks.record import Lock
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_owner_open
-from steponce.request.names import MAX_ATTEMPT, attempt_name
+from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
@@ -33,14 +33,12 @@ _FIRST_OF_MANY = 1_000
 
 
 class Start:
-    """The call: whose request it is, its envelope, and the names it goes through."""
+    """The call: its envelope, and the names it goes through."""
 
-    def __init__(
-        self, machine: Machine, request_id: str, name: str, envelope: Envelope, *, check_owner: bool
-    ) -> None:
+    def __init__(self, machine: Machine, envelope: Envelope, *, check_owner: bool) -> None:
         self._machine = machine
-        self._request_id = request_id
-        self._name = name
+        self._request_id = envelope.requestId
+        self._name = name_of(envelope.requestId)
         self._envelope = envelope
         self._check_owner = check_owner
         self._sent_twice = False
@@ -99,7 +97,7 @@ class Start:
 
     def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
         """The record answers, unless this id was turned away from it; `execution` is one of its attempts."""
-        if not self._machine.is_own(lock, self._name):
+        if lock.request_id != self._request_id:
             refused = self._refused_before(execution or self._machine.describe(self._name, 1))
             if refused is not None:
                 return refused
@@ -114,7 +112,7 @@ class Start:
         self._expect_same_key(first)
         if first.is_open or self._is_mine(first):
             return self._by_execution(1, first, lock)
-        recorded = max(1, self._machine.attempt_of(lock, self._name))
+        recorded = max(1, self._machine.attempt_of(lock, self._request_id))
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
         if newest is not None and newest.is_open:
             return self._by_execution(last, newest, lock)
@@ -143,7 +141,7 @@ class Start:
         looked in vain (the workflow cannot look, say), there is one more in each time-out of the work. Its
         name follows from the death and the time, so that all who ask then agree on it without a search.
         """
-        attempt = max(1, self._machine.attempt_of(lock, self._name))
+        attempt = max(1, self._machine.attempt_of(lock, self._request_id))
         looked = self._machine.describe(self._name, attempt + 1)
         answer = self._by_record(lock, looked)
         if answer.execution_arn != lock.locked_by:

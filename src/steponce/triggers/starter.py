@@ -18,7 +18,7 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
-from steponce.request.names import name_by_hand, name_of, split_attempt
+from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import DeadLetters, Original
 from steponce.triggers.resend import Resender
@@ -145,4 +145,4 @@ class Entrance:
 def _is_own(receipt: Receipt) -> bool:
     """Whether it is an execution of the request itself that runs."""
     execution = receipt.execution_arn.rpartition(":")[2]
-    return name_of(receipt.request_id) in (split_attempt(execution)[0], name_by_hand(execution))
+    return name_of(receipt.request_id) == split_attempt(execution)[0]

@@ -125,10 +125,22 @@ def test_who_meets_a_holder_hears_whom(world: World) -> None:
         run.complete(DONE)
 
 
+def test_a_record_that_a_guard_takes_names_no_execution(world: World) -> None:
+    """The workflow that had it before left its own name there."""
+    complete(world.guard())
+    arn = "arn:aws:states:us-east-1:1:execution:m:x"
+    world.put(status=RELEASED, lockedBy=arn, executionName="x", requestId="x", callId="x")
+    with world.guard().begin(KEY, ORDER) as run:
+        held = world.lock()
+        assert (KEY, None) == (held.request_id, held.execution_name)
+        run.complete(DONE)
+
+
 def test_a_workflow_s_lock_is_never_over_for_a_guard(world: World) -> None:
     """Its owner is an execution; those who may ask for it decide."""
     complete(world.guard())
-    world.put(status=INPROGRESS, lockedBy="arn:aws:states:us-east-1:1:execution:m:x", attempt=3, callId="x")
+    arn = "arn:aws:states:us-east-1:1:execution:m:x"
+    world.put(status=INPROGRESS, lockedBy=arn, executionName="x", attempt=3, callId="x")
     world.pass_by(10**6)
     with pytest.raises(AlreadyInProgress) as refused:
         complete(world.guard(when_outcome_unknown="take-over"))

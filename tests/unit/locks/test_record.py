@@ -18,6 +18,7 @@ OPEN = KEY | {
     "openStatus": {"S": "INPROGRESS#3"},
     "lockedBy": {"S": "arn:execution:order-1"},
     "callId": {"S": "me"},
+    "executionName": {"S": "order-1"},
     "requestId": {"S": "order-1"},
     "attempt": {"N": "2"},
     "created": {"S": NOW},
@@ -54,6 +55,7 @@ def test_an_item_reads_as_a_lock() -> None:
         expires_at=EXPIRES,
         ttl=1_777_636_800,
         interventions=(Intervention("2026", "ann", "released", "asked the bank"),),
+        execution_name="order-1",
     ) == Lock.from_item(item)
 
 

@@ -27,6 +27,7 @@ OPEN = KEY | {
     "openStatus": {"S": "INPROGRESS#3"},
     "lockedBy": {"S": "arn:execution:order-1"},
     "callId": {"S": "me"},
+    "executionName": {"S": "order-1"},
     "requestId": {"S": "order-1"},
     "attempt": {"N": "2"},
     "created": {"S": NOW},

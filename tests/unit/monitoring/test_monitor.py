@@ -92,6 +92,7 @@ class World:
             "openStatus": f"{status}#{shard_of(token, SHARDS)}",
             "lockedBy": arn,
             "callId": call_id,
+            "executionName": token,
             "requestId": token,
             "created": times.to_text(created),
             "expectedCompletion": times.to_text(due),

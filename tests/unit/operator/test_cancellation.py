@@ -14,6 +14,7 @@ from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running, meaning
+from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
 
@@ -249,6 +250,17 @@ def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
         cancel(world.machine, running, by="alice", why="x")
     assert mine == world.lock()
     assert "Cancelled" == (cancelled(world).failure or CANCELLED).error
+
+
+def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: World):
+    """As if the execution itself had written it."""
+    name = name_of("order/1")
+    world.execution(name, "RUNNING", "IsRequestPrepared", given=envelope(f"m/{name}"))
+
+    lock = cancel(world.machine, find_running(world.machine, "order/1"), by="alice", why="x")
+
+    assert lock is not None
+    assert ("order/1", name) == (lock.request_id, lock.execution_name)
 
 
 def test_of_two_operators_at_once_the_answer_is_one_s(world: World):

@@ -19,6 +19,7 @@ from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Deed, Operator, find_lock, next_commands, open_locks, result_text
+from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 
@@ -64,14 +65,14 @@ def test_a_record_is_found_by_its_token_and_by_its_request(world: World):
     assert ["m/order-1", "m/order-1", "acme/charge/7", "acme/charge/7"] == found
 
 
-def test_a_record_is_found_by_the_name_that_it_has_on_record(world: World):
-    """A slug with a hash, and a later attempt's name, are what inspect shows."""
-    slug = "order-1--x0123456789abcdef0123456789abcdef"
-    world.put(f"m/{slug}", slug)
-    world.put()
+def test_a_record_is_found_by_the_id_that_it_has_on_record(world: World):
+    """That is the caller's own, whatever its execution is called."""
+    slug = name_of("order/1")
+    lock = world.put(f"m/{slug}", f"{slug}--2", requestId="order/1")
 
-    found = [find_lock(world.machine, key).lock_token for key in (slug, "order-1--2")]
-    assert [f"m/{slug}", "m/order-1"] == found
+    assert lock == find_lock(world.machine, "order/1") == find_lock(world.machine, lock.request_id)
+    with pytest.raises(LockNotFound):
+        find_lock(world.machine, slug)
 
 
 def test_a_key_that_is_one_records_token_and_anothers_request_is_ambiguous(world: World):
@@ -279,14 +280,16 @@ def test_a_retry_starts_the_next_attempt_with_the_same_request(world: World, ali
 
 
 def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Operator):
-    """Its name is the record's, not a slug of a slug."""
-    slug = "order-1--x0123456789abcdef0123456789abcdef"
+    """It keeps the caller's own id, and its next attempt's name is made of that."""
+    slug = name_of("order/1")
     world.execution(slug, "FAILED", *TO_WORK, error="Boom", given=envelope(f"m/{slug}"))
-    lock = world.put(f"m/{slug}", slug, status=FAILED, openStatus="FAILED#3")
+    lock = world.put(f"m/{slug}", slug, requestId="order/1", status=FAILED, openStatus="FAILED#3")
 
-    alice.retry(lock, alice.payload_of(lock), "again")
+    _, receipt = alice.retry(lock, alice.payload_of(lock), "again")
 
-    assert f"{slug}--2" == world.states.started[0]["name"]
+    (started,) = world.states.started
+    assert (f"{slug}--2", "order/1") == (started["name"], started["requestId"])
+    assert "order/1" == receipt.request_id
 
 
 def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operator):
@@ -474,7 +477,7 @@ def test_the_newest_attempt_is_the_one_that_is_cancelled(world: World):
     """The others are closed."""
     world.execution("order-1", "FAILED", *TO_WORK)
     world.execution("order-1--2", "RUNNING", *TO_WORK)
-    world.put(lockedBy=arn("order-1--2"), requestId="order-1--2")
+    world.put(lockedBy=arn("order-1--2"))
 
     assert arn("order-1--2") == find_running(world.machine, "order-1").execution_arn
 

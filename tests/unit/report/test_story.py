@@ -126,6 +126,7 @@ class World:
             created=at(0),
             expected_completion=FAR,
             expires_at=FAR,
+            execution_name="order-1",
         )
         lock = replace(lock, **more)
         self.locks.readings = [lock]

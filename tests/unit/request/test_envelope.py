@@ -31,6 +31,7 @@ from steponce.request.settings import RequestRules
 RULES = RequestRules(key_prefix="shop")
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 KEY = "acme/charge/o-12"
+SLUG = "order-1--x0123456789abcdef0123456789abcdef"
 
 PLAIN_IDS = st.from_regex(r"\A[0-9A-Za-z_-]{1,80}\Z")
 TRICKY_IDS = st.from_regex(r"\A[a-]{0,3}(--)?(x[0-9a-f]{31,33}|[0-9]{0,7})[ /-]?\Z")
@@ -389,10 +390,10 @@ def test_the_key_and_the_time_may_stand_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["report--10", "report--2", "inv--1", "inv--0", "a--02", "a--1000000", "ä--3"]
+    "name", ["report--10", "report--2", "inv--1", "inv--0", "a--02", "a--1000000", "ä--3", SLUG]
 )
 def test_a_name_by_hand_that_ends_like_an_attempt_is_refused(name: str) -> None:
-    """`report--10` may be a request or the tenth attempt of `report`; the client makes two keys of that."""
+    """`report--10` may be a request or the tenth attempt of `report`, and a slug may be one of any id."""
     with pytest.raises(InvalidRequestId) as caught:
         complete({"payload": PAYLOAD}, name)
     assert f"'{name}' ends as an attempt's does" in str(caught.value)
@@ -442,6 +443,30 @@ def test_a_bad_start_by_hand_says_what_to_do() -> None:
         complete({"payload": {}, "requestedAt": "the last day of January"})
 
 
+def test_an_envelope_without_a_request_id_is_refused() -> None:
+    """It is none that a client of today makes, and who it asks for cannot be told."""
+    given = Envelope.make("order-1", PAYLOAD, RULES).to_dict()
+    del given["requestId"]
+    with pytest.raises(InvalidPayload, match=r"has an unknown field: 'callId', .*Start with \{\"payload\""):
+        complete(given)
+
+
+def test_the_envelope_carries_the_id_as_it_was_given() -> None:
+    """Its execution's name and its key are made of it."""
+    envelope = Envelope.make("order/1 é", PAYLOAD, RULES)
+    assert ("order/1 é", f"shop/{name_of('order/1 é')}") == (envelope.requestId, envelope.lockToken)
+
+
+def test_an_id_counts_against_the_size_of_the_envelope() -> None:
+    """So does what its JSON escapes take."""
+    room = 196_608 - len(Envelope.make("a", {"x": ""}, RULES, lock_token=KEY).to_json())
+    longer = "\x00" * 2_048
+    Envelope.make("a", {"x": "a" * room}, RULES, lock_token=KEY)
+    Envelope.make(longer, {"x": "a" * (room - 6 * 2_048 + 1)}, RULES, lock_token=KEY)
+    with pytest.raises(PayloadTooLarge, match="196,609 bytes"):
+        Envelope.make(longer, {"x": "a" * (room - 6 * 2_048 + 2)}, RULES, lock_token=KEY)
+
+
 def test_a_blank_key_by_hand_is_refused() -> None:
     """The schema cannot say it, the check can."""
     with pytest.raises(InvalidLockToken):
@@ -479,8 +504,8 @@ def test_a_time_beyond_the_calendar_is_refused(time: str) -> None:
 @pytest.mark.parametrize("name", ["order.1", "a" * 75, "Bestellung-ä"])
 def test_one_id_has_one_key_by_hand_and_by_the_client(name: str) -> None:
     """Else the same request runs twice: once from the console, once from code."""
-    by_client = Envelope.make(name_of(name), {}, RULES).lockToken
-    assert by_client == complete({"payload": {}}, name).lockToken
+    by_client, by_hand = Envelope.make(name, {}, RULES), complete({"payload": {}}, name)
+    assert (name, by_client.lockToken) == (by_hand.requestId, by_hand.lockToken)
 
 
 # -- Sizes: what comes from outside may be of any ---------------------------------------------------

@@ -16,7 +16,7 @@ from steponce.errors import TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator
-from steponce.request.names import MAX_ATTEMPT
+from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
@@ -248,6 +248,41 @@ def test_older_attempts_that_are_forgotten_do_not_mislead(world: Counting):
     world.put(name="order-1--8", status=RELEASED, openStatus=None, ttl=TTL, callId="call-9")
     world.client.start("order-1", PAYLOAD)
     assert ["order-1--11"] == world.started()
+
+
+def test_a_record_is_its_request_s_whatever_its_execution_is_called(world: Counting):
+    """The caller's own id says whose it is; the execution's name says which attempt."""
+    name = name_of("order/1")
+    world.execution(f"{name}--2", "FAILED", *TO_WORK, error="RetryLater", given=envelope(f"m/{name}"))
+    world.execution(name, "FAILED", *TO_WORK, error="RetryLater", given=envelope(f"m/{name}"))
+    lock = world.put(
+        f"m/{name}", f"{name}--2", requestId="order/1", status=RELEASED, openStatus=None, ttl=TTL
+    )
+
+    assert (2, 0) == (
+        world.machine.attempt_of(lock, "order/1"),
+        world.machine.attempt_of(lock, name),
+    )
+    world.client.start("order/1", PAYLOAD)
+    (started,) = world.states.started
+    assert (f"{name}--3", "order/1") == (started["name"], started["requestId"])
+
+
+def test_an_execution_by_hand_under_any_name_has_a_record_of_its_own(world: Counting):
+    """Its name is its request id, and the client makes another name of it."""
+    lock = world.put(f"m/{name_of('order.1')}", "order.1")
+
+    assert (1, lock.locked_by) == (
+        world.machine.attempt_of(lock, "order.1"),
+        world.client.status("order.1").execution_arn,
+    )
+
+
+def test_a_request_that_is_called_like_another_one_s_attempt_is_its_own(world: Counting):
+    """They share a key, and the second attempt of the one has it."""
+    lock = world.put(name="order-1--2")
+
+    assert [2, 0] == [world.machine.attempt_of(lock, one) for one in ("order-1", "order-1--2")]
 
 
 def test_an_attempt_on_its_way_to_the_lock_is_found(world: Counting):

@@ -123,7 +123,7 @@ def test_a_letter_put_back_asks_for_the_same(doors: dict[str, Any], world: World
     (first,), (name,) = asked(world), list(world.executions)
     world.clear()
     world.executions[name] = {"status": "RUNNING", "input": "{}"}
-    world.hold(first[2], name, "another payload")
+    world.hold(first[2], first[0], "another payload")
     doors[door].handler(copy.deepcopy(came), Context())
     (letter,) = world.dead()
     assert "PayloadMismatch" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
@@ -141,8 +141,8 @@ def test_a_letter_that_is_laid_aside_again_is_the_same_letter(doors: dict[str, A
     """However often it is put back too early."""
     door, came = WAYS[way]
     doors[door].handler(copy.deepcopy(came), Context())
-    (first,), (name,) = asked(world), list(world.executions)
-    world.hold(first[2], name, "another payload")
+    (first,) = asked(world)
+    world.hold(first[2], first[0], "another payload")
     letters = []
     doors[door].handler(copy.deepcopy(came), Context())
     for _ in range(3):

@@ -264,11 +264,11 @@ def test_a_request_that_another_one_answers_does_not_come_back(keyed_door: Any, 
     assert [] == world.sent
 
 
-@pytest.mark.parametrize("owner", ["mine", "mine--2"])
-def test_a_request_that_runs_itself_does_not_come_back(keyed_door: Any, world: World, owner: str):
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_a_request_that_runs_itself_does_not_come_back(keyed_door: Any, world: World, attempt: int):
     """Whichever of its attempts holds the lock."""
     failures(keyed_door, keyed("mine", "key"))
-    world.hold("key", owner, HASH)
+    world.hold("key", "mine", HASH, attempt)
     assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
     assert [] == world.sent
 
@@ -309,9 +309,18 @@ def test_a_request_that_runs_under_an_odd_name_is_known(keyed_door: Any, world: 
     """Its name is a slug, its lock its own."""
     odd = "über/1 "
     failures(keyed_door, keyed(odd, "key"))
-    world.hold("key", name_of(odd), HASH)
+    world.hold("key", odd, HASH)
     assert [] == failures(keyed_door, keyed(odd, "key"))
     assert [] == world.sent
+
+
+def test_a_request_that_is_called_like_the_owner_s_execution_is_another_one(keyed_door: Any, world: World):
+    """The second attempt of `mine` has the lock; the request `mine--2` has to come back."""
+    failures(keyed_door, keyed("mine--2", "key"))
+    world.end(name_of("mine--2"), "AlreadyInProgress")
+    world.hold("key", "mine", HASH, attempt=2)
+    assert [] == failures(keyed_door, keyed("mine--2", "key"))
+    assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
 def test_a_message_that_is_sent_again_starts_the_next_attempt(door: Any, world: World):

@@ -19,7 +19,7 @@ from unittest import mock
 import boto3
 from botocore.exceptions import ClientError
 
-from steponce.request.names import name_of
+from steponce.request.names import attempt_name, name_of
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
@@ -111,14 +111,16 @@ class World:
         now = datetime.now(UTC)
         self.executions[name] |= {"status": "FAILED", "stopDate": now, "error": error, "cause": ""}
 
-    def hold(self, lock_token: str, name: str, payload_hash: str) -> None:
-        """Let an execution of this name have the lock."""
+    def hold(self, lock_token: str, request_id: str, payload_hash: str, attempt: int = 1) -> None:
+        """Let an execution of this request have the lock."""
+        name = attempt_name(name_of(request_id), attempt)
         text = {
             "lockToken": lock_token,
             "status": "INPROGRESS",
             "lockedBy": f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}",
             "callId": "0" * 32,
-            "requestId": name,
+            "executionName": name,
+            "requestId": request_id,
             "created": "2026-01-31T12:00:00.000Z",
             "expectedCompletion": "9999-01-31T12:05:00.000Z",
             "payloadHash": payload_hash,
