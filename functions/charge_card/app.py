@@ -54,5 +54,11 @@ def charge(work: dict, context: LambdaContext, outcome: str) -> str:
             "outcome": outcome,
         }
     )
-    logger.info("card called", outcome=outcome, charge_id=charge_id, attempt=work["attempt"])
+    logger.info(
+        "card called",
+        outcome=outcome,
+        requestId=work["requestId"],
+        chargeId=charge_id,
+        attempt=work["attempt"],
+    )
     return charge_id

@@ -31,7 +31,13 @@ def handler(event: dict, _context: LambdaContext) -> dict:
         verdict, redrives = found.verdict, found.redrive_count
         if found.reason:
             logger.warning("owner counts as alive, since nobody can look", reason=found.reason)
-    logger.info("owner checked", verdict=verdict, owner=lock.locked_by, lock_token=lock.lock_token)
+    logger.info(
+        "owner checked",
+        verdict=verdict,
+        owner=lock.locked_by,
+        requestId=lock.request_id,
+        lockToken=lock.lock_token,
+    )
     return {"verdict": verdict, "redriveCount": redrives}
 
 

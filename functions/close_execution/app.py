@@ -41,23 +41,24 @@ def handler(event: dict, _context: LambdaContext) -> dict:
     What it died too recently for is left to the schedule.
     """
     execution = event["detail"]["executionArn"]
-    lock_token = lock_token_of(event["detail"])
+    request_id, lock_token = asked_by(event["detail"])
     found = None if lock_token is None else repairer.repair_after(execution, lock_token)
     metrics.add_metric("Repairs", MetricUnit.Count, found is not None and found.wrote)
     metrics.add_metric(
         "FinalisationFailures", MetricUnit.Count, found is not None and found.is_finalisation_failure
     )
     verdict = "nothing open" if found is None else found.verdict
-    logger.info("closed", verdict=verdict, execution=execution, lock_token=lock_token)
+    logger.info("closed", verdict=verdict, execution=execution, requestId=request_id, lockToken=lock_token)
     return {"verdict": verdict}
 
 
-def lock_token_of(detail: dict) -> str | None:
-    """The key that the execution's input gives it; the event leaves out an input that is too large."""
+def asked_by(detail: dict) -> tuple[str, str | None]:
+    """The request and the key that the input gives; the event leaves out an input that is too large."""
     if detail.get("input") is not None:
         given = json.loads(detail["input"])
     else:
         execution = machine.describe_arn(detail["executionArn"])
         given = execution.input if execution else {}
-    name = name_of(detail["name"])  # what was started by hand has no other id
-    return machine.lock_token_of(name, given if isinstance(given, dict) else {})
+    given = given if isinstance(given, dict) else {}
+    name = detail["name"]  # of what was started by hand, the id
+    return str(given.get("requestId", name)), machine.lock_token_of(name_of(name), given)

@@ -1,7 +1,6 @@
 """Look after the open locks and the awaiting steps, and settle what nobody else has."""
 
 import os
-from dataclasses import asdict
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -10,6 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
+from steponce.camelcase import json_object
 from steponce.locks.table import Locks
 from steponce.monitoring.missed_ends import MissedEnds, Place
 from steponce.monitoring.monitor import Monitor
@@ -69,5 +69,5 @@ def handler(_event: dict, context: LambdaContext) -> dict:
     metrics.add_metric("Unreadable", MetricUnit.Count, tally.unreadable)
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, tally.resent)
     metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, tally.dead_lettered)
-    logger.info("round", **asdict(tally))
-    return asdict(tally)
+    logger.info("round", **json_object(tally))
+    return json_object(tally)

@@ -33,7 +33,7 @@ def count(receipt: Receipt) -> None:
     metrics.flush_metrics()
     logger.info(
         "asked to start",
-        request_id=receipt.request_id,
+        requestId=receipt.request_id,
         status=receipt.status,
         duplicate=receipt.duplicate,
         attempt=receipt.attempt,

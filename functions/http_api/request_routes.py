@@ -108,7 +108,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
 
     @app.exception_handler(RecordUnreadable)
     def unreadable(error: RecordUnreadable) -> Response:
-        logger.error("record unreadable", lock_token=error.key, attribute=error.attribute)
+        logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
         return problem(
             "record-unreadable",
             "Something else has written to it. Nothing was started. Tell whoever operates this service.",

@@ -31,7 +31,5 @@ def handler(event: dict, _context: LambdaContext) -> dict:
         return {"fate": "left alone"}
     fate = resender.send_again(asked, error, execution)
     metrics.add_metric(COUNTED[fate], MetricUnit.Count, 1)
-    logger.info(
-        "ended", fate=fate, request_id=asked.request_id, status="FAILED", replayed=False, reason=error
-    )
+    logger.info("ended", fate=fate, requestId=asked.request_id, status="FAILED", replayed=False, reason=error)
     return {"fate": fate}

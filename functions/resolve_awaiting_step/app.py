@@ -52,7 +52,7 @@ def resolve(step_id: str, answer: Answer) -> Verdict:
     """Every way of answering ends here."""
     verdict = callbacks.resolve(step_id, answer)
     metrics.add_metric(f"Callback{verdict.capitalize()}", MetricUnit.Count, 1)
-    logger.info("answered", verdict=verdict, outcome=answer.outcome, awaiting_step_id=step_id)
+    logger.info("answered", verdict=verdict, outcome=answer.outcome, awaitingStepId=step_id)
     return verdict
 
 

@@ -80,9 +80,9 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
         outcome = entrance.admit(lambda: asked_by(record, door, event_door), original_of(record))
     except Exception as error:
-        logger.warning("comes back", reason=type(error).__name__, message_id=record.message_id)
+        logger.warning("comes back", reason=type(error).__name__, messageId=record.message_id)
         raise
-    logger.info("asked", message_id=record.message_id, **outcome.public())
+    logger.info("asked", messageId=record.message_id, **outcome.public())
     return outcome
 
 

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "steponce"
 LAYERS = [
     {"errors"},
     {"workflow"},
-    {"aws", "program"},
+    {"aws", "camelcase", "program"},
     {"locks"},
     {"executions", "fence"},
     {"request"},

@@ -112,7 +112,7 @@ def test_the_list_says_why_and_takes_nothing(stack: Stack, run: Run):
     (letter,) = told["letters"]
     assert (0, 0) == (code, told["more"])
     assert ("order-1", "PayloadMismatch: x", "message", "queue", True, 0) == tuple(
-        letter[name] for name in ("request_id", "reason", "kind", "queue", "can_be_put_back", "tries")
+        letter[name] for name in ("requestId", "reason", "kind", "queue", "canBePutBack", "tries")
     )
     assert letter["source"].endswith("requests order-1")
     assert "tok_visa" not in json.dumps(told)
@@ -142,12 +142,12 @@ def test_one_letter_is_put_back_and_no_other(stack: Stack, run: Run):
     """It asks for what it asked for, and is gone from the letters."""
     stack.lay_aside("order-1")
     stack.lay_aside("order-2")
-    letters = {one["request_id"]: one["id"] for one in run("list")[1]["letters"]}
+    letters = {one["requestId"]: one["id"] for one in run("list")[1]["letters"]}
     code, told = run("redrive", letters["order-2"])
     assert (0, [letters["order-2"]], 1) == (code, [one["id"] for one in told["letters"]], told["more"])
     (asked,) = stack.asked()
     assert ("order-2", ORDER) == (asked.request_id, asked.payload)
-    assert ["order-1"] == [one["request_id"] for one in run("list")[1]["letters"]]
+    assert ["order-1"] == [one["requestId"] for one in run("list")[1]["letters"]]
 
 
 def test_all_letters_are_put_back(stack: Stack, run: Run):
@@ -207,7 +207,7 @@ def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, 
     }
     letter_id = stack.put(queue, body, attributes)
     (letter,) = run("list")[1]["letters"]
-    assert not letter["can_be_put_back"]
+    assert not letter["canBePutBack"]
     code, told = run("redrive", letter_id)
     assert (3, "Refused") == (code, told["error"]["type"])
     assert run("show", letter_id)[1]["next"] in told["error"]["message"]

@@ -242,7 +242,7 @@ def test_retried(world: World, run: Run):
     code, told = run("locks", "retry", "order-1", *SIGNED)
 
     assert (0, "retried", "RELEASED") == (code, told["done"], told["record"]["status"])
-    assert ("RUNNING", arn("order-1--2")) == (told["receipt"]["status"], told["receipt"]["execution_arn"])
+    assert ("RUNNING", arn("order-1--2")) == (told["receipt"]["status"], told["receipt"]["executionArn"])
     assert "tok_secret" not in json.dumps(told)
 
 
@@ -263,7 +263,7 @@ def test_erased(world: World, run: Run):
 
     code, told = run("erase", "m/", *SIGNED)
 
-    assert (0, "erased", ["m/order-1"], 1) == (code, told["done"], told["locks"], told["awaiting_steps"])
+    assert (0, "erased", ["m/order-1"], 1) == (code, told["done"], told["locks"], told["awaitingSteps"])
     assert any("dead-letter queue" in one for one in told["stays"])
     code, again = run("erase", "m/", *SIGNED)
     assert (0, "nothing", []) == (code, again["done"], again["locks"])
@@ -466,7 +466,7 @@ def test_the_list_begins_with_those_that_wait_the_longest(
     """And says how many it leaves out."""
     code, told = run("locks", "list", *options)
 
-    listed = [one["lock_token"] for one in told["locks"]]
+    listed = [one["lockToken"] for one in told["locks"]]
     assert (0, tokens, more) == (code, "".join(one[-1] for one in listed), told["more"])
     assert [one.endswith("1") for one in listed] == [one["overdue"] for one in told["locks"]]
 
@@ -494,11 +494,11 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
     code, told = run("locks", "inspect", "order-1")
 
     assert (0, {"record", "owner", "links", "next"}) == (code, set(told))
-    assert ("m/order-1", "Boom") == (told["record"]["lock_token"], told["record"]["error"])
+    assert ("m/order-1", "Boom") == (told["record"]["lockToken"], told["record"]["error"])
     assert ("FAILED", "RecordError", arn("order-1")) == (
         told["owner"]["status"],
-        told["owner"]["last_state"],
-        told["owner"]["execution_arn"],
+        told["owner"]["lastState"],
+        told["owner"]["executionArn"],
     )
     assert "steponce locks retry m/order-1" in told["next"]
     assert {"execution", "log"} == set(told["links"])

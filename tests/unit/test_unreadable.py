@@ -175,7 +175,7 @@ def test_lists_name_what_they_leave_out(world: World, capsys: pytest.CaptureFixt
     world.put("acme/sound")
     put(world, "locks", damaged(LOCK, {"attempt": {"N": "1.5"}}, "lockToken"))
     code, told = run(capsys, "locks", "list")
-    assert (0, ["acme/sound"]) == (code, [lock["lock_token"] for lock in told["locks"]])
+    assert (0, ["acme/sound"]) == (code, [lock["lockToken"] for lock in told["locks"]])
     ((key, attribute),) = [(one["key"], one["attribute"]) for one in told["unreadable"]]
     assert ("acme/o-1", "attempt") == (key, attribute)
 

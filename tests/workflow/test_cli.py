@@ -55,7 +55,7 @@ def test_a_key_is_shared_by_requests_that_name_it(steponce: Run, order: str):
     code, second = steponce("start", f"{order}-b", EVENT, "--key", f"shared/{order}", "--wait")
 
     assert (0, True, first["result"]) == (code, second["duplicate"], second["result"])
-    assert first["execution_arn"] == second["execution_arn"]
+    assert first["executionArn"] == second["executionArn"]
     assert (0, first) == steponce("status", f"{order}-a")
 
 
@@ -125,14 +125,14 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     slow = VISA | {"card": "tok_slow", "delaySeconds": 30}
     _, receipt = steponce("start", order, "-", payload=slow)
     eventually(lambda: steponce("show", order)[1]["attempts"][0]["visits"][-1]["state"] == "DoWork")
-    stack.boto3("stepfunctions").stop_execution(executionArn=receipt["execution_arn"])
+    stack.boto3("stepfunctions").stop_execution(executionArn=receipt["executionArn"])
 
     _, story = steponce("show", order)
     code, next_one = steponce("start", order, "-", "--check-owner", payload=slow)
 
     assert ("unsettled", "ABORTED") == (story["situation"], story["attempts"][0]["status"])
     assert f"steponce start {order} FILE --check-owner" in story["summary"]
-    assert (0, f"{order}--2") == (code, next_one["execution_arn"].rpartition(":")[2])
+    assert (0, f"{order}--2") == (code, next_one["executionArn"].rpartition(":")[2])
 
 
 def test_an_unknown_request_leaves_with_1(in_a_shell: Run, order: str):

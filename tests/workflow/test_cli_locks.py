@@ -94,8 +94,8 @@ def test_a_released_request_runs_again_once_it_is_started(scene: Scene, run: Run
 
     code, told = run("locks", "release", name, *SIGNED)
 
-    assert scene.key(name) in [one["lock_token"] for one in listed]
-    assert ("FAILED", "RequestFailed") == (inspected["owner"]["status"], inspected["owner"]["last_state"])
+    assert scene.key(name) in [one["lockToken"] for one in listed]
+    assert ("FAILED", "RequestFailed") == (inspected["owner"]["status"], inspected["owner"]["lastState"])
     assert f"steponce locks release {scene.key(name)}" in inspected["next"]
     assert (0, "RELEASED") == (code, told["record"]["status"])
     assert not scene.on_open_index(lock_of(scene, name))
@@ -303,7 +303,7 @@ def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(scene: Scene
         code,
         told["record"]["status"],
         told["record"]["error"],
-        told["record"]["on_open_index"],
+        told["record"]["onOpenIndex"],
     )
     assert SIGNED[-1] in told["record"]["cause"]
     assert (3, "Refused") == kind(run("locks", "complete", name, result, *SIGNED))
@@ -354,7 +354,7 @@ def test_one_customer_is_erased_and_the_neighbour_keeps_everything(scene: Scene,
 
     code, told = run("erase", f"{customer}/", *SIGNED)
 
-    assert (0, [f"{customer}/o-1", f"{customer}/o-2"], 1) == (code, told["locks"], told["awaiting_steps"])
+    assert (0, [f"{customer}/o-1", f"{customer}/o-2"], 1) == (code, told["locks"], told["awaitingSteps"])
     assert [] == list(scene.locks.under(f"{customer}/"))
     assert 2 == len(list(scene.locks.under(f"{customer}2/")))
     neighbour = scene.run(scene.new_id("o"), VISA, lock_token=f"{customer}2/o-2")
@@ -362,7 +362,7 @@ def test_one_customer_is_erased_and_the_neighbour_keeps_everything(scene: Scene,
     assert (0, [], 0) == (
         (again := run("erase", f"{customer}/", *SIGNED))[0],
         again[1]["locks"],
-        again[1]["awaiting_steps"],
+        again[1]["awaitingSteps"],
     )
 
 
@@ -384,7 +384,7 @@ def test_nothing_is_erased_while_something_waits(scene: Scene, run: Run, result:
     scene.clock.let_an_hour_pass()
     assert 0 == run(*complete)[0]
     code, told = run("erase", f"{customer}/", *SIGNED)
-    assert (0, 2, 1) == (code, len(told["locks"]), told["awaiting_steps"])
+    assert (0, 2, 1) == (code, len(told["locks"]), told["awaitingSteps"])
 
 
 def test_an_order_that_waits_for_its_answer_is_not_late(scene: Scene, run: Run):

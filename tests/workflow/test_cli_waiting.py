@@ -89,7 +89,7 @@ def test_a_heartbeat_settles_nothing(steponce: Run, order: str, say: Say):
 
 def test_an_answer_to_a_stopped_execution_is_late(stack: LocalStack, order: str, steponce: Run, say: Say):
     """Whatever it is, and how often."""
-    arn = steponce("status", order)[1]["execution_arn"]
+    arn = steponce("status", order)[1]["executionArn"]
     stack.boto3("stepfunctions").stop_execution(executionArn=arn)
 
     assert [(1, "late")] * 3 == [say("succeed"), say("succeed"), say("fail")]
@@ -142,10 +142,10 @@ def test_the_story_names_the_command_that_answers(steponce: Run, order: str, ste
     steponce("wait", order)
 
     _, after = steponce("show", order)
-    told = [story["attempts"][0]["awaiting_steps"][0] for story in (before, after)]
+    told = [story["attempts"][0]["awaitingSteps"][0] for story in (before, after)]
     assert [("PENDING", None), ("ANSWERED", "success")] == [(one["status"], one["outcome"]) for one in told]
     assert [(step_id, "AwaitConfirmation", "confirmation")] * 2 == [
-        (one["awaiting_step_id"], one["state"], one["step"]) for one in told
+        (one["awaitingStepId"], one["state"], one["step"]) for one in told
     ]
     assert ["running", "completed"] == [before["situation"], after["situation"]]
 
@@ -161,12 +161,12 @@ def test_the_task_token_is_in_no_answer(stack: LocalStack, steponce: Run, order:
     say("succeed", "-", payload="tok_secret")
     steponce("wait", order)
     told += [steponce(*look) for look in looks[:2]]
-    steps = steponce("show", order)[1]["attempts"][0]["awaiting_steps"]
+    steps = steponce("show", order)[1]["attempts"][0]["awaitingSteps"]
     everything = steponce("show", order, "--payload")
 
     assert item["taskToken"]["S"] not in json.dumps([told, everything])
     assert "tok_secret" not in json.dumps([told, steps])
-    answer = everything[1]["attempts"][0]["awaiting_steps"][0]["answer"]
+    answer = everything[1]["attempts"][0]["awaitingSteps"][0]["answer"]
     assert {"outcome": "success", "output": "tok_secret"} == answer
 
 

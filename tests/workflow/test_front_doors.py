@@ -144,7 +144,7 @@ def told(scene: Scene, request_id: str, name: str = "status") -> list[str]:
     """What the function behind the queue has written of a request."""
     text = scene.stack.logs(f"{scene.stack.name}-StartFromQueueFunction")
     lines = [json.loads(line) for line in text.split("\n") if '"message":"asked"' in line]
-    return [line.get(name) for line in lines if line["request_id"] == request_id]
+    return [line.get(name) for line in lines if line["requestId"] == request_id]
 
 
 def fates(scene: Scene, request_id: str) -> list[str]:
@@ -297,7 +297,7 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
 
     put(hasty_doors, CONFIRMED, requestId=request_id, key=key)
 
-    (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, request_id=request_id))
+    (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
     assert "AlreadyInProgress: sent again 2 times." == letter["reason"]
     assert ("request", 2) == (letter["kind"], letter["tries"])
     seen = len(fates(hasty_doors, request_id))
@@ -307,7 +307,7 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
     hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:])
     assert "resent" == fates(hasty_doors, request_id)[seen]
-    (again,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, request_id=request_id))
+    (again,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
     shown = operate(tmp_path, "letters", "show", again["id"], "--local")[1]
     assert CONFIRMED == json.loads(shown["body"])
     hasty_doors.stop(holder)
@@ -329,7 +329,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Pa
     assert "aws lambda invoke" in told["error"]["message"]
 
     put(hasty_doors, json.dumps(record), requestId="moved by hand")
-    (laid,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, queue="queue", request_id=None))
+    (laid,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, queue="queue", requestId=None))
     assert "InvalidRequest: This is no request" in laid["reason"]
     assert [] == hasty_doors.executions("moved")
 

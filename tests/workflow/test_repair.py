@@ -223,9 +223,9 @@ def test_what_was_repaired_is_on_the_record_and_counted(graveyard: Graveyard):
     assert all(lock and "what it meant to write" in lock.interventions[-1].why for lock in written)
     # Other tests on this stack may have left locks that these rounds count as well.
     first, second = graveyard.rounds
-    assert first["finalisation_failures"] >= len(written) > 0
+    assert first["finalisationFailures"] >= len(written) > 0
     assert first["repairs"] >= sum(death.leaves_a_lock for death, _ in scheduled) > 0
-    assert second["open_failures"] >= sum(death.waits_for_a_person for death, _ in scheduled) > 0
+    assert second["openFailures"] >= sum(death.waits_for_a_person for death, _ in scheduled) > 0
     assert 0 == second["repairs"]
 
 
@@ -425,10 +425,10 @@ def test_an_overdue_lock_whose_owner_lives_is_missing_and_stays(scene: Scene):
     tally = monitor(scene)
 
     hold.go_on.set()
-    assert 1 <= tally["missing_tasks"]
+    assert 1 <= tally["missingTasks"]
     assert "COMPLETED" == scene.client.wait(key, timeout_seconds=100, lock_token=key).status
     told = scene.stack.logs(name_of(scene, "FindOverdue"))
-    assert f'"lock_token":"{key}"' in told
+    assert f'"lockToken":"{key}"' in told
     assert '"MissingTasks"' in told
 
 
@@ -444,8 +444,8 @@ def test_an_unknown_outcome_that_may_be_taken_over_waits_for_the_next_request(bo
     left = scene.lock(key)
     done = ask(scene, "same key", key, VISA, key)
 
-    assert (0, "INPROGRESS", "COMPLETED") == (tally["finalisation_failures"], left.status, done.status)
-    assert tally["missing_tasks"] >= 1
+    assert (0, "INPROGRESS", "COMPLETED") == (tally["finalisationFailures"], left.status, done.status)
+    assert tally["missingTasks"] >= 1
 
 
 def test_a_finished_result_that_no_record_can_hold_is_loud(scene: Scene):
@@ -458,7 +458,7 @@ def test_a_finished_result_that_no_record_can_hold_is_loud(scene: Scene):
 
     rounds = [monitor(scene), monitor(scene)]
 
-    assert all(each["finalisation_failures"] >= 1 and each["missing_tasks"] >= 1 for each in rounds)
+    assert all(each["finalisationFailures"] >= 1 and each["missingTasks"] >= 1 for each in rounds)
     assert ("INPROGRESS", 1) == (scene.lock(key).status, len(scene.charges(key)))
     assert scene.locks.complete(scene.lock(key), '{"chargeId":"ch_1"}', by="ann", why="looked it up")
     assert "ch_1" == ask(scene, "same key", key, large, key).result["chargeId"]
@@ -478,8 +478,8 @@ def test_awaiting_steps_past_their_time_and_half_answered_ones_are_finished(scen
 
     tally = monitor(scene)
 
-    assert (1, {"confirmed": "yes"}) == (near["steps_closed"], done.result["confirmation"])
-    assert near["steps_near_timeout"] >= 1
-    assert tally["steps_closed"] >= 2
+    assert (1, {"confirmed": "yes"}) == (near["stepsClosed"], done.result["confirmation"])
+    assert near["stepsNearTimeout"] >= 1
+    assert tally["stepsClosed"] >= 2
     assert ["LATE", "ANSWERED", "ANSWERED"] == [one.record().status for one in (silent, raw, claimed)]
     assert Answer("success", {"confirmed": True}) == raw.record().answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.asking import Hand, by_hand, signed
 from steponce.cli.left_out import LeftOut
@@ -46,11 +46,11 @@ def cancel(request_id: str, hand: Hand, target: Target) -> int:
     why = hand.sign(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     lock = cancel_running(machine, running, by=hand.by, why=why)
     said = meaning(running, lock)
-    record = None if lock is None else asdict(Record.from_lock(lock))
+    record = None if lock is None else json_object(Record.from_lock(lock))
     commands = [] if lock is None else next_commands(lock, runs=False)
-    told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "request_id": request_id}
+    told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "requestId": request_id}
     told |= {"stopped": running.is_open, "said": said}
-    told |= {"execution_arn": running.execution_arn, "record": record, "next": commands}
+    told |= {"executionArn": running.execution_arn, "record": record, "next": commands}
     rows = fields({"next": "\n".join(commands) or None})
     say(told, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
     return DONE
@@ -78,7 +78,7 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     kept = find_kept(machine, steps, prefix)
     told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": hand.by, "prefix": prefix}
-    told |= {"locks": [lock.lock_token for lock in kept.locks], "awaiting_steps": len(kept.steps)}
+    told |= {"locks": [lock.lock_token for lock in kept.locks], "awaitingSteps": len(kept.steps)}
     told |= {"unreadable": [one.error.public() for one in kept.damaged], "why": hand.why, "stays": STAYS}
     if not kept:
         say(told, Group(Text("Nothing is kept under this prefix."), _stays()))

@@ -95,10 +95,10 @@ def _describe(found: Found) -> dict[str, Any]:
         "queue": found.box.name,
         "reason": reason_of(found),
         "source": letter.source,
-        "request_id": letter.request_id,
+        "requestId": letter.request_id,
         "tries": letter.tries,
         "when": found.when,
-        "can_be_put_back": foreign is None,
+        "canBePutBack": foreign is None,
     }
 
 
@@ -112,9 +112,7 @@ def _table(found: Sequence[Found], more: int) -> RenderableType:
     table.add_column("why", overflow="fold")
     for one in found:
         told = _describe(one)
-        request = (
-            plain(one.letter.request_id or "-") if told["can_be_put_back"] else Text("no request", "red")
-        )
+        request = plain(one.letter.request_id or "-") if told["canBePutBack"] else Text("no request", "red")
         table.add_row(plain(one.id), request, one.when[:19], plain(told["reason"]))
     rest = [Text(f"And about {more} more; --limit says how many to list.")] if more else []
     return Group(table, *rest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
+from steponce.camelcase import json_object
 from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
 from steponce.cli.asking import Hand, by_hand
@@ -92,7 +92,7 @@ def inspect(key: str, target: Target) -> int:
     own = client.machine.holds(lock) or not lock.is_of_an_execution
     commands = next_commands(lock, runs=owner.is_open, own=own)
     told = {
-        "record": asdict(Record.from_lock(lock)),
+        "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
         "links": links,
         "next": commands,
@@ -166,9 +166,9 @@ def _prepared(stack: Stack, key: str, deed: Any, hand: Hand) -> tuple[Operator, 
 
 
 def _done(what: str, lock: Lock, hand: Hand, why: str, **more: Any) -> int:
-    record = asdict(Record.from_lock(lock))
+    record = json_object(Record.from_lock(lock))
     told = {"done": what, "by": hand.by, "why": why, "record": record, **more}
-    execution = more.get("receipt", {}).get("execution_arn")
+    execution = more.get("receipt", {}).get("executionArn")
     say(
         told, Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution}))
     )
@@ -183,13 +183,13 @@ def _shown(lock: Lock) -> RenderableType:
 
 def _owner(owner: Attempt) -> dict[str, Any]:
     return {
-        "execution_arn": owner.execution_arn,
+        "executionArn": owner.execution_arn,
         "status": owner.status,
-        "last_state": owner.last_state or None,
+        "lastState": owner.last_state or None,
         "started": owner.started,
         "stopped": owner.stopped,
         "error": owner.error,
-        "waits_for": owner.waits_for.awaiting_step_id if owner.waits_for else None,
+        "waitsFor": owner.waits_for.awaiting_step_id if owner.waits_for else None,
     }
 
 
@@ -205,14 +205,15 @@ def _owner_fields(owner: Attempt) -> dict[str, str | None]:
 
 def _listed(lock: Lock) -> dict[str, Any]:
     return {
-        "lock_token": lock.lock_token,
+        "lockToken": lock.lock_token,
         "status": lock.status,
-        "request_id": lock.request_id,
+        "requestId": lock.request_id,
+        "executionName": lock.execution_name,
         "attempt": lock.attempt,
         "created": lock.created,
-        "expected_completion": lock.expected_completion,
+        "expectedCompletion": lock.expected_completion,
         "overdue": _is_overdue(lock),
-        "locked_by": lock.locked_by,
+        "lockedBy": lock.locked_by,
     }
 
 

@@ -191,16 +191,14 @@ class Monitor:
             self._pace.turn(self._time())
             found = self._repairer.repair(lock)
         except Exception as error:
-            self._skip(error, tally, lock_token=lock.lock_token, owner=lock.locked_by)
+            self._skip(error, tally, **_whose(lock))
             return False
         tally.repairs += found.wrote
         tally.finalisation_failures += found.is_finalisation_failure
         if found.wrote or found.verdict == "unwritten":
             self._tell_found(lock, found)
         if found.reason:
-            self._tell(
-                "counts as alive, since nobody can look", lock_token=lock.lock_token, reason=found.reason
-            )
+            self._tell("counts as alive, since nobody can look", **_whose(lock), reason=found.reason)
         return found.verdict in ("settled", "idle")
 
     # -- Awaiting steps --------------------------------------------------------------------------
@@ -215,7 +213,7 @@ class Monitor:
                 self._pace.turn(self._time())
                 tally.steps_closed += self._callbacks.settle(step_id)
             except Exception as error:
-                self._skip(error, tally, awaiting_step_id=step_id)
+                self._skip(error, tally, awaitingStepId=step_id)
 
     # -- Ends that no event has told of -------------------------------------------------------------
 
@@ -235,15 +233,12 @@ class Monitor:
 
     def _tell_overdue(self, lock: Lock, number: int) -> None:
         if number <= TOLD:
-            self._tell(
-                "overdue", lock_token=lock.lock_token, owner=lock.locked_by, expected=lock.expected_completion
-            )
+            self._tell("overdue", **_whose(lock), expected=lock.expected_completion)
 
     def _tell_found(self, lock: Lock, found: Finding) -> None:
         self._tell(
             "repaired" if found.wrote else "finished, and never written down: complete it by hand",
-            lock_token=lock.lock_token,
-            owner=lock.locked_by,
+            **_whose(lock),
             verdict=found.verdict,
             state=found.state,
         )
@@ -262,6 +257,11 @@ class Monitor:
 
     def _time(self) -> float:
         return self._seconds_left() - SPARE_SECONDS
+
+
+def _whose(lock: Lock) -> dict[str, str]:
+    """What a log says of a lock, in the names of its record."""
+    return {"requestId": lock.request_id, "lockToken": lock.lock_token, "owner": lock.locked_by}
 
 
 def share_of(lock_token: str, shares: int) -> int:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, Self
 
 from steponce.aws import times
 from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingStep
+from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
@@ -251,8 +252,8 @@ class Story:
     holder: Attempt | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a JSON object, with each state's duration."""
-        told = asdict(self)
+        """The same as a JSON object, with names in camelCase, and with each state's duration."""
+        told = json_object(self)
         for attempt, data in zip(self.executions(), _executions(told), strict=True):
             for visit, entry in zip(attempt.visits, data["visits"], strict=True):
                 entry["seconds"] = visit.seconds

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
 from steponce.workflow import COMPLETED, INPROGRESS
 
@@ -43,8 +44,8 @@ class Receipt:
     attempt: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a JSON object."""
-        return asdict(self)
+        """The same as a JSON object, with names in camelCase."""
+        return json_object(self)
 
     @classmethod
     def running(cls, request_id: str, lock_token: str, execution_arn: str, *, duplicate: bool) -> Self:

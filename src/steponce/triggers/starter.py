@@ -6,9 +6,10 @@ laid aside with its reason, or comes back because something raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from steponce.camelcase import json_object
 from steponce.client import Client
 from steponce.errors import (
     Conflict,
@@ -62,7 +63,7 @@ class Outcome:
 
     def public(self) -> dict[str, Any]:
         """The same for a log line."""
-        return asdict(self)
+        return json_object(self)
 
 
 def fate_of(receipt: Receipt) -> Fate:

@@ -202,7 +202,7 @@ def test_an_overdue_lock_whose_owner_lives_is_missing(world: World) -> None:
     """Told of by name, with its owner."""
     world.put("k", None)
     assert Tally(missing_tasks=1) == world.round()
-    facts = {"lock_token": "k", "owner": "arn:k", "expected": times.to_text(LONG_AGO)}
+    facts = {"requestId": "k", "lockToken": "k", "owner": "arn:k", "expected": times.to_text(LONG_AGO)}
     assert [("overdue", facts)] == world.told
 
 

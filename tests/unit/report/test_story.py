@@ -543,8 +543,8 @@ def test_a_story_is_a_json_object_with_durations(world: World):
 
     told = json.loads(json.dumps(tell(world.client, "order-1").to_dict()))
 
-    assert {"request_id", "lock_token", "situation", "summary", "record", "attempts", "holder"} == set(told)
-    assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redrive_count"])
+    assert {"requestId", "lockToken", "situation", "summary", "record", "attempts", "holder"} == set(told)
+    assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redriveCount"])
 
 
 # -- steps that wait for an answer -----------------------------------------------------------------
@@ -677,6 +677,6 @@ def test_an_answer_is_told_only_when_asked_for_and_a_token_never(world: World):
 
     assert "tok_secret" not in json.dumps(silent)
     assert {"outcome": "failure", "error": "Declined", "cause": "tok_secret"} == (
-        asked["attempts"][0]["awaiting_steps"][0]["answer"]
+        asked["attempts"][0]["awaitingSteps"][0]["answer"]
     )
     assert TOKEN not in json.dumps([silent, asked])

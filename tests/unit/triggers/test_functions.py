@@ -74,7 +74,7 @@ def test_an_event_starts_one_request_however_often_it_comes(door: Any, world: Wo
 def test_the_answer_says_what_became_of_an_event(door: Any):
     """Started, and then a duplicate."""
     request_id = example("start_from_event")["id"]
-    outcome = {"request_id": request_id, "status": "RUNNING", "reason": None}
+    outcome = {"requestId": request_id, "status": "RUNNING", "reason": None}
     first = door.handler(example("start_from_event"), Context())
     again = door.handler(example("start_from_event"), Context())
     assert {"outcomes": [outcome | {"fate": "started", "replayed": False}]} == first

@@ -101,7 +101,7 @@ def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
     failures(door, sqs_record("tok_visa", "poison"))
     lines = [vars(line) for line in caplog.records]
     told = [
-        (line["fate"], line["request_id"], line["status"], line["replayed"], line["reason"]) for line in lines
+        (line["fate"], line["requestId"], line["status"], line["replayed"], line["reason"]) for line in lines
     ]
     assert [
         ("started", "twice", "RUNNING", False, None),
