@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack
-from steponce.local.moto_hooks import pace
+from steponce.local.moto_patches import pace
 
 pace.install()  # tests that speak to moto itself are quicker by it too
 

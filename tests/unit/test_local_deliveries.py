@@ -266,7 +266,7 @@ def test_a_stopped_execution_says_so_once(stack):
 )
 def test_an_event_leaves_out_what_is_too_large(size, has_input, has_output):
     """First the input, then the output, as escaped they are."""
-    from steponce.local.moto_hooks.status import detail_of  # all of the interpreter: a second
+    from steponce.local.moto_patches.status import detail_of  # all of the interpreter: a second
 
     ended = SimpleNamespace(
         exec_arn="arn",

@@ -1,4 +1,4 @@
-"""Where the embedded engine would differ from AWS without its hooks."""
+"""Where the embedded engine would differ from AWS without its patches."""
 
 import itertools
 import json

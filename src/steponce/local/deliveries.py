@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
-from steponce.local import moto_hooks
+from steponce.local import moto_patches
 from steponce.local.instructions import Instructions
 from steponce.local.mappings import Mapping
 from steponce.local.physical import ACCOUNT
@@ -73,4 +73,4 @@ def _listen(bus: Bus, region: str) -> None:
             )
         )
 
-    moto_hooks.listen(status_changed, was_put)
+    moto_patches.listen(status_changed, was_put)

@@ -12,7 +12,7 @@ from moto.moto_server.werkzeug_app import (
     create_backend_app,
 )
 
-from steponce.local import moto_hooks
+from steponce.local import moto_patches
 from steponce.local.http import QuietHandler, serve, url_of
 
 
@@ -47,10 +47,10 @@ class _Dispatcher:
 def start() -> str:
     """Start serving; the answer is the address."""
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
-    moto_hooks.install()
+    moto_patches.install()
     return url_of(serve(_Dispatcher(), _Handler))
 
 
 def route(endpoints: dict[str, str], region: str) -> None:
     """Tell the interpreter where its tasks find DynamoDB, Lambda and Step Functions."""
-    moto_hooks.route(endpoints, region)
+    moto_patches.route(endpoints, region)

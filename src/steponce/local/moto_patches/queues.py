@@ -26,7 +26,7 @@ _ONE_LOOK_MILLISECONDS = 20
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     for name in (
         "send_message",
         "delete_message",

@@ -29,7 +29,7 @@ _dynamodb_lock = threading.RLock()
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     for name, exception in vars(interpreter_api).items():
         # moto's interpreter raises these without their code, and clients cannot tell them apart.
         if isinstance(exception, type) and issubclass(exception, AWSError):

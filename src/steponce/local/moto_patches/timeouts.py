@@ -17,11 +17,11 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task im
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
 from steponce.local import clocks
-from steponce.local.moto_hooks import admission
+from steponce.local.moto_patches import admission
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     ExecutionState._evaluate_with_timeout = _evaluate_with_timeout
 
 

@@ -30,8 +30,8 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.asl.utils.json_path import NoSuchJsonPathError
 
-from steponce.local.moto_hooks.patching import replace_everywhere
-from steponce.local.moto_hooks.times import aws_time
+from steponce.local.moto_patches.patching import replace_everywhere
+from steponce.local.moto_patches.times import aws_time
 from steponce.workflow import WORKFLOW_LIMIT
 
 _UNCATCHABLE = "States.Runtime"
@@ -41,7 +41,7 @@ _TASK_FAILED = "States.TaskFailed"
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     state_module.StateData = _state_data
     CustomErrorName.__init__ = ErrorName.__init__
     ErrorEqualsDecl._eval_body = _match_error

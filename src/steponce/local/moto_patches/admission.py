@@ -33,7 +33,7 @@ _here = threading.local()
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     Program._eval_body = _in_a_place(Program._eval_body)
     # What only waits lets others run: for a token or another execution, for a time, for another try.
     integration = callback.StateTaskServiceCallback

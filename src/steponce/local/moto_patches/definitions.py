@@ -12,7 +12,7 @@ from steponce.local.definitions import complaints
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     StepFunctionResponse.create_state_machine = _checked(StepFunctionResponse.create_state_machine)
     StepFunctionResponse.update_state_machine = _checked(StepFunctionResponse.update_state_machine)
 

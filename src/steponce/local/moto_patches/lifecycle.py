@@ -38,8 +38,8 @@ from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
-from steponce.local.moto_hooks import admission, status
-from steponce.local.moto_hooks.times import aws_time
+from steponce.local.moto_patches import admission, status
+from steponce.local.moto_patches.times import aws_time
 
 _STATUS_AFTER = {
     HistoryEventType.ExecutionSucceeded: ExecutionStatus.SUCCEEDED,
@@ -54,7 +54,7 @@ class ExecutionClosedError(Exception):
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     EventManager.__init__ = _init_history
     EventManager.add_event = _add_event
     StateTaskService._after_eval_execution = _unless_given_up(StateTaskService._after_eval_execution)

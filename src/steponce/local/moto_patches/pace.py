@@ -20,7 +20,7 @@ from steponce.local.session import service_descriptions
 
 
 def install() -> None:
-    """Put this module's hooks in place; a second time changes nothing."""
+    """Put this module's patches in place; a second time changes nothing."""
     if DepthFirstTraverser.traverse is not _traverse:
         for kind in (AttributePicker, XFormedAttributePicker):
             kind.get_possible_keys = _remembering(kind.get_possible_keys)

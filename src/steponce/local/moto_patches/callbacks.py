@@ -30,7 +30,7 @@ from moto.stepfunctions.parser.asl.eval.callback.callback import (
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
-from steponce.local.moto_hooks.timeouts import output_in_time, take_output
+from steponce.local.moto_patches.timeouts import output_in_time, take_output
 from steponce.workflow import WORKFLOW_LIMIT
 
 _attempts: dict[str, Attempt] = {}
@@ -102,7 +102,7 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     callback.StateTaskServiceCallback._evaluate_with_timeout = _evaluate_attempt
     callback.StateTaskServiceCallback._eval_wait_for_task_token = _wait_for_token
     StepFunctionsParserBackend.send_task_success = _send_task_success

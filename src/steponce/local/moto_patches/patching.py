@@ -12,7 +12,7 @@ def replace_everywhere(original: Callable[..., Any], replacement: Callable[..., 
     Put `replacement` in the place of `original` in every module of moto that has imported it.
 
     Raises:
-        RuntimeError: no module has it, so this moto is not the one that the hook was made for.
+        RuntimeError: no module has it, so this moto is not the one that the patch was made for.
     """
     name = original.__name__
     holders = [

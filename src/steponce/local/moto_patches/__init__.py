@@ -2,7 +2,7 @@
 Where moto's Step Functions interpreter, DynamoDB, SQS and EventBridge differ from AWS in ways that this
 project can feel.
 
-One module a subject, one hook a difference, each with its reason. They are made for moto 5.2; an
+One module a subject, one patch a difference, each with its reason. They are made for moto 5.2; an
 upgrade of moto begins with the tests of this package.
 """
 
@@ -14,14 +14,14 @@ import types
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steponce.local.moto_hooks import bus, status
+    from steponce.local.moto_patches import bus, status
 
 
 def install() -> None:
-    """Put every hook in place; once, before anything is served."""
+    """Put every patch in place; once, before anything is served."""
     _leave_out_ec2()
     # Not before, for these import what _leave_out_ec2 keeps small.
-    from steponce.local.moto_hooks import (
+    from steponce.local.moto_patches import (
         admission,
         api,
         callbacks,
@@ -48,14 +48,14 @@ def install() -> None:
 
 def route(endpoints: dict[str, str], region: str) -> None:
     """Set the addresses of `states`, `dynamodb` and `lambda` as the interpreter sees them."""
-    from steponce.local.moto_hooks import services
+    from steponce.local.moto_patches import services
 
     services.route(endpoints, region)
 
 
 def listen(status_changed: status.Listener, was_put: bus.Listener) -> None:
     """Have these told of executions that change their status, and of what PutEvents takes."""
-    from steponce.local.moto_hooks import bus, status
+    from steponce.local.moto_patches import bus, status
 
     status.listen(status_changed)
     bus.listen(was_put)

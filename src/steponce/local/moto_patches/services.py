@@ -31,7 +31,7 @@ from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
 from steponce.local import clocks
-from steponce.local.moto_hooks.patching import replace_everywhere
+from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.session import isolated_session
 
 _ENDPOINT_OF = {"dynamodb": "dynamodb", "lambda": "lambda", "stepfunctions": "states"}
@@ -49,7 +49,7 @@ _session = functools.cache(isolated_session)
 
 
 def install() -> None:
-    """Put this module's hooks in place."""
+    """Put this module's patches in place."""
     replace_everywhere(boto_client.boto_client_for, boto_client_for)
     # AWS takes InvocationType; moto drops it, and an asynchronous call would become a synchronous one.
     lambda_._SUPPORTED_API_PARAM_BINDINGS["invoke"].add("InvocationType")
