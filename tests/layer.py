@@ -16,7 +16,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 from steponce.local.session import without_account
-from steponce.local.template import read_plan
+from steponce.local.template.reader import read_plan
 from tests.rules.documents import ROOT
 
 SOURCE = ROOT / "src"

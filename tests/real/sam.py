@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from steponce.local.template import read_plan
+from steponce.local.template.reader import read_plan
 from tests.ports import free_port
 from tests.real.containers import Engine, Image
 from tests.real.programs import MACHINE, ROOT, Python, environment, run, stop, tool, wanted_runtime

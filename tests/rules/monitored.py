@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from steponce.local.intrinsics import Resolver
-from steponce.local.physical import PhysicalNames
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.physical_names import PhysicalNames
 
 from .documents import transformed_template
 from .renderings import defaults

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from steponce.local.machines import Machines
-from steponce.local.physical import PhysicalNames
+from steponce.local.template.machines import Machines
+from steponce.local.template.physical_names import PhysicalNames
 
 from .documents import ROOT, template, transformed_template
 

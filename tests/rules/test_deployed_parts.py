@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from steponce.local import jars
-from steponce.local.physical import ACCOUNT
 from steponce.local.stack import SERVICES
+from steponce.local.template.physical_names import ACCOUNT
 from tests import engines
 
 from .documents import ROOT

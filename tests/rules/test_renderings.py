@@ -7,7 +7,7 @@ import json
 import pytest
 from statelint.linter import Linter
 
-from steponce.local.definitions import complaints
+from steponce.local.template.definitions import complaints
 
 from .renderings import definitions_with, every_definition, parameters_that_matter
 

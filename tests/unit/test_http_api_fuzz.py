@@ -12,7 +12,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance, unsuppor
 from werkzeug.wrappers import Request, Response
 
 from steponce.local.http_api import HttpApi
-from steponce.local.plan import RoutePlan
+from steponce.local.template.plan import RoutePlan
 from tests.unit.http_door import DOCUMENT, Door
 
 from callers import Scope  # isort: skip

@@ -10,9 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce.local import LocalStack
-from steponce.local.definitions import complaints
 from steponce.local.errors import TemplateError
-from steponce.local.template import read_plan
+from steponce.local.template.definitions import complaints
+from steponce.local.template.reader import read_plan
 
 INNER = {"StartAt": "Inner", "States": {"Inner": {"Type": "Succeed"}}}
 END: dict[str, Any] = {"Type": "Succeed"}

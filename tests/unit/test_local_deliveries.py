@@ -16,11 +16,11 @@ import pytest
 from steponce.local import LocalStack
 from steponce.local.errors import TemplateError
 from steponce.local.mappings import failures, record
-from steponce.local.plan import Deliveries, RulePlan
 from steponce.local.rules import make_event
 from steponce.local.schedules import Schedule, seconds_between
 from steponce.local.targets import transformed
-from steponce.local.template import read_plan
+from steponce.local.template.plan import Deliveries, RulePlan
+from steponce.local.template.reader import read_plan
 from tests.patience import PATIENCE_SECONDS, eventually
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "deliveries.yaml"

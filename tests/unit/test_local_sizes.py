@@ -10,7 +10,7 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from steponce.local.http_api import LONGEST_BODY, HttpApi
-from steponce.local.plan import RoutePlan
+from steponce.local.template.plan import RoutePlan
 
 
 class Function:

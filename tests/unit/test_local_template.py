@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from steponce.local.errors import TemplateError
-from steponce.local.intrinsics import Resolver
-from steponce.local.machines import substitute
-from steponce.local.physical import PhysicalNames
-from steponce.local.template import read_plan
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.machines import substitute
+from steponce.local.template.physical_names import PhysicalNames
+from steponce.local.template.reader import read_plan
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
 NAMES = PhysicalNames("demo", "us-east-1")

@@ -10,10 +10,10 @@ from botocore.config import Config
 from steponce.local import moto_patches
 from steponce.local.instructions import Instructions
 from steponce.local.mappings import Mapping
-from steponce.local.physical import ACCOUNT
 from steponce.local.rules import Bus, make_event
 from steponce.local.schedules import Schedule, seconds_between
 from steponce.local.targets import Targets
+from steponce.local.template.physical_names import ACCOUNT
 
 if TYPE_CHECKING:
     import boto3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.local.errors import LocalStackError
-from steponce.local.messaging import make_queues, make_topics
-from steponce.local.physical import ACCOUNT, PARTITION
-from steponce.local.plan import MachinePlan, Plan, TablePlan
+from steponce.local.template.physical_names import ACCOUNT, PARTITION
+from steponce.local.template.plan import MachinePlan, Plan, QueuePlan, SubscriptionPlan, TablePlan, TopicPlan
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sqs import SQSClient
     from mypy_boto3_stepfunctions import SFNClient
 
 _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
@@ -95,10 +96,28 @@ class Deployment:
     def _make_messaging(self, plan: Plan) -> None:
         if plan.queues:  # a client takes 0.1 s to make
             with _explained("the queues"):
-                make_queues(self._client("sqs"), plan.queues)
+                _make_queues(self._client("sqs"), plan.queues)
         if plan.topics:
             with _explained("the topics"):
-                make_topics(self._client("sns"), plan.topics, plan.subscriptions)
+                _make_topics(self._client("sns"), plan.topics, plan.subscriptions)
+
+
+def _make_queues(sqs: SQSClient, queues: Iterable[QueuePlan]) -> None:
+    """Make them, in this order."""
+    for queue in queues:
+        sqs.create_queue(QueueName=queue.name, Attributes=queue.attributes)  # type: ignore[arg-type]
+
+
+def _make_topics(
+    sns: SNSClient, topics: Iterable[TopicPlan], subscriptions: Iterable[SubscriptionPlan]
+) -> None:
+    """Make them, and subscribe the queues, which are there already."""
+    for topic in topics:
+        sns.create_topic(Name=topic.name, Attributes=topic.attributes)
+    for item in subscriptions:
+        sns.subscribe(
+            TopicArn=item.topic_arn, Protocol="sqs", Endpoint=item.queue_arn, Attributes=item.attributes
+        )
 
 
 @contextlib.contextmanager

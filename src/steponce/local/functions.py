@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from steponce.local import clocks
 from steponce.local.clocks import Clock
-from steponce.local.plan import FunctionPlan
+from steponce.local.template.plan import FunctionPlan
 from steponce.local.workers import Answer, NurseryProcess, Worker, worker_environment
 
 MOST_WORKERS = 8

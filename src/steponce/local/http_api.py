@@ -13,7 +13,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.plan import RoutePlan
+from steponce.local.template.plan import RoutePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steponce.local.plan import Deliveries, FunctionPlan, RoutePlan
+from steponce.local.template.plan import Deliveries, FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
 

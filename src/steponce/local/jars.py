@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from steponce.local.errors import LocalStackError
-from steponce.local.physical import ACCOUNT
 from steponce.local.session import ACCESS_KEY, SECRET_KEY, without_account
+from steponce.local.template.physical_names import ACCOUNT
 
 DYNAMODB_JAR = "STEPONCE_DYNAMODB_LOCAL_JAR"
 STATES_JAR = "STEPONCE_STATES_LOCAL_JAR"

@@ -6,8 +6,7 @@ back in part where the function names `batchItemFailures` and the mapping lets i
 as often as the queue's RedrivePolicy says goes to the dead-letter queue.
 
 Not as on AWS: what failed is visible again after the queue's VisibilityTimeout or two seconds, whichever
-is less, even if the function has asked for another time; nobody waits three minutes at a laptop. Filters
-are refused, and mappings of streams and of queues that the template does not make are left out.
+is less, even if the function has asked for another time; nobody waits three minutes at a laptop.
 """
 
 from __future__ import annotations
@@ -17,16 +16,13 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steponce.local.errors import TemplateError
-from steponce.local.made import Made
-from steponce.local.physical import EVENT_SOURCE, QUEUE
-from steponce.local.plan import MappingPlan, QueuePlan
+from steponce.local.template.plan import MappingPlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -36,41 +32,9 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_INVISIBLE_SECONDS = 2
 _DEFAULT_INVISIBLE_SECONDS = 30
-# How many batches Lambda begins with; a worker pool has not many more workers.
-_MOST_BATCHES = 5
 _PAGE = 10
 _POLL_SECONDS = 20
 _PAUSE_SECONDS = 0.1
-
-
-def read_mappings(made: Made, queues: Iterable[QueuePlan]) -> list[MappingPlan]:
-    """
-    The mappings of these queues that are enabled.
-
-    Raises:
-        TemplateError: a mapping filters its messages.
-    """
-    by_arn = {made.names.arn(QUEUE, queue.name): queue for queue in queues}
-    found = []
-    for logical_id, _, properties in made.of_kind(EVENT_SOURCE):
-        arn = properties.get("EventSourceArn")
-        if arn not in by_arn or str(properties.get("Enabled", True)).lower() == "false":
-            continue
-        if "FilterCriteria" in properties:
-            raise TemplateError(f"{logical_id}: FilterCriteria is not known here. Filter in the function.")
-        most = properties.get("ScalingConfig", {}).get("MaximumConcurrency", _MOST_BATCHES)
-        found.append(
-            MappingPlan(
-                queue=by_arn[arn],
-                queue_arn=arn,
-                function=str(properties["FunctionName"]),
-                batch_size=int(properties.get("BatchSize", _PAGE)),
-                window_seconds=int(properties.get("MaximumBatchingWindowInSeconds", 0)),
-                concurrency=min(int(most), _MOST_BATCHES),
-                reports_failures="ReportBatchItemFailures" in properties.get("FunctionResponseTypes", []),
-            )
-        )
-    return found
 
 
 class Mapping:

@@ -1,60 +1,21 @@
-"""
-EventBridge rules on the default bus: from the template to the targets of each event that matches.
-
-Rules on other buses are left out. Targets are functions and queues; others get nothing here.
-"""
+"""The default bus of EventBridge: its events, and the rules that they match."""
 
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from steponce.local.made import Made
-from steponce.local.physical import ACCOUNT, RULE
-from steponce.local.plan import RulePlan, TargetPlan
+from steponce.local.template.physical_names import ACCOUNT
+from steponce.local.template.plan import RulePlan
 
 _log = logging.getLogger(__name__)
 
 Event = dict[str, Any]
 Deliver = Callable[[RulePlan, Event], None]
-
-_DEFAULT_BUS = "default"
-
-
-def read_rules(made: Made) -> list[RulePlan]:
-    """The rules that are enabled."""
-    found = []
-    for _, name, properties in made.of_kind(RULE):
-        bus = str(properties.get("EventBusName", _DEFAULT_BUS)).rpartition("/")[2]
-        if bus != _DEFAULT_BUS or properties.get("State") == "DISABLED":
-            continue
-        pattern = properties.get("EventPattern")
-        found.append(
-            RulePlan(
-                name=name,
-                arn=made.names.arn(RULE, name),
-                pattern=None if pattern is None else json.dumps(pattern),
-                schedule=properties.get("ScheduleExpression"),
-                targets=[_target(target) for target in properties.get("Targets", [])],
-            )
-        )
-    return found
-
-
-def _target(target: Mapping[str, Any]) -> TargetPlan:
-    transformer = target.get("InputTransformer", {})
-    return TargetPlan(
-        arn=str(target["Arn"]),
-        constant=target.get("Input"),
-        paths=dict(transformer.get("InputPathsMap", {})),
-        template=transformer.get("InputTemplate"),
-        group_id=target.get("SqsParameters", {}).get("MessageGroupId"),
-    )
 
 
 def make_event(

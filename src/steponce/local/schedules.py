@@ -12,8 +12,8 @@ import threading
 import time
 from typing import NoReturn
 
-from steponce.local.plan import RulePlan
 from steponce.local.rules import Deliver, make_event
+from steponce.local.template.plan import RulePlan
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}

@@ -20,9 +20,9 @@ from steponce.local.errors import LocalStackError
 from steponce.local.functions import log_file
 from steponce.local.instructions import Instructions
 from steponce.local.jars import LocalServers
-from steponce.local.plan import Deliveries, Plan
 from steponce.local.session import isolated_session
-from steponce.local.template import read_plan
+from steponce.local.template.plan import Deliveries, Plan
+from steponce.local.template.reader import read_plan
 
 if TYPE_CHECKING:
     from steponce.client import Client

@@ -1,5 +1,5 @@
 """
-How an event reaches the targets of a rule.
+How an event reaches the targets of a rule: functions and queues. Other targets get nothing here.
 
 A function is invoked asynchronously: after an error twice more, then the event is given up with a line
 in the engine's log, and a record of it goes to the queue that the template names as the function's
@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.local.made import Made
-from steponce.local.physical import EVENT_INVOKE, FUNCTION
-from steponce.local.plan import RulePlan, TargetPlan
 from steponce.local.rules import Event
+from steponce.local.template.plan import RulePlan, TargetPlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -37,19 +35,6 @@ _MOST_AT_ONCE = 16
 # A text in a template, if need be to the template's end; or a placeholder outside of all texts.
 _TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|<[^<>]+>')
 _PLACEHOLDER = re.compile(r"<([^<>]+)>")
-
-
-def read_destinations(made: Made) -> dict[str, str]:
-    """By the ARN of a function: the queue that gets the records of invocations that it failed."""
-    return {
-        made.names.arn(FUNCTION, str(properties["FunctionName"])): on_failure
-        for _, _, properties in made.of_kind(EVENT_INVOKE)
-        if ":sqs:" in (on_failure := _on_failure(properties))
-    }
-
-
-def _on_failure(properties: Mapping[str, Any]) -> str:
-    return str(properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", ""))
 
 
 class Targets:

@@ -20,8 +20,8 @@ from werkzeug.wrappers import Request, Response
 
 from steponce.local.http import serve
 from steponce.local.piped import PipedProcess
-from steponce.local.plan import FunctionPlan
 from steponce.local.session import ACCESS_KEY, SECRET_KEY
+from steponce.local.template.plan import FunctionPlan
 
 # Lambda gives an init phase 10 seconds; a laptop that is busy with tests may need longer.
 _INIT_SECONDS = 30.0

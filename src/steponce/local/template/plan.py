@@ -36,7 +36,7 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class MachinePlan:
-    """One state machine, its substitutions made."""
+    """One state machine, after its substitutions."""
 
     name: str
     arn: str

@@ -1,15 +1,15 @@
-"""The resources of a template that are made, with their physical names and resolved properties."""
+"""The resources that a stack creates, with their physical names and resolved properties."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from steponce.local.intrinsics import Resolver
-from steponce.local.physical import PhysicalNames
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.physical_names import PhysicalNames
 
 
-class Made:
+class Resources:
     """
     The resources whose condition holds.
 

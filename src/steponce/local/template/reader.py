@@ -1,26 +1,25 @@
-"""From a SAM template to a plan: what one stack makes, and its outputs."""
+"""From a SAM template to a plan: what one stack creates, and its outputs."""
 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from steponce.local.errors import TemplateError
-from steponce.local.intrinsics import Resolver
-from steponce.local.machines import Machines
-from steponce.local.made import Made
-from steponce.local.mappings import read_mappings
-from steponce.local.messaging import read_queues, read_subscriptions, read_topics
-from steponce.local.nested import NestedStacks
-from steponce.local.physical import FUNCTION, NESTED_STACK, SECRET, TABLE, PhysicalNames
-from steponce.local.plan import Deliveries, FunctionPlan, Plan, TablePlan
-from steponce.local.routes import read_routes
-from steponce.local.rules import read_rules
 from steponce.local.session import isolated_session
-from steponce.local.targets import read_destinations
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.machines import Machines
+from steponce.local.template.mappings import read_mappings
+from steponce.local.template.messaging import read_queues, read_subscriptions, read_topics
+from steponce.local.template.nested import NestedStacks
+from steponce.local.template.parameters import parameter_values
+from steponce.local.template.physical_names import FUNCTION, NESTED_STACK, SECRET, TABLE, PhysicalNames
+from steponce.local.template.plan import Deliveries, FunctionPlan, Plan, TablePlan
+from steponce.local.template.resources import Resources
+from steponce.local.template.routes import read_routes
+from steponce.local.template.rules import read_destinations, read_rules
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
@@ -37,7 +36,7 @@ def read_plan(
     """
     path = Path(path).resolve()
     source = _parse(path)
-    values = _parameter_values(source, parameters or {})
+    values = parameter_values(source, parameters or {})
     files = _local_files(source)
     names = PhysicalNames(stack_name, region)
     template = _transform(source, values, region)
@@ -47,26 +46,28 @@ def read_plan(
 
     nested = NestedStacks(path.parent, _of_nested_stacks(template, files), names, read_nested)
     resolver = Resolver(template, values, names, nested)
-    made = Made(template, resolver, names)
+    resources = Resources(template, resolver, names)
     planner = _Planner(names, path.parent, files)
     machines = Machines(template, names, planner.definition_file, nested)
     machine_plans = machines.with_values(values)
     machines.expect_other_choices(values)
     outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
-    queues = read_queues(made)
+    queues = read_queues(resources)
     plan = Plan(
-        functions=[planner.function(*resource) for resource in made.of_kind(FUNCTION)],
-        tables=[planner.table(*resource) for resource in made.of_kind(TABLE)],
+        functions=[planner.function(*resource) for resource in resources.of_kind(FUNCTION)],
+        tables=[planner.table(*resource) for resource in resources.of_kind(TABLE)],
         machines=machine_plans,
-        secrets=[name for _, name, _ in made.of_kind(SECRET)],
+        secrets=[name for _, name, _ in resources.of_kind(SECRET)],
         queues=queues,
-        topics=read_topics(made),
-        subscriptions=read_subscriptions(made),
-        routes=read_routes(made),
-        deliveries=Deliveries(read_mappings(made, queues), read_rules(made), read_destinations(made)),
+        topics=read_topics(resources),
+        subscriptions=read_subscriptions(resources),
+        routes=read_routes(resources),
+        deliveries=Deliveries(
+            read_mappings(resources, queues), read_rules(resources), read_destinations(resources)
+        ),
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
-    return plan.with_nested(nested.plans(made))
+    return plan.with_nested(nested.plans(resources))
 
 
 class _Planner:
@@ -150,58 +151,6 @@ def _load(text: str) -> Any:
         return loader.get_single_data()
     finally:
         loader.dispose()
-
-
-def _parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    declared: Mapping[str, Any] = source.get("Parameters", {})
-    if unknown := sorted(set(given) - set(declared)):
-        raise TemplateError(
-            f"The template has no parameter {', '.join(unknown)}. It has: {', '.join(sorted(declared))}."
-        )
-    values = {key: str(item["Default"]) for key, item in declared.items() if "Default" in item}
-    values |= {key: str(value) for key, value in given.items()}
-    if missing := sorted(set(declared) - set(values)):
-        raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
-    for key, value in values.items():
-        if complaint := _complaint(value, declared[key]):
-            raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}.")
-    return values
-
-
-def _complaint(value: str, declaration: Mapping[str, Any]) -> str | None:
-    """What the declaration allows, if this value is not that; CloudFormation refuses such values too."""
-    choices = [str(choice) for choice in declaration.get("AllowedValues", [])]
-    if choices and value not in choices:
-        return ", ".join(choices)
-    pattern = declaration.get("AllowedPattern")
-    items = value.split(",") if declaration.get("Type") == "CommaDelimitedList" else [value]
-    if pattern and not all(re.fullmatch(pattern, item) for item in items):
-        return f"what matches {pattern}"
-    if declaration.get("Type") == "Number":
-        return _outside(_as_number(value), declaration, "MinValue", "MaxValue", "numbers")
-    return _outside(len(value), declaration, "MinLength", "MaxLength", "lengths")
-
-
-def _outside(
-    size: float | None, declaration: Mapping[str, Any], least_key: str, most_key: str, what: str
-) -> str | None:
-    least = float(declaration.get(least_key, "-inf"))
-    most = float(declaration.get(most_key, "inf"))
-    if size is not None and least <= size <= most:
-        return None
-    limits = [
-        (word, declaration[key])
-        for word, key in (("from", least_key), ("to", most_key))
-        if key in declaration
-    ]
-    return " ".join([what, *(f"{word} {limit}" for word, limit in limits)])
-
-
-def _as_number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 def _local_files(source: dict[str, Any]) -> dict[str, str]:

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from steponce.local.errors import TemplateError
-from steponce.local.made import Made
-from steponce.local.physical import HTTP_API, HTTP_INTEGRATION, HTTP_ROUTE
-from steponce.local.plan import RoutePlan
+from steponce.local.template.physical_names import HTTP_API, HTTP_INTEGRATION, HTTP_ROUTE
+from steponce.local.template.plan import RoutePlan
+from steponce.local.template.resources import Resources
 
 _INVOCATION = re.compile(r"/functions/([^/]+)/invocations")
 _NOBODY = "NONE"
 
 
-def read_routes(made: Made) -> list[RoutePlan]:
+def read_routes(resources: Resources) -> list[RoutePlan]:
     """
     All routes that end in a function.
 
@@ -24,10 +24,10 @@ def read_routes(made: Made) -> list[RoutePlan]:
     """
     from_openapi = [
         route
-        for _, _, properties in made.of_kind(HTTP_API)
+        for _, _, properties in resources.of_kind(HTTP_API)
         for route in _openapi(properties.get("Body", {}).get("paths", {}))
     ]
-    return from_openapi + _native(made)
+    return from_openapi + _native(resources)
 
 
 def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
@@ -43,13 +43,13 @@ def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
     return found
 
 
-def _native(made: Made) -> list[RoutePlan]:
+def _native(resources: Resources) -> list[RoutePlan]:
     functions = {
-        made.names.ref(HTTP_INTEGRATION, name): _function(str(properties.get("IntegrationUri", "")))
-        for _, name, properties in made.of_kind(HTTP_INTEGRATION)
+        resources.names.ref(HTTP_INTEGRATION, name): _function(str(properties.get("IntegrationUri", "")))
+        for _, name, properties in resources.of_kind(HTTP_INTEGRATION)
     }
     found = []
-    for logical_id, _, properties in made.of_kind(HTTP_ROUTE):
+    for logical_id, _, properties in resources.of_kind(HTTP_ROUTE):
         integration = str(properties.get("Target", "")).removeprefix("integrations/")
         if integration not in functions:
             raise TemplateError(f"{logical_id}: Target names no integration that this template makes.")

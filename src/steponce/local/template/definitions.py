@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from steponce.local.definition_fields import JSONATA, JSONPATH, state_complaints
+from steponce.local.template.definition_fields import JSONATA, JSONPATH, state_complaints
 
 _LONGEST = 1_048_576
 _LONGEST_NAME = 80

@@ -1,4 +1,4 @@
-"""The state machines of a template, with their substitutions made, as AWS would create them or refuse to."""
+"""The state machines of a template, after their substitutions, as AWS would create them or refuse to."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from steponce.local.definitions import complaints
 from steponce.local.errors import TemplateError
-from steponce.local.intrinsics import Resolver
-from steponce.local.made import Made
-from steponce.local.nested import NestedStacks
-from steponce.local.physical import STATE_MACHINE, PhysicalNames
-from steponce.local.plan import MachinePlan
+from steponce.local.template.definitions import complaints
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.nested import NestedStacks
+from steponce.local.template.physical_names import STATE_MACHINE, PhysicalNames
+from steponce.local.template.plan import MachinePlan
+from steponce.local.template.resources import Resources
 
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
@@ -44,7 +44,7 @@ class Machines:
 
     def with_values(self, values: Mapping[str, str]) -> list[MachinePlan]:
         """
-        The state machines that are made with these values of the parameters.
+        The state machines that exist with these values of the parameters.
 
         Raises:
             TemplateError: AWS would not create one of them.
@@ -71,8 +71,8 @@ class Machines:
 
     def _read(self, values: Mapping[str, str]) -> Iterator[MachinePlan]:
         resolver = Resolver(self._template, values, self._names, self._nested)
-        made = Made(self._template, resolver, self._names)
-        for logical_id, name, properties in made.of_kind(STATE_MACHINE):
+        resources = Resources(self._template, resolver, self._names)
+        for logical_id, name, properties in resources.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)
             definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
             kind = properties.get("StateMachineType", "STANDARD")

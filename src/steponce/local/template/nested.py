@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from steponce.local.errors import TemplateError
-from steponce.local.made import Made
-from steponce.local.physical import NESTED_STACK, PhysicalNames
-from steponce.local.plan import Plan
+from steponce.local.template.physical_names import NESTED_STACK, PhysicalNames
+from steponce.local.template.plan import Plan
+from steponce.local.template.resources import Resources
 
 _REMOTE = ("https://", "http://", "s3://")
 
@@ -40,9 +40,9 @@ class NestedStacks:
         """Whether this nested stack has a file here."""
         return logical_id in self._files
 
-    def plans(self, made: Made) -> list[Plan]:
-        """The plans of the nested stacks that are made."""
-        stacks = made.of_kind(NESTED_STACK)
+    def plans(self, resources: Resources) -> list[Plan]:
+        """The plans of the nested stacks that exist."""
+        stacks = resources.of_kind(NESTED_STACK)
         return [self._plan(key, properties) for key, _, properties in stacks if key in self]
 
     def output(self, logical_id: str, properties: Mapping[str, Any], name: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steponce.local.errors import TemplateError
-from steponce.local.physical import ACCOUNT, NESTED_STACK, PARTITION, PhysicalNames
+from steponce.local.template.physical_names import ACCOUNT, NESTED_STACK, PARTITION, PhysicalNames
 
 if TYPE_CHECKING:
-    from steponce.local.nested import NestedStacks
+    from steponce.local.template.nested import NestedStacks
 
 _NO_VALUE = object()
 _PLACEHOLDER = re.compile(r"\$\{(!?)([^{}]*)\}")
@@ -81,7 +81,7 @@ class Resolver:
         return bool(self.resolve(self._conditions[name]))
 
     def exists(self, item: Mapping[str, Any]) -> bool:
-        """Whether a resource or output is made at all."""
+        """Whether a resource or output is created at all."""
         return "Condition" not in item or self.condition(item["Condition"])
 
     def _ref(self, name: str) -> Any:

@@ -1,0 +1,18 @@
+"""
+From a SAM template to a plan of what one stack creates.
+
+    physical_names     names and ARNs of resources
+    intrinsics         CloudFormation's intrinsic functions
+    resources          the resources whose condition holds, with their properties resolved
+    plan               what a stack creates, as data
+    definition_fields  what one state of a definition may say
+    definitions        why AWS would refuse a definition
+    nested             nested stacks, from template files
+    machines           state machines with their substitutions
+    parameters         values of parameters, as far as their declarations allow them
+    routes             routes of HTTP APIs
+    messaging          queues, topics and subscriptions
+    mappings           event source mappings
+    rules              EventBridge rules, and destinations of failed invocations
+    reader             reads the template and everything that it names
+"""

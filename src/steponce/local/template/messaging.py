@@ -1,0 +1,73 @@
+"""
+The template's queues and topics.
+
+Subscriptions of queues to topics are read; those of other protocols are for people and for AWS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from steponce.local.template.physical_names import QUEUE, SUBSCRIPTION, TOPIC
+from steponce.local.template.plan import QueuePlan, SubscriptionPlan, TopicPlan
+from steponce.local.template.resources import Resources
+
+_QUEUE_ATTRIBUTES = (
+    "ContentBasedDeduplication",
+    "DeduplicationScope",
+    "DelaySeconds",
+    "FifoQueue",
+    "FifoThroughputLimit",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "RedrivePolicy",
+    "VisibilityTimeout",
+)
+_TOPIC_ATTRIBUTES = ("ContentBasedDeduplication", "FifoTopic")
+_SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDelivery", "RedrivePolicy")
+
+
+def read_queues(resources: Resources) -> list[QueuePlan]:
+    """The queues, each after the one that takes its dead letters."""
+    queues = [
+        QueuePlan(name, _attributes(properties, _QUEUE_ATTRIBUTES))
+        for _, name, properties in resources.of_kind(QUEUE)
+    ]
+    return sorted(queues, key=lambda queue: "RedrivePolicy" in queue.attributes)
+
+
+def read_topics(resources: Resources) -> list[TopicPlan]:
+    """The topics."""
+    return [
+        TopicPlan(name, resources.names.arn(TOPIC, name), _attributes(properties, _TOPIC_ATTRIBUTES))
+        for _, name, properties in resources.of_kind(TOPIC)
+    ]
+
+
+def read_subscriptions(resources: Resources) -> list[SubscriptionPlan]:
+    """The subscriptions of the template's queues to the template's topics."""
+    queues = {resources.names.arn(QUEUE, name) for _, name, _ in resources.of_kind(QUEUE)}
+    topics = {resources.names.arn(TOPIC, name) for _, name, _ in resources.of_kind(TOPIC)}
+    apart = [properties for _, _, properties in resources.of_kind(SUBSCRIPTION)]
+    inline = [
+        {**subscription, "TopicArn": resources.names.arn(TOPIC, name)}
+        for _, name, properties in resources.of_kind(TOPIC)
+        for subscription in properties.get("Subscription", [])
+    ]
+    return [
+        SubscriptionPlan(item["TopicArn"], item["Endpoint"], _attributes(item, _SUBSCRIPTION_ATTRIBUTES))
+        for item in [*apart, *inline]
+        if item["Protocol"] == "sqs" and item["TopicArn"] in topics and item.get("Endpoint") in queues
+    ]
+
+
+def _attributes(properties: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, str]:
+    """Properties as the text that the APIs take."""
+    return {key: _text(properties[key]) for key in wanted if key in properties}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

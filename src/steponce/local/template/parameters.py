@@ -1,0 +1,67 @@
+"""The values of a template's parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from steponce.local.errors import TemplateError
+
+
+def parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    """
+    The value of every parameter: a given one, or its default.
+
+    Raises:
+        TemplateError: a parameter is unknown, has no value, or has one that its declaration does not allow.
+    """
+    declared: Mapping[str, Any] = source.get("Parameters", {})
+    if unknown := sorted(set(given) - set(declared)):
+        raise TemplateError(
+            f"The template has no parameter {', '.join(unknown)}. It has: {', '.join(sorted(declared))}."
+        )
+    values = {key: str(item["Default"]) for key, item in declared.items() if "Default" in item}
+    values |= {key: str(value) for key, value in given.items()}
+    if missing := sorted(set(declared) - set(values)):
+        raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
+    for key, value in values.items():
+        if complaint := _complaint(value, declared[key]):
+            raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}.")
+    return values
+
+
+def _complaint(value: str, declaration: Mapping[str, Any]) -> str | None:
+    """What the declaration allows, if this value is not that; CloudFormation refuses such values too."""
+    choices = [str(choice) for choice in declaration.get("AllowedValues", [])]
+    if choices and value not in choices:
+        return ", ".join(choices)
+    pattern = declaration.get("AllowedPattern")
+    items = value.split(",") if declaration.get("Type") == "CommaDelimitedList" else [value]
+    if pattern and not all(re.fullmatch(pattern, item) for item in items):
+        return f"what matches {pattern}"
+    if declaration.get("Type") == "Number":
+        return _outside(_as_number(value), declaration, "MinValue", "MaxValue", "numbers")
+    return _outside(len(value), declaration, "MinLength", "MaxLength", "lengths")
+
+
+def _outside(
+    size: float | None, declaration: Mapping[str, Any], least_key: str, most_key: str, what: str
+) -> str | None:
+    least = float(declaration.get(least_key, "-inf"))
+    most = float(declaration.get(most_key, "inf"))
+    if size is not None and least <= size <= most:
+        return None
+    limits = [
+        (word, declaration[key])
+        for word, key in (("from", least_key), ("to", most_key))
+        if key in declaration
+    ]
+    return " ".join([what, *(f"{word} {limit}" for word, limit in limits)])
+
+
+def _as_number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None

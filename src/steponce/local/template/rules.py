@@ -1,0 +1,61 @@
+"""
+The template's EventBridge rules, and where the events go that their functions failed.
+
+Rules on other buses than the default one are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from steponce.local.template.physical_names import EVENT_INVOKE, FUNCTION, RULE
+from steponce.local.template.plan import RulePlan, TargetPlan
+from steponce.local.template.resources import Resources
+
+_DEFAULT_BUS = "default"
+
+
+def read_rules(resources: Resources) -> list[RulePlan]:
+    """The rules that are enabled."""
+    found = []
+    for _, name, properties in resources.of_kind(RULE):
+        bus = str(properties.get("EventBusName", _DEFAULT_BUS)).rpartition("/")[2]
+        if bus != _DEFAULT_BUS or properties.get("State") == "DISABLED":
+            continue
+        pattern = properties.get("EventPattern")
+        found.append(
+            RulePlan(
+                name=name,
+                arn=resources.names.arn(RULE, name),
+                pattern=None if pattern is None else json.dumps(pattern),
+                schedule=properties.get("ScheduleExpression"),
+                targets=[_target(target) for target in properties.get("Targets", [])],
+            )
+        )
+    return found
+
+
+def _target(target: Mapping[str, Any]) -> TargetPlan:
+    transformer = target.get("InputTransformer", {})
+    return TargetPlan(
+        arn=str(target["Arn"]),
+        constant=target.get("Input"),
+        paths=dict(transformer.get("InputPathsMap", {})),
+        template=transformer.get("InputTemplate"),
+        group_id=target.get("SqsParameters", {}).get("MessageGroupId"),
+    )
+
+
+def read_destinations(resources: Resources) -> dict[str, str]:
+    """By the ARN of a function: the queue that gets the records of invocations that it failed."""
+    return {
+        resources.names.arn(FUNCTION, str(properties["FunctionName"])): on_failure
+        for _, _, properties in resources.of_kind(EVENT_INVOKE)
+        if ":sqs:" in (on_failure := _on_failure(properties))
+    }
+
+
+def _on_failure(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", ""))
