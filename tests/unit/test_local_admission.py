@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from steponce.local import LocalStack
-from steponce.local.functions import MOST_WORKERS
+from steponce.local.runtime.functions import MOST_WORKERS
 from tests.patience import eventually
 from tests.unit.test_local_hooks import TEMPLATE, Workflows, lambda_task, waiting_task
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from steponce.local import LocalStack
-from steponce.local.loopback import OnlyThisMachine
+from steponce.local.http.loopback import OnlyThisMachine
 from tests.patience import PATIENCE_SECONDS
 
 TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from steponce.local.clocks import HEADER, Clock, header, named, on_this_thread
 from steponce.local.places import Place, Places
+from steponce.local.runtime.clocks import HEADER, Clock, header, named, on_this_thread
 from tests.patience import eventually
 
 FOR_EVER = 3600.0

@@ -189,7 +189,7 @@ def alive(pids):
     "ending", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.full)], ids=lambda s: s.name
 )
 def test_nothing_outlives_the_owner(ending):
-    """Engine, nursery, busy workers and logs go with the process that started them, however it ends."""
+    """Engine, fork server, busy workers and logs go with the process that started them, however it ends."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(TEMPLATE)], stdout=subprocess.PIPE, text=True)
     logs = Path(owner.stdout.readline().strip())
     assert (logs / "engine.log").exists()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote
 
-from steponce.local.functions import function_name
+from steponce.local.runtime.functions import function_name
 from tests.workflow.relay import Answer, Relay, serve
 
 _NO_SUCH_STACK = Answer(404, [("Content-Type", "application/json")], b'{"message": "whose is this?"}')

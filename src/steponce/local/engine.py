@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 from werkzeug.wrappers import Request
 
-from steponce.local.functions import LambdaApi, Places
-from steponce.local.http import serve, url_of
+from steponce.local.http.server import serve, url_of
 from steponce.local.http_api import HttpApi
 from steponce.local.instructions import ENGINE_LOG, Instructions
+from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
+from steponce.local.runtime.workers import ForkServerProcess
 from steponce.local.session import isolated_session
-from steponce.local.workers import NurseryProcess
 
 if TYPE_CHECKING:
     import boto3
@@ -51,21 +51,21 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable(logging.WARNING)
     owner = os.getppid()
-    nursery = None
+    forkserver = None
     try:
-        nursery = _run(set(options.serve.split(",")), options.logs, owner)
+        forkserver = _run(set(options.serve.split(",")), options.logs, owner)
     finally:
-        if nursery:
-            nursery.stop()
+        if forkserver:
+            forkserver.stop()
         if options.forget_logs:
             shutil.rmtree(options.logs, ignore_errors=True)
         # Executions may still be waiting in threads; with the owner gone nobody wants their outcome.
         os._exit(0)
 
 
-def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
-    nursery = NurseryProcess(logs / ENGINE_LOG) if "lambda" in services else None
-    functions = LambdaApi(nursery) if nursery else None
+def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None:
+    forkserver = ForkServerProcess(logs / ENGINE_LOG) if "lambda" in services else None
+    functions = LambdaApi(forkserver) if forkserver else None
     addresses: dict[str, str] = {}
     if functions:
         addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
@@ -78,11 +78,11 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
 
         url = moto_server.start()
         addresses |= dict.fromkeys(moto_services, url)
-    _say(addresses)
+    _send(addresses)
     instructions = Instructions.from_json(sys.stdin.readline())
     if functions:
         functions.deploy(
-            instructions.functions, Places(instructions.region, logs, instructions.worker_endpoints)
+            instructions.functions, RuntimeSettings(instructions.region, logs, instructions.worker_endpoints)
         )
     if moto_services:
         moto_server.route(instructions.interpreter_endpoints, instructions.region)
@@ -95,9 +95,9 @@ def _run(services: set[str], logs: Path, owner: int) -> NurseryProcess | None:
         deliveries.start(instructions, session, lambda_client)
     # What is there now stays; no collection has to look at it again.
     gc.freeze()
-    _say({"ready": True})
+    _send({"ready": True})
     _wait_for_end(owner)
-    return nursery
+    return forkserver
 
 
 def _lambda_client(session: boto3.Session, endpoint: str) -> LambdaClient:
@@ -110,7 +110,7 @@ def _lambda_client(session: boto3.Session, endpoint: str) -> LambdaClient:
     )
 
 
-def _say(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from steponce.local.errors import LocalStackError
 from steponce.local.instructions import ENGINE_LOG, Instructions
-from steponce.local.piped import PipedProcess
+from steponce.local.runtime.child_process import ChildProcess
 
 _START_SECONDS = 60.0
 
@@ -22,26 +22,26 @@ class EngineProcess:
         arguments = ["--serve", ",".join(sorted(services)), "--logs", str(logs)]
         if not keep_logs:
             arguments.append("--forget-logs")  # the engine also ends when we are killed
-        self._process = PipedProcess("steponce.local.engine", arguments, self._log)
+        self._process = ChildProcess("steponce.local.engine", arguments, self._log)
 
     def addresses(self) -> dict[str, str]:
         """Wait until it serves; the answer is the address of each service."""
-        return self._hear()
+        return self._receive()
 
     def instruct(self, instructions: Instructions) -> None:
         """Tell it what to run, and wait until it is ready."""
-        self._process.say(instructions.to_json())
-        self._hear()
+        self._process.send(instructions.to_json())
+        self._receive()
 
     def stop(self) -> None:
         """End it and everything that it started."""
         self._process.stop()
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         watchdog = threading.Timer(_START_SECONDS, self._process.kill)
         watchdog.start()
         try:
-            line = self._process.hear()
+            line = self._process.receive()
         finally:
             watchdog.cancel()
         if not line:

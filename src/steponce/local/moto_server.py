@@ -13,7 +13,7 @@ from moto.moto_server.werkzeug_app import (
 )
 
 from steponce.local import moto_patches
-from steponce.local.http import QuietHandler, serve, url_of
+from steponce.local.http.server import QuietHandler, serve, url_of
 
 
 class _Handler(QuietHandler, MotoRequestHandler):  # type: ignore[misc]

@@ -17,9 +17,9 @@ from botocore.config import Config
 from steponce.local.deploy import Deployment
 from steponce.local.engine_process import EngineProcess
 from steponce.local.errors import LocalStackError
-from steponce.local.functions import log_file
 from steponce.local.instructions import Instructions
 from steponce.local.jars import LocalServers
+from steponce.local.runtime.functions import log_file
 from steponce.local.session import isolated_session
 from steponce.local.template.plan import Deliveries, Plan
 from steponce.local.template.reader import read_plan

@@ -25,8 +25,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from steponce.local.functions import MOST_WORKERS
 from steponce.local.places import Place, Places
+from steponce.local.runtime.functions import MOST_WORKERS
 
 _places = Places(MOST_WORKERS)
 _here = threading.local()

@@ -30,8 +30,8 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
-from steponce.local import clocks
 from steponce.local.moto_patches.patching import replace_everywhere
+from steponce.local.runtime import clocks
 from steponce.local.session import isolated_session
 
 _ENDPOINT_OF = {"dynamodb": "dynamodb", "lambda": "lambda", "stepfunctions": "states"}

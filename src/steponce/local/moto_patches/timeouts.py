@@ -16,8 +16,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.execute_state import Exe
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from steponce.local import clocks
 from steponce.local.moto_patches import admission
+from steponce.local.runtime import clocks
 
 
 def install() -> None:

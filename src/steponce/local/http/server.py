@@ -10,7 +10,7 @@ from typing import Any
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response
 
-from steponce.local.loopback import OnlyThisMachine
+from steponce.local.http.loopback import OnlyThisMachine
 
 _log = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 """
-The process that gives birth to function workers.
+The process that forks function workers.
 
 It imports once what every function imports, then forks: a worker is there in milliseconds, and
 what all of them share is in memory once. It is single-threaded, for only such a process may fork.
@@ -44,7 +44,7 @@ _SHARED_MODULES = (
 _SHARED_CLIENTS = ("dynamodb", "stepfunctions")
 
 
-class Nursery:
+class ForkServer:
     """Forks workers on demand and reports their ends."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ def run_worker(request: dict[str, Any]) -> NoReturn:
 
 
 def _redirect(log: str) -> None:
-    """Output goes to the function's log, and the pipes to the engine are nobody's but the nursery's."""
+    """Output goes to the function's log, and the pipes to the engine are nobody's but the fork server's."""
     null = os.open(os.devnull, os.O_RDONLY)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(null, 0)
@@ -159,7 +159,7 @@ def prepare() -> None:
 def main() -> None:
     """Prepare, then serve."""
     prepare()
-    Nursery().serve()
+    ForkServer().serve()
 
 
 if __name__ == "__main__":

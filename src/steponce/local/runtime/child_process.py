@@ -17,7 +17,7 @@ from steponce.local.session import without_account
 _STOP_SECONDS = 10.0
 
 
-class PipedProcess:
+class ChildProcess:
     """A module of this package, run by this Python."""
 
     def __init__(self, module: str, arguments: list[str], log: Path) -> None:
@@ -36,13 +36,13 @@ class PipedProcess:
             raise RuntimeError("no pipes")  # never: both were asked for
         self._input, self._output = self._process.stdin, self._process.stdout
 
-    def say(self, line: str) -> None:
-        """Send a line; one that is dead hears nothing, and `hear` tells."""
+    def send(self, line: str) -> None:
+        """Send a line; a dead child gets nothing, and `receive` then returns nothing."""
         with contextlib.suppress(BrokenPipeError):
             self._input.write(line.encode() + b"\n")
             self._input.flush()
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         """The next line, empty at the end."""
         return self._output.readline().decode()
 

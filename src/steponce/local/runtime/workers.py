@@ -18,8 +18,8 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.http import serve
-from steponce.local.piped import PipedProcess
+from steponce.local.http.server import serve
+from steponce.local.runtime.child_process import ChildProcess
 from steponce.local.session import ACCESS_KEY, SECRET_KEY
 from steponce.local.template.plan import FunctionPlan
 
@@ -67,10 +67,12 @@ class Invocation:
 class Worker:
     """One process of one function, and the Runtime API that it asks for work."""
 
-    def __init__(self, plan: FunctionPlan, nursery: NurseryProcess, environment: dict[str, str], log: Path):
+    def __init__(
+        self, plan: FunctionPlan, forkserver: ForkServerProcess, environment: dict[str, str], log: Path
+    ):
         self.alive = True
         self._plan = plan
-        self._nursery = nursery
+        self._forkserver = forkserver
         self._inbox: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()
         self._current: Invocation | None = None
         # One thread: a worker asks for one thing at a time.
@@ -82,7 +84,7 @@ class Worker:
             "log": str(log),
             "environment": {**environment, "AWS_LAMBDA_RUNTIME_API": address},
         }
-        self._id = nursery.start_worker(order, self._ended)
+        self._id = forkserver.start_worker(order, self._ended)
 
     def invoke(self, payload: bytes, on_taken: Callable[[], None] | None = None) -> Answer:
         """
@@ -108,7 +110,7 @@ class Worker:
     def kill(self) -> None:
         """End the process, whatever it does."""
         self.alive = False
-        self._nursery.kill_worker(self._id)
+        self._forkserver.kill_worker(self._id)
 
     def _is_taken(self, invocation: Invocation) -> bool:
         """Wait until the function's code has the event: starting up does not count as running."""
@@ -163,36 +165,36 @@ class Worker:
         )
 
 
-class NurseryProcess:
-    """The engine's side of the nursery."""
+class ForkServerProcess:
+    """The engine's side of the fork server."""
 
     def __init__(self, log: Path) -> None:
         self._lock = threading.Lock()
         self._on_end: dict[int, Callable[[int], None]] = {}
         self._last_id = 0
-        self._process = PipedProcess("steponce.local.nursery", [], log)
-        threading.Thread(target=self._hear, daemon=True).start()
+        self._process = ChildProcess("steponce.local.runtime.forkserver", [], log)
+        threading.Thread(target=self._receive, daemon=True).start()
 
     def start_worker(self, order: dict[str, Any], on_end: Callable[[int], None]) -> int:
         """Fork a worker; `on_end` is called with its exit code, negative for a signal."""
         with self._lock:
             self._last_id += 1
             self._on_end[self._last_id] = on_end
-            self._process.say(json.dumps({"id": self._last_id, **order}))
+            self._process.send(json.dumps({"id": self._last_id, **order}))
             return self._last_id
 
     def kill_worker(self, worker_id: int) -> None:
         """Kill one worker, if it lives."""
         with self._lock:
-            self._process.say(json.dumps({"kill": worker_id}))
+            self._process.send(json.dumps({"kill": worker_id}))
 
     def stop(self) -> None:
-        """End the nursery, and with it every worker."""
+        """End the fork server, and with it every worker."""
         with self._lock:
             self._process.stop()
 
-    def _hear(self) -> None:
-        while line := self._process.hear():
+    def _receive(self) -> None:
+        while line := self._process.receive():
             report = json.loads(line)
             with self._lock:
                 on_end = self._on_end.pop(report["id"], None)

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
-from steponce.local import clocks
-from steponce.local.clocks import Clock
+from steponce.local.runtime import clocks
+from steponce.local.runtime.clocks import Clock
+from steponce.local.runtime.workers import Answer, ForkServerProcess, Worker, worker_environment
 from steponce.local.template.plan import FunctionPlan
-from steponce.local.workers import Answer, NurseryProcess, Worker, worker_environment
 
 MOST_WORKERS = 8
 # A warm worker takes 20 MB; a new one takes a tenth of a second, so that a burst keeps its workers.
@@ -35,10 +35,10 @@ class Pool:
     """The workers of one function: started when needed, used again while warm."""
 
     def __init__(
-        self, plan: FunctionPlan, nursery: NurseryProcess, environment: dict[str, str], log: Path
+        self, plan: FunctionPlan, forkserver: ForkServerProcess, environment: dict[str, str], log: Path
     ) -> None:
         self.plan = plan
-        self._nursery = nursery
+        self._forkserver = forkserver
         self._environment = environment
         self._log = log
         limit = MOST_WORKERS if plan.concurrency is None else min(plan.concurrency, MOST_WORKERS)
@@ -75,7 +75,7 @@ class Pool:
                 worker = self._idle.pop()
                 if worker.alive:
                     return worker
-        return Worker(self.plan, self._nursery, self._environment, self._log)
+        return Worker(self.plan, self._forkserver, self._environment, self._log)
 
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
@@ -99,8 +99,8 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where the functions find things."""
+class RuntimeSettings:
+    """What all functions have in common."""
 
     region: str
     logs: Path
@@ -110,15 +110,16 @@ class Places:
 class LambdaApi:
     """Invoke and GetFunction over HTTP, for the functions that `deploy` was told of."""
 
-    def __init__(self, nursery: NurseryProcess) -> None:
-        self._nursery = nursery
+    def __init__(self, forkserver: ForkServerProcess) -> None:
+        self._forkserver = forkserver
         self._pools: dict[str, Pool] = {}
 
-    def deploy(self, plans: list[FunctionPlan], places: Places) -> None:
+    def deploy(self, plans: list[FunctionPlan], settings: RuntimeSettings) -> None:
         """Make the functions callable."""
         for plan in plans:
-            environment = worker_environment(plan, places.region, dict(places.endpoints))
-            self._pools[plan.name] = Pool(plan, self._nursery, environment, log_file(places.logs, plan.name))
+            environment = worker_environment(plan, settings.region, dict(settings.endpoints))
+            log = log_file(settings.logs, plan.name)
+            self._pools[plan.name] = Pool(plan, self._forkserver, environment, log)
 
     def answer(self, request: Request) -> Response:
         """Answer one HTTP request."""

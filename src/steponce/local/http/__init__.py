@@ -1,0 +1,6 @@
+"""
+HTTP servers on the loopback interface.
+
+    loopback  keeps web pages away
+    server    serves a WSGI application on a free port
+"""
