@@ -1,4 +1,4 @@
-"""More executions at once than there are workers and places."""
+"""More executions at once than there are workers and slots."""
 
 import json
 from collections import Counter
@@ -62,7 +62,7 @@ def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows)
 
 
 def test_branches_within_branches_run_through(workflows):
-    """Whoever waits for branches holds no place, so that as many as there are places stop nothing."""
+    """Whoever waits for branches holds no slot, so that as many as there are slots stop nothing."""
 
     def two_of(branch, name):
         return {"Type": "Parallel", "End": True, "Branches": [branch(f"{name}A"), branch(f"{name}B")]}
@@ -94,7 +94,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("states", "payload", "event"), WAITS.values(), ids=WAITS.keys())
 def test_who_waits_for_something_lets_others_run(workflows, states, payload, event):
-    """Twice as many wait as there are places; a new execution runs at once."""
+    """Twice as many wait as there are slots; a new execution runs at once."""
     crowd = Crowd(workflows, states, MORE, payload)
     crowd.have_reached(event)
     assert "SUCCEEDED" == workflows.run({"Quick": lambda_task()})["status"]

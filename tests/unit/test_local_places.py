@@ -4,24 +4,24 @@ import threading
 
 import pytest
 
-from steponce.local.places import Place, Places
+from steponce.local.moto_patches.slots import Slot, Slots
 from steponce.local.runtime.clocks import HEADER, Clock, header, named, on_this_thread
 from tests.patience import eventually
 
 FOR_EVER = 3600.0
 
 
-def asked(places, number):
-    """So many that have asked, in this order."""
-    found = [Place(places) for _ in range(number)]
-    for place in found:
-        place.ask()
+def requested(slots, number):
+    """So many that have requested a slot, in this order."""
+    found = [Slot(slots) for _ in range(number)]
+    for slot in found:
+        slot.request()
     return found
 
 
-def running(places):
-    """The numbers of those that hold a place."""
-    return [number for number, place in enumerate(places) if place._held]
+def running(slots):
+    """The numbers of those that hold a slot."""
+    return [number for number, slot in enumerate(slots) if slot._held]
 
 
 def in_thread(work):
@@ -32,7 +32,7 @@ def in_thread(work):
 
 def test_so_many_run_and_the_others_come_in_the_order_of_their_start():
     """First come, first served."""
-    all_of_them = asked(Places(2, FOR_EVER), 5)
+    all_of_them = requested(Slots(2, FOR_EVER), 5)
     assert [0, 1] == running(all_of_them)
     all_of_them[1].close()
     assert [0, 2] == running(all_of_them)
@@ -42,12 +42,12 @@ def test_so_many_run_and_the_others_come_in_the_order_of_their_start():
 
 
 def test_who_only_waits_lets_others_run_and_comes_back_before_the_new():
-    """A place that is lent goes to the next, and returns as soon as one is free."""
-    first, second, third = all_of_them = asked(Places(1, FOR_EVER), 3)
+    """A released slot goes to the next, and returns as soon as one is free."""
+    first, second, third = all_of_them = requested(Slots(1, FOR_EVER), 3)
     answered = threading.Event()
 
     def wait_for_answer():
-        with first.lent():
+        with first.released():
             answered.wait()
 
     waiting = in_thread(wait_for_answer)
@@ -63,66 +63,66 @@ def test_who_only_waits_lets_others_run_and_comes_back_before_the_new():
 
 def test_one_that_is_stopped_in_line_waits_no_more_and_takes_nothing():
     """Its thread goes on at once, and the one behind moves up."""
-    first, stopped, last = asked(Places(1, FOR_EVER), 3)
+    first, stopped, last = requested(Slots(1, FOR_EVER), 3)
     waiting = in_thread(stopped.wait)
     stopped.abandon()
     waiting.join(60)
     assert not waiting.is_alive()
     first.close()
     assert last._held
-    stopped.ask(comes_back=True)
+    stopped.request(returning=True)
     stopped.wait()
     stopped.close()
     assert not stopped._held
 
 
-def test_a_place_is_given_back_once():
-    """Whoever ends twice frees one place, not two."""
-    all_of_them = asked(Places(1, FOR_EVER), 3)
+def test_a_slot_is_released_once():
+    """Who ends twice releases one slot, not two."""
+    all_of_them = requested(Slots(1, FOR_EVER), 3)
     for _ in range(3):
         all_of_them[0].close()
-        all_of_them[0].give_back()
+        all_of_them[0].release()
     assert [1] == running(all_of_them)
 
 
 def test_work_that_waits_for_other_work_does_not_stop_the_stack():
-    """If no place changes hands, the next in line is let in; afterwards there are as many as before."""
-    places = Places(2, 0.02)
-    all_of_them = asked(places, 4)
+    """If no slot changes hands, the next in line is let in; afterwards there are as many as before."""
+    slots = Slots(2, 0.02)
+    all_of_them = requested(slots, 4)
     eventually(lambda: [0, 1, 2, 3] == running(all_of_them))
-    places._patience_seconds = FOR_EVER
-    for place in all_of_them:
-        place.close()
-    assert [0, 1] == running(asked(places, 4))
+    slots._patience_seconds = FOR_EVER
+    for slot in all_of_them:
+        slot.close()
+    assert [0, 1] == running(requested(slots, 4))
 
 
-def test_many_threads_leave_all_places_free():
+def test_many_threads_leave_all_slots_free():
     """Whatever the order, nobody is forgotten and nothing is lost."""
-    places = Places(3, FOR_EVER)
+    slots = Slots(3, FOR_EVER)
     most, now = 0, 0
     counting = threading.Lock()
 
     def live(number):
         nonlocal most, now
-        place = Place(places)
-        place.ask(comes_back=number % 3 == 0)
-        place.wait()
+        slot = Slot(slots)
+        slot.request(returning=number % 3 == 0)
+        slot.wait()
         for _ in range(5):
             with counting:
                 now += 1
                 most = max(most, now)
             with counting:
                 now -= 1
-            with place.lent():
+            with slot.released():
                 pass
-        place.close()
+        slot.close()
 
     threads = [in_thread(lambda number=number: live(number)) for number in range(60)]
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
     assert 3 >= most
-    assert [0, 1, 2] == running(asked(places, 4))
+    assert [0, 1, 2] == running(requested(slots, 4))
 
 
 def test_a_clock_stands_while_its_task_waits_for_a_worker():

@@ -25,73 +25,73 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from steponce.local.places import Place, Places
+from steponce.local.moto_patches.slots import Slot, Slots
 from steponce.local.runtime.functions import MOST_WORKERS
 
-_places = Places(MOST_WORKERS)
+_slots = Slots(MOST_WORKERS)
 _here = threading.local()
 
 
 def install() -> None:
     """Put this module's patches in place."""
-    Program._eval_body = _in_a_place(Program._eval_body)
+    Program._eval_body = _in_a_slot(Program._eval_body)
     # What only waits lets others run: for a token or another execution, for a time, for another try.
     integration = callback.StateTaskServiceCallback
-    integration._eval_integration_pattern = _lending(integration._eval_integration_pattern)
-    WaitFunction._wait_interval = _lending(WaitFunction._wait_interval)
-    retrier_decl.time = SimpleNamespace(sleep=_lending(time.sleep))
+    integration._eval_integration_pattern = _releasing(integration._eval_integration_pattern)
+    WaitFunction._wait_interval = _releasing(WaitFunction._wait_interval)
+    retrier_decl.time = SimpleNamespace(sleep=_releasing(time.sleep))
 
 
-def stand_in_line(env: Environment) -> None:
+def enqueue(env: Environment) -> None:
     """Let an execution be the last of those that have not begun."""
-    env.place = Place(_places)
-    env.place.ask()
+    env.slot = Slot(_slots)
+    env.slot.request()
 
 
-def place_here() -> Place | None:
-    """The place of the execution or branch that this thread works for."""
-    return getattr(_here, "place", None)
+def slot_here() -> Slot | None:
+    """The slot of the execution or branch that this thread works for."""
+    return getattr(_here, "slot", None)
 
 
 @contextmanager
-def on_this_thread(place: Place | None) -> Iterator[None]:
-    """Work for this place in the block."""
-    before, _here.place = place_here(), place
+def on_this_thread(slot: Slot | None) -> Iterator[None]:
+    """Work for this slot in the block."""
+    before, _here.slot = slot_here(), slot
     try:
         yield
     finally:
-        _here.place = before
+        _here.slot = before
 
 
 @contextmanager
-def lent() -> Iterator[None]:
+def released() -> Iterator[None]:
     """Let others run while the block only waits."""
-    place = place_here()
-    with place.lent() if place else nullcontext():
+    slot = slot_here()
+    with slot.released() if slot else nullcontext():
         yield
 
 
-def _lending(waiting: Any) -> Any:
+def _releasing(waiting: Any) -> Any:
     @functools.wraps(waiting)
-    def wait_without_a_place(*args: Any, **kwargs: Any) -> Any:
-        with lent():
+    def wait_without_a_slot(*args: Any, **kwargs: Any) -> Any:
+        with released():
             return waiting(*args, **kwargs)
 
-    return wait_without_a_place
+    return wait_without_a_slot
 
 
-def _in_a_place(eval_body: Any) -> Any:
+def _in_a_slot(eval_body: Any) -> Any:
     """An execution has stood in line since its start; a branch or an iteration comes before those."""
 
     @functools.wraps(eval_body)
-    def eval_in_a_place(program: Program, env: Environment) -> None:
-        place = getattr(env, "place", None) or Place(_places)
-        place.ask(comes_back=True)
-        place.wait()
+    def eval_in_a_slot(program: Program, env: Environment) -> None:
+        slot = getattr(env, "slot", None) or Slot(_slots)
+        slot.request(returning=True)
+        slot.wait()
         try:
-            with on_this_thread(place):
+            with on_this_thread(slot):
                 eval_body(program, env)
         finally:
-            place.close()
+            slot.close()
 
-    return eval_in_a_place
+    return eval_in_a_slot

@@ -116,7 +116,7 @@ def _unless_given_up(after: Any) -> Any:
 
 def _start(worker: ExecutionWorker) -> None:
     """
-    Begin the history, and let the execution begin when it has a place.
+    Begin the history, and let the execution begin when it has a slot.
 
     moto makes the environment in the new thread, so that stops and answers that come first get lost.
     """
@@ -135,7 +135,7 @@ def _start(worker: ExecutionWorker) -> None:
         update_source_event_id=False,
     )
     status.changed(worker._execution_communication.execution)
-    admission.stand_in_line(env)
+    admission.enqueue(env)
     threading.Thread(target=worker._execution_logic, daemon=True).start()
 
 
@@ -143,14 +143,14 @@ def _run(worker: ExecutionWorker) -> None:
     """The life of an execution. Only a time-out leaves `eval` without an ending in the history."""
     env = worker.env
     try:
-        env.place.wait()
+        env.slot.wait()
         if not env.is_running():  # stopped before it began
             return
         worker._get_evaluation_entrypoint().eval(env)
     except ExecutionClosedError:
         return
     finally:
-        env.place.close()
+        env.slot.close()
     env.event_manager.add_event(
         context=env.event_history_context,
         event_type=HistoryEventType.ExecutionTimedOut,
@@ -177,7 +177,7 @@ def _stop(execution: Execution, stop_date: datetime.datetime, error: str | None,
         execution.error, execution.cause = error, cause
         execution.exec_status = ExecutionStatus.ABORTED
     env.set_stop(stop_date=stop_date, error=error, cause=cause)
-    env.place.abandon()
+    env.slot.abandon()
     _close_attempts(env)
     status.changed(execution)
 

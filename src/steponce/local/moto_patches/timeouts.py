@@ -32,7 +32,7 @@ def _evaluate_with_timeout(state: ExecutionState, env: Environment) -> None:
     if isinstance(state, StateTask):
         take_output(state, env, output_in_time(state, env))
         return
-    with admission.lent():  # Parallel and Map: their branches have places of their own
+    with admission.released():  # Parallel and Map: their branches have slots of their own
         _original(state, env)
 
 
@@ -52,12 +52,12 @@ def output_in_time(task: StateTask, env: Environment, accepted: Callable[[], boo
     frame.states.reset(input_value=env.states.get_input())
     frame.stack = copy.deepcopy(env.stack)
     clock = clocks.Clock(timeout_seconds, wanted=frame.is_running)
-    place = admission.place_here()
+    slot = admission.slot_here()
     failures: list[Exception] = []
 
     def execute() -> None:
         try:
-            with admission.on_this_thread(place), clocks.on_this_thread(clock):
+            with admission.on_this_thread(slot), clocks.on_this_thread(clock):
                 task._eval_execution(frame)
         except Exception as failure:  # whatever it is, the state's Retry and Catch are asked
             failures.append(failure)
