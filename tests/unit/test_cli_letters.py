@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from moto import mock_aws
 
 from steponce.cli import commands, target
-from steponce.local.mappings import record
+from steponce.local.delivery.mappings import record
 from steponce.triggers import redrive
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import asked_by, original_of

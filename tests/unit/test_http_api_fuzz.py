@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance, unsupported_method
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.http_api import HttpApi
+from steponce.local.delivery.http_api import HttpApi
 from steponce.local.template.plan import RoutePlan
 from tests.unit.http_door import DOCUMENT, Door
 

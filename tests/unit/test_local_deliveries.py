@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from steponce.local import LocalStack
+from steponce.local.delivery.event_bus import make_event
+from steponce.local.delivery.mappings import failures, record
+from steponce.local.delivery.schedules import Schedule, seconds_between
+from steponce.local.delivery.targets import transformed
 from steponce.local.errors import TemplateError
-from steponce.local.mappings import failures, record
-from steponce.local.rules import make_event
-from steponce.local.schedules import Schedule, seconds_between
-from steponce.local.targets import transformed
 from steponce.local.template.plan import Deliveries, RulePlan
 from steponce.local.template.reader import read_plan
 from tests.patience import PATIENCE_SECONDS, eventually

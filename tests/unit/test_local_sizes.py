@@ -9,7 +9,7 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
-from steponce.local.http_api import LONGEST_BODY, HttpApi
+from steponce.local.delivery.http_api import LONGEST_BODY, HttpApi
 from steponce.local.template.plan import RoutePlan
 
 

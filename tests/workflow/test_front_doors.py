@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from steponce.cli import commands
 from steponce.local import LocalStack, write_facts
-from steponce.local.targets import invocation_record
+from steponce.local.delivery.targets import invocation_record
 from steponce.request.names import name_of
 from tests.conftest import TEMPLATE
 from tests.engines import Parts

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 from werkzeug.wrappers import Request
 
+from steponce.local.delivery.http_api import HttpApi
 from steponce.local.http.server import serve, url_of
-from steponce.local.http_api import HttpApi
 from steponce.local.instructions import ENGINE_LOG, Instructions
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
 from steponce.local.runtime.workers import ForkServerProcess
@@ -90,9 +90,10 @@ def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None
     lambda_client = _lambda_client(session, instructions.worker_endpoints["AWS_ENDPOINT_URL_LAMBDA"])
     http_api.deploy(instructions.routes, lambda_client)
     if moto_services:
-        from steponce.local import deliveries
+        from steponce.local.delivery import deliveries
 
-        deliveries.start(instructions, session, lambda_client)
+        address = instructions.worker_endpoints["AWS_ENDPOINT_URL"]
+        deliveries.start(instructions.deliveries, address, session, lambda_client)
     # What is there now stays; no collection has to look at it again.
     gc.freeze()
     _send({"ready": True})

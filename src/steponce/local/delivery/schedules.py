@@ -12,7 +12,7 @@ import threading
 import time
 from typing import NoReturn
 
-from steponce.local.rules import Deliver, make_event
+from steponce.local.delivery.event_bus import Deliver, make_event
 from steponce.local.template.plan import RulePlan
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")

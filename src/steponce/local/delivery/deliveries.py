@@ -8,29 +8,31 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 
 from steponce.local import moto_patches
-from steponce.local.instructions import Instructions
-from steponce.local.mappings import Mapping
-from steponce.local.rules import Bus, make_event
-from steponce.local.schedules import Schedule, seconds_between
-from steponce.local.targets import Targets
+from steponce.local.delivery.event_bus import Bus, make_event
+from steponce.local.delivery.mappings import Mapping
+from steponce.local.delivery.schedules import Schedule, seconds_between
+from steponce.local.delivery.targets import Targets
 from steponce.local.template.physical_names import ACCOUNT
+from steponce.local.template.plan import Deliveries
 
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_lambda import LambdaClient
 
 
-def start(instructions: Instructions, session: boto3.Session, lambda_client: LambdaClient) -> None:
+def start(plan: Deliveries, address: str, session: boto3.Session, lambda_client: LambdaClient) -> None:
     """
-    Deliver what the instructions say, on threads that end with the process.
+    Deliver what the plan says, on threads that end with the process.
 
     Status changes are those of executions of this process, so there are none where another
     endpoint runs the state machines.
+
+    Args:
+        address: Where the queues are.
     """
-    plan, region = instructions.deliveries, instructions.region
     if not (plan.mappings or plan.rules):
         return
-    address = instructions.worker_endpoints["AWS_ENDPOINT_URL"]
+    region = session.region_name
     sqs = session.client("sqs", endpoint_url=address, config=Config(max_pool_connections=50))
 
     def queue_url(name: str) -> str:

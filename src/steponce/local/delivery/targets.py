@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.local.rules import Event
+from steponce.local.delivery.event_bus import Event
 from steponce.local.template.plan import RulePlan, TargetPlan
 
 if TYPE_CHECKING:
