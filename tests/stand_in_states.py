@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from steponce.local import moto_server
+from steponce.local.engine import moto_server
 from steponce.local.jars import STATES_PORT
 from tests.workflow.relay import Answer, Relay, serve
 

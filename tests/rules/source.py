@@ -150,7 +150,7 @@ def imports_at_load(text: str) -> Iterator[str]:
 
 
 def file_of(module: str) -> Path | None:
-    """`steponce.local.engine.X` -> local/engine.py; None for what is not in the package."""
+    """`steponce.local.stack.X` -> local/stack.py; None for what is not in the package."""
     first, *rest = module.split(".")
     if first != "steponce":
         return None
@@ -204,7 +204,7 @@ def _subscripts(text: str, mapping: str) -> Iterator[str]:
 
 
 def _steponce_part(module: str) -> str | None:
-    """`steponce.local.engine.X` -> `local`; `steponce.Client` -> `steponce`; None for anything else."""
+    """`steponce.local.stack.X` -> `local`; `steponce.Client` -> `steponce`; None for anything else."""
     first, _, rest = module.partition(".")
     if module.startswith("."):
         return "a module by a relative name"

@@ -25,7 +25,11 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     ),
     (source.rule_imports_point_down, "src/steponce/recovery/owner.py", "from .client import Client"),
     (source.rule_imports_point_down, "src/steponce/client.py", "from steponce.cli import main"),
-    (source.rule_imports_point_down, "src/steponce/local/engine.py", "from steponce.cli_locks import x"),
+    (
+        source.rule_imports_point_down,
+        "src/steponce/local/stack.py",
+        "from steponce.cli_locks import x",
+    ),
     (source.rule_imports_point_down, "src/steponce/charges.py", ""),
     (source.rule_no_import_leads_back, "src/steponce/aws/times.py", "from steponce.locks.record import Lock"),
     (

@@ -15,9 +15,9 @@ import boto3
 from botocore.config import Config
 
 from steponce.local.deploy import Deployment
-from steponce.local.engine_process import EngineProcess
+from steponce.local.engine.instructions import Instructions
+from steponce.local.engine.process import EngineProcess
 from steponce.local.errors import LocalStackError
-from steponce.local.instructions import Instructions
 from steponce.local.jars import LocalServers
 from steponce.local.runtime.functions import log_file
 from steponce.local.session import isolated_session

@@ -24,8 +24,8 @@ from botocore.config import Config
 from werkzeug.wrappers import Request
 
 from steponce.local.delivery.http_api import HttpApi
+from steponce.local.engine.instructions import ENGINE_LOG, Instructions
 from steponce.local.http.server import serve, url_of
-from steponce.local.instructions import ENGINE_LOG, Instructions
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
 from steponce.local.runtime.workers import ForkServerProcess
 from steponce.local.session import isolated_session
@@ -74,7 +74,7 @@ def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None
         addresses["http"] = url_of(serve(Request.application(http_api.answer), is_for_people=True))
     moto_services = services & {"states", "dynamodb", "aws"}
     if moto_services:
-        from steponce.local import moto_server
+        from steponce.local.engine import moto_server
 
         url = moto_server.start()
         addresses |= dict.fromkeys(moto_services, url)

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from steponce.local.engine.instructions import ENGINE_LOG, Instructions
 from steponce.local.errors import LocalStackError
-from steponce.local.instructions import ENGINE_LOG, Instructions
 from steponce.local.runtime.child_process import ChildProcess
 
 _START_SECONDS = 60.0
