@@ -1,7 +1,7 @@
 """
 Which engines this run of the tests is on, and what they are known to get wrong.
 
-The environment chooses them, as for any stack (see steponce.local.jars). What an engine gets wrong is a row
+The environment chooses them, as for any stack: see steponce.local.servers. What an engine gets wrong is a row
 in ENGINES.md; a test that cannot pass because of it says so: `@pytest.mark.defect(engine=…, row=…)`.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from steponce.local.jars import DYNAMODB_JAR, STATES_IMAGE, STATES_JAR, LocalServers
+from steponce.local.servers.aws import DYNAMODB_JAR, STATES_IMAGE, STATES_JAR, LocalServers
 from steponce.local.stack import SERVICES
 from tests.workflow.switchboard import Switchboard
 

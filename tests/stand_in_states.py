@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from steponce.local.engine import moto_server
-from steponce.local.jars import STATES_PORT
+from steponce.local.servers.aws import STATES_PORT
 from tests.workflow.relay import Answer, Relay, serve
 
 

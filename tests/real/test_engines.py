@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from steponce.local import LocalStack
-from steponce.local.jars import DYNAMODB_JAR, STATES_JAR, STATES_PORT, states_command
+from steponce.local.servers.aws import DYNAMODB_JAR, STATES_JAR, STATES_PORT, states_command
 from tests import engines, stand_in_states
 from tests.ports import free_port
 from tests.rules.renderings import each_value_alone

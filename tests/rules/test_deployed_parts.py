@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from steponce.local import jars
+from steponce.local.servers import aws
 from steponce.local.stack import SERVICES
 from steponce.local.template.physical_names import ACCOUNT
 from tests import engines
@@ -19,9 +19,9 @@ CHECK = ROOT / ".github" / "workflows" / "check.yml"
 
 STATES_SETTINGS = {"AWS_ACCOUNT_ID": ACCOUNT, "AWS_DEFAULT_REGION": "us-east-1"}
 KNOWN = {f"STEPONCE_{service.upper()}_ENDPOINT" for service in SERVICES} | {
-    jars.DYNAMODB_JAR,
-    jars.STATES_JAR,
-    jars.STATES_IMAGE,
+    aws.DYNAMODB_JAR,
+    aws.STATES_JAR,
+    aws.STATES_IMAGE,
     engines.STATES_CALLS,
 }
 
@@ -48,7 +48,7 @@ def test_the_servers_are_aws_s_own(services: dict[str, Any]):
 def test_nobody_else_on_the_network_reaches_them(services: dict[str, Any]):
     """Every port is published on the loopback interface, where the comment says that it is."""
     ports = {name: service["ports"] for name, service in services.items()}
-    assert {"dynamodb": ["127.0.0.1:8000:8000"], "states": [f"127.0.0.1:{jars.STATES_PORT}:8083"]} == ports
+    assert {"dynamodb": ["127.0.0.1:8000:8000"], "states": [f"127.0.0.1:{aws.STATES_PORT}:8083"]} == ports
     assert "STEPONCE_DYNAMODB_ENDPOINT=http://127.0.0.1:8000 " in COMPOSE.read_text()
 
 
@@ -63,7 +63,7 @@ def test_step_functions_local_is_told_what_the_stack_would_tell_it(
     """The same variables as for a container that a stack starts, with the account of the stack's ARNs."""
     (tmp_path / "docker").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    command = jars.states_container_command("image", "us-east-1", {"lambda": "L", "dynamodb": "D"})
+    command = aws.states_container_command("image", "us-east-1", {"lambda": "L", "dynamodb": "D"})
     wanted = {part.partition("=")[0] for part in command if "=" in part}
     for settings in (services["states"]["environment"], jobs["states-local"]["services"]["states"]["env"]):
         assert wanted == set(settings)
@@ -84,8 +84,8 @@ def test_a_fork_runs_the_workflow_on_step_functions_local(jobs: dict[str, Any]):
     assert f"http://host.docker.internal:{port}" == service["env"]["LAMBDA_ENDPOINT"]
     assert f"http://host.docker.internal:{port}" == service["env"]["DYNAMODB_ENDPOINT"]
     assert "--add-host host.docker.internal:host-gateway" == service["options"]
-    assert [f"{jars.STATES_PORT}:8083"] == service["ports"]
-    assert f"http://127.0.0.1:{jars.STATES_PORT}" == test["env"][engines.STATES_ENDPOINT]
+    assert [f"{aws.STATES_PORT}:8083"] == service["ports"]
+    assert f"http://127.0.0.1:{aws.STATES_PORT}" == test["env"][engines.STATES_ENDPOINT]
     assert test["run"].endswith("pytest tests/workflow")
 
 

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from steponce.local import LocalStack, LocalStackError, jars
-from steponce.local.jars import LocalServers
+from steponce.local import LocalStack, LocalStackError
+from steponce.local.servers import aws
+from steponce.local.servers.aws import LocalServers
 from tests import stand_in_states
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.ports import free_port
@@ -38,7 +39,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def port(monkeypatch: pytest.MonkeyPatch) -> int:
     """A free port in the place of Step Functions Local's only one."""
     number = free_port()
-    monkeypatch.setattr(jars, "STATES_PORT", number)
+    monkeypatch.setattr(aws, "STATES_PORT", number)
     monkeypatch.setenv("STAND_IN_PORT", str(number))
     return number
 
@@ -63,10 +64,10 @@ def start(servers: LocalServers, logs: Path) -> str:
 
 def test_the_environment_says_what_is_started():
     """One of AWS's servers, both, or none; a server that runs already comes first."""
-    both = {jars.DYNAMODB_JAR: "d.jar", jars.STATES_JAR: "s.jar"}
+    both = {aws.DYNAMODB_JAR: "d.jar", aws.STATES_JAR: "s.jar"}
     assert set() == LocalServers({}, ()).services
-    assert {"dynamodb"} == LocalServers({jars.DYNAMODB_JAR: "d.jar"}, ()).services
-    assert {"states"} == LocalServers({jars.STATES_IMAGE: "amazon/aws-stepfunctions-local"}, ()).services
+    assert {"dynamodb"} == LocalServers({aws.DYNAMODB_JAR: "d.jar"}, ()).services
+    assert {"states"} == LocalServers({aws.STATES_IMAGE: "amazon/aws-stepfunctions-local"}, ()).services
     assert {"dynamodb", "states"} == LocalServers(both, ()).services
     assert {"dynamodb"} == LocalServers(both, ("states",)).services
 
@@ -74,7 +75,7 @@ def test_the_environment_says_what_is_started():
 def test_a_jar_and_an_image_are_one_too_many():
     """Nobody guesses which is meant."""
     with pytest.raises(LocalStackError, match="Unset one of them"):
-        LocalServers({jars.STATES_JAR: "s.jar", jars.STATES_IMAGE: "image"}, ())
+        LocalServers({aws.STATES_JAR: "s.jar", aws.STATES_IMAGE: "image"}, ())
 
 
 def test_step_functions_local_is_told_where_everything_is(path: Path):
@@ -84,13 +85,13 @@ def test_step_functions_local_is_told_where_everything_is(path: Path):
         *(str(path / "java"), "-Xmx256m", "-jar", "s.jar"),
         *("--aws-account", "123456789012", "--aws-region", "eu-west-1"),
         *("--lambda-endpoint", "http://127.0.0.1:1", "--dynamodb-endpoint", "http://127.0.0.1:2"),
-    ] == jars.states_command(Path("s.jar"), "eu-west-1", ENDPOINTS)
+    ] == aws.states_command(Path("s.jar"), "eu-west-1", ENDPOINTS)
 
 
 def test_the_container_reaches_what_listens_on_the_loopback_interface(path: Path):
     """It is on the host's network, goes when it stops, and its environment says what a jar's options say."""
     program(path, "docker", "")
-    command = jars.states_container_command("image:tag", "eu-west-1", ENDPOINTS)
+    command = aws.states_container_command("image:tag", "eu-west-1", ENDPOINTS)
     assert [str(path / "docker"), "run", "--rm", "--network", "host"] == command[:5]
     assert "image:tag" == command[-1]
     assert {"LAMBDA_ENDPOINT=http://127.0.0.1:1", "DYNAMODB_ENDPOINT=http://127.0.0.1:2"} <= set(command)
@@ -100,9 +101,12 @@ def test_the_container_reaches_what_listens_on_the_loopback_interface(path: Path
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({jars.DYNAMODB_JAR: "/none/DynamoDBLocal.jar"}, "names /none/DynamoDBLocal.jar, and there is no"),
-        ({jars.STATES_JAR: "/none/StepFunctionsLocal.jar"}, "names /none/StepFunctionsLocal.jar"),
-        ({jars.DYNAMODB_JAR: __file__}, "There is no .*DynamoDBLocal_lib"),
+        (
+            {aws.DYNAMODB_JAR: "/none/DynamoDBLocal.jar"},
+            "names /none/DynamoDBLocal.jar, and there is no",
+        ),
+        ({aws.STATES_JAR: "/none/StepFunctionsLocal.jar"}, "names /none/StepFunctionsLocal.jar"),
+        ({aws.DYNAMODB_JAR: __file__}, "There is no .*DynamoDBLocal_lib"),
     ],
 )
 @pytest.mark.usefixtures("port")
@@ -115,10 +119,10 @@ def test_a_file_that_is_not_there_is_named(given: dict[str, str], complaint: str
 def test_a_machine_without_java_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Which program, for which variable, and what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LocalStackError, match=f"no java on PATH, and {jars.DYNAMODB_JAR} needs it. Install"):
-        LocalServers({jars.DYNAMODB_JAR: jar(tmp_path)}, ()).start_dynamodb(tmp_path)
-    with pytest.raises(LocalStackError, match=f"no docker on PATH, and {jars.STATES_IMAGE} needs it"):
-        jars.states_container_command("image", "us-east-1", ENDPOINTS)
+    with pytest.raises(LocalStackError, match=f"no java on PATH, and {aws.DYNAMODB_JAR} needs it. Install"):
+        LocalServers({aws.DYNAMODB_JAR: jar(tmp_path)}, ()).start_dynamodb(tmp_path)
+    with pytest.raises(LocalStackError, match=f"no docker on PATH, and {aws.STATES_IMAGE} needs it"):
+        aws.states_container_command("image", "us-east-1", ENDPOINTS)
 
 
 @pytest.mark.usefixtures("port")
@@ -127,22 +131,22 @@ def test_what_does_not_start_has_its_last_words_told(path: Path):
     program(path, "java", "#!/bin/sh\necho UnsupportedClassVersionError >&2\nexit 1\n")
     (path / "s.jar").touch()
     with pytest.raises(LocalStackError, match=r"(?s)needs a JDK 17.*did not start.*UnsupportedClassVersion"):
-        start(LocalServers({jars.DYNAMODB_JAR: jar(path)}, ()), path)
+        start(LocalServers({aws.DYNAMODB_JAR: jar(path)}, ()), path)
     with pytest.raises(LocalStackError, match=r"(?s)Step Functions Local did not start.*UnsupportedClass"):
-        start(LocalServers({jars.STATES_JAR: str(path / "s.jar")}, ()), path)
+        start(LocalServers({aws.STATES_JAR: str(path / "s.jar")}, ()), path)
 
 
 def test_a_taken_port_is_told_before_anything_starts(path: Path, port: int):
     """Another stack's Step Functions Local would answer for this one."""
     program(path, "java", "#!/bin/sh\nexit 1\n")
     with socket.create_server(("127.0.0.1", port)), pytest.raises(LocalStackError, match=f"Port {port} is"):
-        LocalServers({jars.STATES_JAR: "s.jar"}, ()).start_states(path, "us-east-1", ENDPOINTS)
+        LocalServers({aws.STATES_JAR: "s.jar"}, ()).start_states(path, "us-east-1", ENDPOINTS)
 
 
 def test_dynamodb_local_ends_when_it_is_told_to(path: Path):
     """It is known by the port that it names; its end is its input's end."""
     program(path, "java", DYNAMODB)
-    servers = LocalServers({jars.DYNAMODB_JAR: jar(path)}, ())
+    servers = LocalServers({aws.DYNAMODB_JAR: jar(path)}, ())
     assert "http://127.0.0.1:4711" == servers.start_dynamodb(path)
     process = servers._running[0]._process
     assert None is process.poll()
@@ -155,7 +159,7 @@ def test_a_workflow_runs_on_the_servers_that_the_stack_started(
     path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ):
     """Engine, function and table find each other, and the port is free again afterwards."""
-    monkeypatch.setenv(jars.STATES_JAR, str(stand_in_states.install(path)))
+    monkeypatch.setenv(aws.STATES_JAR, str(stand_in_states.install(path)))
     with LocalStack.from_template(TEMPLATE, name="beside") as stack:
         assert f"http://127.0.0.1:{port}" == stack.endpoints["states"]
         states = stack.boto3("stepfunctions")
@@ -164,14 +168,14 @@ def test_a_workflow_runs_on_the_servers_that_the_stack_started(
         eventually(lambda: states.describe_execution(**arn)["status"] != "RUNNING")
         assert "SUCCEEDED" == states.describe_execution(**arn)["status"]
         assert 1 == stack.boto3("dynamodb").scan(TableName=stack.outputs["ItemsTable"])["Count"]
-    assert not jars._answers(port)
+    assert not aws._answers(port)
 
 
 def test_a_server_ends_with_an_owner_that_was_killed(tmp_path: Path):
-    """The keeper sees its input end, and ends what it keeps."""
+    """The supervisor sees its input end, and ends its command."""
     script = (
         "import subprocess, sys, time\n"
-        "keeper = subprocess.Popen([sys.executable, '-m', 'steponce.local.keeper', 'sh', '-c',"
+        "child = subprocess.Popen([sys.executable, '-m', 'steponce.local.servers.supervisor', 'sh', '-c',"
         " 'echo $$; exec sleep 60'], stdin=subprocess.PIPE)\n"
         "time.sleep(60)\n"
     )

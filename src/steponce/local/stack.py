@@ -18,8 +18,8 @@ from steponce.local.deploy import Deployment
 from steponce.local.engine.instructions import Instructions
 from steponce.local.engine.process import EngineProcess
 from steponce.local.errors import LocalStackError
-from steponce.local.jars import LocalServers
 from steponce.local.runtime.functions import log_file
+from steponce.local.servers.aws import LocalServers
 from steponce.local.session import isolated_session
 from steponce.local.template.plan import Deliveries, Plan
 from steponce.local.template.reader import read_plan
@@ -129,7 +129,7 @@ class LocalStack(RunningStack):
 
     Each of the three endpoints is embedded; or a server that runs already, named by `endpoints` or by the
     environment variables STEPONCE_STATES_ENDPOINT, STEPONCE_DYNAMODB_ENDPOINT, STEPONCE_LAMBDA_ENDPOINT; or
-    one of AWS's own local servers, which the stack starts where the environment says so: see `jars`.
+    one of AWS's own local servers, which the stack starts where the environment says so: see `servers`.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class LocalStack(RunningStack):
             logs: Where the functions' output goes. Default: a temporary folder, gone when the stack stops.
             deliveries: Whether queues and rules invoke their functions, and schedules fire. Without, only
                 what is called runs; the queues and topics are there, and nobody empties them. What comes
-                sooner here than on AWS, or not at all: see `mappings`, `targets` and `schedules`.
+                sooner here than on AWS, or not at all: see `delivery`.
 
         Raises:
             TemplateError: the template, one of its files or a parameter is not what it must be.

@@ -1,8 +1,8 @@
 """
 Runs one command for as long as the standard input stays open.
 
-A server that AWS wrote does not know of its owner. Under a keeper it ends with it, even when the owner is
-killed; and the keeper ends with the server, so that its owner sees at once that it did not start.
+A server that AWS wrote does not know of its owner. Under a supervisor it ends with it, even when the owner
+is killed. And the supervisor ends with the server, so that its owner sees at once that it did not start.
 """
 
 from __future__ import annotations

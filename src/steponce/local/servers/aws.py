@@ -90,8 +90,8 @@ class LocalServers:
             command = states_command(_file(STATES_JAR, self._states_jar), region, endpoints)
         else:
             command = states_container_command(self._states_image or "", region, endpoints)
-        keeper = [sys.executable, "-P", "-m", "steponce.local.keeper"]
-        server = self._start("Step Functions Local", [*keeper, *command], logs / "states-local.log")
+        supervisor = [sys.executable, "-P", "-m", "steponce.local.servers.supervisor"]
+        server = self._start("Step Functions Local", [*supervisor, *command], logs / "states-local.log")
         patience = _START_SECONDS if self._states_jar else _PULL_SECONDS
         server.wait_until(lambda: _answers(STATES_PORT) or None, patience)
         return f"http://127.0.0.1:{STATES_PORT}"
