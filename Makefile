@@ -13,7 +13,7 @@ PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
   picture parameters openapi docs setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
-	@$(BIN)/python -m steponce.local
+	@$(BIN)/python examples/tour.py
 
 test: setup  ## Run the tests, which need nothing but Python.
 	@$(PYTEST) -n 4

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 MACHINES = sorted((ROOT / "statemachines").glob("*.asl.json"))
 FUNCTIONS = sorted(path for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 EVENTS = sorted((ROOT / "events").glob("*.json"))
-MODULES = sorted((ROOT / "src").rglob("*.py"))
+MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")])
 
 GONE = object()
 """In a planted fault: the part is left out."""
