@@ -22,7 +22,8 @@ WITH_THE_BOLD = {
 }
 """Workflow tests that want both scenes of their conftest."""
 
-ON_THE_SMALL_STACK = {"test_local_stack.py", "test_local_hooks.py", "test_local_admission.py"}
+ON_THE_SMALL_STACK = {"test_stack.py", "test_patches.py", "test_admission.py"}
+"""Tests of the local stack itself."""
 
 
 def group(file: str) -> str:

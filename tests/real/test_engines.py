@@ -19,7 +19,7 @@ from tests.ports import free_port
 from tests.rules.renderings import each_value_alone
 
 ROOT = Path(__file__).parents[2]
-FIXTURE = ROOT / "tests" / "unit" / "local_fixture" / "template.yaml"
+FIXTURE = ROOT / "tests" / "unit" / "local" / "fixture" / "template.yaml"
 MODULES = Path(__file__).parent / "node_modules"
 # One of each stack that the workflow tests have, and one with a fault between engine and table.
 SHARING = [

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = [
     path for part in ("unit", "workflow", "e2e") for path in sorted((ROOT / "tests" / part).rglob("*.py"))
 ]
-WORK = ROOT / "tests" / "unit" / "local_fixture" / "functions"
+WORK = ROOT / "tests" / "unit" / "local" / "fixture" / "functions"
 """Functions that are slow because a test asks them to be."""
 
 

@@ -23,7 +23,7 @@ from steponce.local.template.plan import Deliveries, RulePlan
 from steponce.local.template.reader import read_plan
 from tests.patience import PATIENCE_SECONDS, eventually
 
-TEMPLATE = Path(__file__).parent / "local_fixture" / "deliveries.yaml"
+TEMPLATE = Path(__file__).parents[1] / "fixture" / "deliveries.yaml"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from steponce.local.template.machines import substitute
 from steponce.local.template.physical_names import PhysicalNames
 from steponce.local.template.reader import read_plan
 
-TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
 NAMES = PhysicalNames("demo", "us-east-1")
 SOURCE = {
     "Parameters": {"Stage": {"Type": "String"}, "Names": {"Type": "CommaDelimitedList"}},

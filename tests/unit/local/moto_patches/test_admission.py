@@ -9,7 +9,7 @@ import pytest
 from steponce.local import LocalStack
 from steponce.local.runtime.functions import MOST_WORKERS
 from tests.patience import eventually
-from tests.unit.test_local_hooks import TEMPLATE, Workflows, lambda_task, waiting_task
+from tests.unit.local.moto_patches.workflows import TEMPLATE, Workflows, lambda_task, waiting_task
 
 MORE = 2 * MOST_WORKERS
 

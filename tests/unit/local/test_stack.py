@@ -15,7 +15,7 @@ from steponce.local import LocalStack, LocalStackError, read_facts, write_facts
 from steponce.local.deploy import Deployment
 from tests.patience import PATIENCE_SECONDS, eventually
 
-TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+TEMPLATE = Path(__file__).parent / "fixture" / "template.yaml"
 
 
 def call(stack, event, **options):

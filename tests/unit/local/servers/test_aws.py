@@ -1,14 +1,11 @@
 """AWS's own local servers are started as they want to be, wired to the stack, and ended with it."""
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,12 +13,10 @@ from steponce.local import LocalStack, LocalStackError
 from steponce.local.servers import aws
 from steponce.local.servers.aws import LocalServers
 from tests import stand_in_states
-from tests.patience import PATIENCE_SECONDS, eventually
+from tests.patience import eventually
 from tests.ports import free_port
-from tests.workflow.relay import Answer, Relay, serve
-from tests.workflow.switchboard import Switchboard
 
-TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
 ENDPOINTS = {"lambda": "http://127.0.0.1:1", "dynamodb": "http://127.0.0.1:2"}
 
 # Serves nothing: it says where, as DynamoDB Local under our launcher does, and waits for its input's end.
@@ -187,37 +182,6 @@ def test_a_server_ends_with_an_owner_that_was_killed(tmp_path: Path):
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     eventually(lambda: not _lives(kept))
-
-
-def test_the_switchboard_knows_whose_a_call_is():
-    """By the name of the function or of the table, also in chunks; a stranger's call goes nowhere."""
-    board = Switchboard()
-    for stack in ("one", "two"):
-        for service in ("lambda", "dynamodb"):
-            board.connect(stack, service, serve(_saying(f"{stack} {service}")))
-    function = "/2015-03-31/functions/arn%3Aaws%3Alambda%3Aus-east-1%3A123456789012%3Afunction%3Atwo-Work"
-
-    assert "two lambda {}" == _post(board.url, f"{function}/invocations", b"{}")
-    assert 'one dynamodb {"TableName": "one-Locks"}' == _post(board.url, "/", b'{"TableName": "one-Locks"}')
-    chunks = iter([b'{"TableName": ', b'"two-Locks"}'])
-    assert 'two dynamodb {"TableName": "two-Locks"}' == _post(board.url, "/", chunks)
-    assert "whose" in _post(board.url, "/", json.dumps({"TableName": "three-Locks"}).encode())
-
-
-def _saying(text: str) -> type[Relay]:
-    class Parrot(Relay):
-        def answer(self, body: bytes) -> Answer:
-            return Answer(200, [], f"{text} {body.decode()}".encode())
-
-    return Parrot
-
-
-def _post(url: str, path: str, body: object) -> str:
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
-    connection.request("POST", path, body, encode_chunked=not isinstance(body, bytes))
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return text
 
 
 def _lives(pid: int) -> bool:

@@ -2,10 +2,7 @@
 
 import threading
 
-import pytest
-
 from steponce.local.moto_patches.slots import Slot, Slots
-from steponce.local.runtime.clocks import HEADER, Clock, header, named, on_this_thread
 from tests.patience import eventually
 
 FOR_EVER = 3600.0
@@ -123,37 +120,3 @@ def test_many_threads_leave_all_slots_free():
         assert not thread.is_alive()
     assert 3 >= most
     assert [0, 1, 2] == running(requested(slots, 4))
-
-
-def test_a_clock_stands_while_its_task_waits_for_a_worker():
-    """What is used up is what ran."""
-    clock, over = Clock(0.001), []
-    with clock.stopped() as go_on:
-        task = in_thread(lambda: over.append(clock.wait()))
-        task.join(0.05)
-        assert task.is_alive()
-        clock.finish()
-        task.join(60)
-        go_on()
-        go_on()
-    assert [True] == over
-
-
-@pytest.mark.parametrize("times", [0, 1, 3])
-def test_a_clock_that_has_stood_goes_on_where_it_was(times):
-    """However often it stood, its time comes to an end."""
-    clock = Clock(0.05)
-    for _ in range(times):
-        with clock.stopped():
-            pass
-    assert not clock.wait()
-
-
-def test_a_clock_is_named_only_while_its_task_runs():
-    """A call that comes late stops nobody's clock."""
-    clock = Clock(1)
-    assert {} == header()
-    with on_this_thread(clock):
-        name = header()[HEADER]
-        assert clock is named(name)
-    assert ({}, None, None) == (header(), named(name), named(None))

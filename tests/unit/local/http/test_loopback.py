@@ -11,7 +11,7 @@ from steponce.local import LocalStack
 from steponce.local.http.loopback import OnlyThisMachine
 from tests.patience import PATIENCE_SECONDS
 
-TEMPLATE = Path(__file__).parent / "local_fixture" / "template.yaml"
+TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
 PORT = 4000
 SERVERS = ["states", "dynamodb", "aws", "lambda", "http"]
 
