@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +30,18 @@ LAYERS = [
 ]
 """Imports point from a later line to an earlier one, never the other way nor along it."""
 
+LAYERS_OF_LOCAL = [
+    {"errors", "session"},
+    {"template", "http", "facts"},
+    {"runtime", "servers", "deploy"},
+    {"moto_patches"},
+    {"delivery"},
+    {"engine"},
+    {"stack"},
+    {"local"},  # its own __init__
+]
+"""The same for the packages inside of `local`."""
+
 DO_NOTHING_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 
@@ -45,15 +57,17 @@ def rule_imports_point_down(path: Path, text: str) -> list[str]:
         return []
     if _level(mine) is None:
         return [f"{mine} has no place among the layers"]
-    complaints = []
-    for module in imports(text):
-        other = _steponce_part(module)
-        if other is None or other == mine:
-            continue
-        level = _level(other)
-        if level is None or level >= _level(mine):
-            complaints.append(f"{mine} imports {other}")
-    return complaints
+    return _upward(mine, map(_steponce_part, imports(text)), LAYERS)
+
+
+def rule_imports_point_down_within_local(path: Path, text: str) -> list[str]:
+    """errors <- template <- runtime <- moto_patches <- delivery <- engine <- stack."""
+    if part_of(path) != "local":
+        return []
+    mine = path.relative_to(PACKAGE / "local").with_suffix("").parts[0].replace("__init__", "local")
+    if _level(mine, LAYERS_OF_LOCAL) is None:
+        return [f"{mine} has no place among the layers of local"]
+    return _upward(mine, map(_local_part, imports(text)), LAYERS_OF_LOCAL)
 
 
 def rule_no_import_leads_back(path: Path, text: str) -> list[str]:
@@ -219,5 +233,25 @@ def _family(name: str) -> str:
     return "cli" if name == "cli" or name.startswith("cli_") else name
 
 
-def _level(part: str) -> int | None:
-    return next((level for level, parts in enumerate(LAYERS) if part in parts), None)
+def _local_part(module: str) -> str | None:
+    """`steponce.local.engine.process.X` -> `engine`; `steponce.local.LocalStack` -> `local`."""
+    if not f"{module}.".startswith("steponce.local."):
+        return None
+    part = module.removeprefix("steponce.local").removeprefix(".").partition(".")[0]
+    return part if _level(part, LAYERS_OF_LOCAL) is not None else "local"
+
+
+def _upward(mine: str, imported: Iterable[str | None], layers: list[set[str]]) -> list[str]:
+    """What a part imports from its own layer or from above."""
+    complaints = []
+    for other in imported:
+        if other is None or other == mine:
+            continue
+        level = _level(other, layers)
+        if level is None or level >= _level(mine, layers):
+            complaints.append(f"{mine} imports {other}")
+    return complaints
+
+
+def _level(part: str, layers: list[set[str]] = LAYERS) -> int | None:
+    return next((level for level, parts in enumerate(layers) if part in parts), None)

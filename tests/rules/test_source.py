@@ -31,6 +31,27 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
         "from steponce.cli_locks import x",
     ),
     (source.rule_imports_point_down, "src/steponce/charges.py", ""),
+    (
+        source.rule_imports_point_down_within_local,
+        "src/steponce/local/template/plan.py",
+        "from steponce.local.runtime.workers import Worker",
+    ),
+    (
+        source.rule_imports_point_down_within_local,
+        "src/steponce/local/runtime/workers.py",
+        "from steponce.local import moto_patches",
+    ),
+    (
+        source.rule_imports_point_down_within_local,
+        "src/steponce/local/servers/aws.py",
+        "def f():\n    from steponce.local.deploy import Deployment",
+    ),
+    (
+        source.rule_imports_point_down_within_local,
+        "src/steponce/local/engine/process.py",
+        "from steponce.local import LocalStack",
+    ),
+    (source.rule_imports_point_down_within_local, "src/steponce/local/tables.py", ""),
     (source.rule_no_import_leads_back, "src/steponce/aws/times.py", "from steponce.locks.record import Lock"),
     (
         source.rule_no_import_leads_back,
