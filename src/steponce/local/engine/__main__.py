@@ -26,8 +26,8 @@ from werkzeug.wrappers import Request
 from steponce.local.delivery.http_api import HttpApi
 from steponce.local.engine.instructions import ENGINE_LOG, Instructions
 from steponce.local.http.server import serve, url_of
+from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
-from steponce.local.runtime.workers import ForkServerProcess
 from steponce.local.session import isolated_session
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from werkzeug.wrappers import Request, Response
 
 from steponce.local.runtime import clocks
 from steponce.local.runtime.clocks import Clock
-from steponce.local.runtime.workers import Answer, ForkServerProcess, Worker, worker_environment
+from steponce.local.runtime.forkserver_process import ForkServerProcess
+from steponce.local.runtime.workers import Answer, Worker, worker_environment
 from steponce.local.template.plan import FunctionPlan
 
 MOST_WORKERS = 8
