@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,7 +159,7 @@ from steponce.local import LocalStack
 stack = LocalStack.from_template(sys.argv[1], name="owned").start()
 stack.boto3("lambda").invoke(FunctionName=stack.outputs["FunctionArn"], Payload="{}")
 print(stack.facts()["logs"], flush=True)
-stack.boto3("lambda").invoke(FunctionName=stack.outputs["FunctionArn"], Payload='{"sleep": 60}')
+stack.boto3("lambda").invoke(FunctionName=stack.outputs["FunctionArn"], Payload=sys.argv[2])
 """
 
 
@@ -185,13 +186,19 @@ def alive(pids):
     return {pid for pid, (_, state) in processes().items() if not state.startswith("Z")} & pids
 
 
+def owner_of_a_stack(event):
+    """A process whose stack has a worker busy with this event; and where its logs are."""
+    command = [sys.executable, "-c", OWNER, str(TEMPLATE), json.dumps(event)]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return owner, Path(owner.stdout.readline().strip())
+
+
 @pytest.mark.parametrize(
     "ending", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.full)], ids=lambda s: s.name
 )
 def test_nothing_outlives_the_owner(ending):
     """Engine, fork server, busy workers and logs go with the process that started them, however it ends."""
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(TEMPLATE)], stdout=subprocess.PIPE, text=True)
-    logs = Path(owner.stdout.readline().strip())
+    owner, logs = owner_of_a_stack({"sleep": 60})
     assert (logs / "engine.log").exists()
     children = descendants(owner.pid)
     assert 3 <= len(children)
@@ -200,6 +207,20 @@ def test_nothing_outlives_the_owner(ending):
     owner.stdout.close()
     eventually(lambda: not alive(children), lambda: alive(children))
     assert not logs.exists()
+
+
+@pytest.mark.full
+def test_nothing_outlives_the_engine():
+    """A worker that is in a loop of C code ends, too, though no thread inside of it could end it."""
+    owner, logs = owner_of_a_stack({"spin": True})
+    eventually(lambda: "spins" in (logs / "owned-MisbehaveFunction.log").read_text())
+    (engine,) = (pid for pid, (parent, _) in processes().items() if parent == owner.pid)
+    workers = descendants(engine)
+    assert 2 <= len(workers)
+    os.kill(engine, signal.SIGKILL)
+    eventually(lambda: not alive(workers), lambda: alive(workers))
+    owner.communicate(timeout=PATIENCE_SECONDS)
+    shutil.rmtree(logs, ignore_errors=True)
 
 
 def test_stopping_leaves_no_process_and_no_files():

@@ -4,6 +4,9 @@ The process that forks function workers.
 It imports once what every function imports, then forks: a worker is there in milliseconds, and
 what all of them share is in memory once. It is single-threaded, for only such a process may fork.
 
+It is not multiprocessing's: that one leaves its workers to themselves when the engine is killed, and a thread
+in a worker that waits for this gets no turn while the worker is in C code.
+
 It reads one JSON object a line from its standard input (`{"id", "folder", "handler", "log",
 "environment"}`, or `{"kill": id}`) and writes `{"id", "exit"}` for each worker that ends. When its input
 ends, however that comes about, it kills every worker and goes: nothing outlives the engine.
