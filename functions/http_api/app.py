@@ -6,10 +6,10 @@ from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.config import Config
-from callers import Callers
-from request_routes import routes
 
 from steponce import Client, Receipt
+from steponce.http_api.callers import Callers
+from steponce.http_api.routes import routes
 from steponce.triggers.starter import COUNTED, fate_of
 
 logger = Logger()

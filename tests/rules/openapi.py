@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-FUNCTION = ROOT / "functions" / "http_api"
-PLACE = FUNCTION / "openapi.json"
+from steponce.http_api import contract, routes
+
+PLACE = Path(contract.__file__).with_name("openapi.json")
 
 ABOUT = """\
 Starts requests that run at most once, and tells everyone who asks the same answer.
@@ -21,7 +19,6 @@ Who calls is checked as the stack's parameter HttpDoor says: by a JSON Web Token
 
 def document() -> dict[str, Any]:
     """What Powertools knows of the routes, with the parameters and bodies that it cannot see."""
-    contract, routes = _module("api_contract"), _module("request_routes")
     app = routes.routes(client=None, callers=None, count=None)
     made = json.loads(app.get_openapi_json_schema(title="steponce", version="1", description=ABOUT))
     paths = {path.replace("{request_id}", "{requestId}"): item for path, item in made["paths"].items()}
@@ -38,13 +35,6 @@ def document() -> dict[str, Any]:
 def text() -> str:
     """The document as its file has it."""
     return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _module(name: str) -> Any:
-    """A module of the function, whose folder is on the path only in Lambda."""
-    if str(FUNCTION) not in sys.path:
-        sys.path.append(str(FUNCTION))
-    return importlib.import_module(name)
 
 
 def main() -> None:

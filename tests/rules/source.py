@@ -22,7 +22,7 @@ LAYERS = [
     {"recovery", "callbacks"},
     {"client", "operator"},
     {"guards"},
-    {"triggers"},
+    {"triggers", "http_api"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
     {"local"},

@@ -1,10 +1,9 @@
-"""The HTTP API's function without a stack: a client that keeps its records in memory, and events for it."""
+"""The HTTP API's routes without a stack: a client that keeps its records in memory, and events for it."""
 
 from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +13,16 @@ from jsonschema import Draft202012Validator
 
 from steponce import Receipt
 from steponce.errors import LockTokenMismatch, PayloadMismatch, RequestNotFound, WaitTimeout
+from steponce.http_api.callers import Callers
+from steponce.http_api.routes import routes
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 
 ROOT = Path(__file__).parents[2]
-FUNCTION = ROOT / "functions" / "http_api"
-if str(FUNCTION) not in sys.path:
-    sys.path.append(str(FUNCTION))  # as in Lambda, where its modules import each other by name
-
-from callers import Callers  # noqa: E402
-from request_routes import routes  # noqa: E402
-
 POSTED = json.loads((ROOT / "events" / "http_api.json").read_text())
 READ = json.loads((ROOT / "events" / "read_request.json").read_text())
-DOCUMENT = json.loads((FUNCTION / "openapi.json").read_text())
+DOCUMENT = json.loads((ROOT / "src" / "steponce" / "http_api" / "openapi.json").read_text())
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 ARN = "arn:aws:states:us-east-1:123456789012:execution:steponce-run-once:"
 

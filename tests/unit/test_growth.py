@@ -11,17 +11,15 @@ import pytest
 
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.links import verify
+from steponce.http_api.address import address_of, key_in
+from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.report.collector import _Visits
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from tests.unit import http_door  # noqa: F401 - puts the function's modules where they are found
 from tests.unit.growth import is_linear
-
-from request_address import address_of, key_in  # isort: skip
-from request_headers import idempotency_key, preferred_wait  # isort: skip
 
 RULES = RequestRules(key_prefix="shop")
 BY_PATHS = RequestRules(key_prefix="shop", lock_token_path="orderId", payload_hash_path="orderId")  # noqa: S106

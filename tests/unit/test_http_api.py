@@ -15,12 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
+from steponce.http_api.address import address_of, key_in
+from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
+from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
-
-from callers import PATHS, Callers, CallerUnknown, Scope  # isort: skip
-from request_address import address_of, key_in  # isort: skip
-from request_headers import idempotency_key, preferred_wait  # isort: skip
 
 DONE = {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}
 FAILED = {"status": "FAILED", "error": "CardDeclined", "cause": "The bank declined the card."}

@@ -11,14 +11,13 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance, unsupported_method
 from werkzeug.wrappers import Request, Response
 
+from steponce.http_api.address import key_in
+from steponce.http_api.callers import Scope
+from steponce.http_api.callers_requests import CallersRequests
+from steponce.http_api.headers import idempotency_key
 from steponce.local.delivery.http_api import HttpApi
 from steponce.local.template.plan import RoutePlan
 from tests.unit.http_door import DOCUMENT, Door
-
-from callers import Scope  # isort: skip
-from callers_requests import CallersRequests  # isort: skip
-from request_address import key_in  # isort: skip
-from request_headers import idempotency_key  # isort: skip
 
 ENDS = (
     {},

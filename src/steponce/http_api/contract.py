@@ -1,9 +1,9 @@
-"""What the HTTP API takes and answers, in the words of OpenAPI. `make openapi` makes openapi.json of it."""
+"""The HTTP API in the words of OpenAPI: requests and answers. `make openapi` writes openapi.json from it."""
 
 from typing import Any
 
-from request_answers import PROBLEM_TYPE, PROBLEMS
-from request_headers import BARE, LONGEST_KEY, LONGEST_WAIT_SECONDS, QUOTED
+from steponce.http_api.answers import PROBLEM_TYPE, PROBLEMS
+from steponce.http_api.headers import BARE, LONGEST_KEY, LONGEST_WAIT_SECONDS, QUOTED
 
 _BOOLEAN = {"type": "string", "enum": ["true", "false"]}
 _TEXT_OR_NULL = {"type": ["string", "null"]}

@@ -4,16 +4,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from api_contract import READ, START
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from callers import Callers, CallerUnknown
-from callers_requests import CallersRequests, Found
-from request_address import address_of, key_in
-from request_answers import answer, problem
-from request_headers import idempotency_key, preferred_wait
 
-from steponce import Client, Receipt
+from steponce.client import Client
 from steponce.errors import (
     Conflict,
     InvalidPayload,
@@ -27,6 +21,13 @@ from steponce.errors import (
     TooManyAttempts,
     Unavailable,
 )
+from steponce.http_api.address import address_of, key_in
+from steponce.http_api.answers import answer, problem
+from steponce.http_api.callers import Callers, CallerUnknown
+from steponce.http_api.callers_requests import CallersRequests, Found
+from steponce.http_api.contract import READ, START
+from steponce.http_api.headers import idempotency_key, preferred_wait
+from steponce.request.receipt import Receipt
 from steponce.request.strict_json import read_strictly
 from steponce.workflow import LOCK_HELD, RELEASING
 
@@ -93,29 +94,25 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
             raise InvalidPayload("The body is not a JSON object. Send the payload as one.")
         return found
 
-    @app.exception_handler(MissingKey)
-    def lacks_key(_error: MissingKey) -> Response:
+    def lacks_key(_error: MissingKey) -> Response[str]:
         paths = [path for path in (client.rules.lock_token_path, client.rules.payload_hash_path) if path]
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
-    @app.exception_handler(Unavailable)
-    def unavailable(error: Unavailable) -> Response:
+    def unavailable(error: Unavailable) -> Response[str]:
         logger.warning("AWS does not answer", throttled=error.throttled)
         return problem(
             "throttled" if error.throttled else "unavailable",
             "Whether the request was started is not known. The same request is safe to send again.",
         )
 
-    @app.exception_handler(RecordUnreadable)
-    def unreadable(error: RecordUnreadable) -> Response:
+    def unreadable(error: RecordUnreadable) -> Response[str]:
         logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
         return problem(
             "record-unreadable",
             "Something else has written to it. Nothing was started. Tell whoever operates this service.",
         )
 
-    @app.exception_handler(CallerUnknown)
-    def caller_unknown(error: CallerUnknown) -> Response:
+    def caller_unknown(error: CallerUnknown) -> Response[str]:
         logger.warning("caller unknown", reason=str(error))
         return problem("caller-unknown", "The credentials do not say who calls. Nothing was started.")
 
@@ -133,11 +130,15 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         app.exception_handler(kind)(
             lambda error, name=name, detail=detail: problem(name, detail or str(error))
         )
+    app.exception_handler(MissingKey)(lacks_key)
+    app.exception_handler(Unavailable)(unavailable)
+    app.exception_handler(RecordUnreadable)(unreadable)
+    app.exception_handler(CallerUnknown)(caller_unknown)
     app.not_found(lambda _error: problem("request-unknown", "There is nothing at this address."))
     return app
 
 
-def told(key: str, found: Found, wait: int | None) -> Response:
+def told(key: str, found: Found, wait: int | None) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
     if receipt.error == MISMATCH:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from callers import Scope
-
-from steponce import Client, Receipt
+from steponce.client import Client
 from steponce.errors import InvalidRequestId, RequestNotFound, Unavailable, Unsettled, WaitTimeout
+from steponce.http_api.callers import Scope
 from steponce.request.names import name_of
+from steponce.request.receipt import Receipt
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from callers_requests import Found
 
-from steponce import Receipt
+from steponce.http_api.callers_requests import Found
+from steponce.request.receipt import Receipt
 
 RETRY_AFTER_SECONDS = 5
 
@@ -40,7 +40,9 @@ _COMMON = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _ARN = re.compile(r"\barn:[^\s\"'<>]+")
 
 
-def answer(status: HTTPStatus, key: str, found: Found, headers: Mapping[str, str] | None = None) -> Response:
+def answer(
+    status: HTTPStatus, key: str, found: Found, headers: Mapping[str, str] | None = None
+) -> Response[str]:
     """A request's state. `key` is the caller's; nobody learns a lock token or an ARN."""
     receipt = found.receipt
     body: dict[str, Any] = {
@@ -60,7 +62,7 @@ def answer(status: HTTPStatus, key: str, found: Found, headers: Mapping[str, str
 
 def problem(
     name: str, detail: str, *, replayed: bool = False, headers: Mapping[str, str] | None = None
-) -> Response:
+) -> Response[str]:
     """One of PROBLEMS. Those that pass by themselves say when to come again."""
     status, title = PROBLEMS[name]
     headers = dict(headers or {})
@@ -78,7 +80,7 @@ def problem(
     return _reply(status, "application/problem+json", body, headers)
 
 
-def _reply(status: HTTPStatus, kind: str, body: dict[str, Any], headers: Mapping[str, str]) -> Response:
+def _reply(status: HTTPStatus, kind: str, body: dict[str, Any], headers: Mapping[str, str]) -> Response[str]:
     replayed = {"Idempotent-Replayed": "true" if body["replayed"] else "false"}
     return Response(status.value, kind, json.dumps(body), headers=_COMMON | replayed | dict(headers))
 
