@@ -8,12 +8,12 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from http_routes import routes
 
 from steponce.callbacks.answer import Answer, Verdict
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys
 from steponce.callbacks.resolver import Callbacks
+from steponce.callbacks.routes import routes
 from steponce.request.strict_json import read_strictly
 
 logger = Logger()

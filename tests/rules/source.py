@@ -113,6 +113,13 @@ def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     return complaints
 
 
+def rule_functions_are_thin(path: Path, _text: str) -> list[str]:
+    """A function's folder holds its handler; everything else is in the package, where it has a place."""
+    if path.parent.parent.name != "functions" or path.name == "app.py":
+        return []
+    return [f"{path.parent.name} has a module {path.name}"]
+
+
 def rule_functions_have_a_handler(path: Path, text: str) -> list[str]:
     """Its docstring says what the function is for, in the folder's only public handler."""
     if path.parent.parent.name != "functions" or path.name != "app.py":

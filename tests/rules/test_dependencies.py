@@ -11,6 +11,7 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -188,3 +189,14 @@ def test_the_layer_serves_either_processor():
     assert "makefile" == resource["Metadata"]["BuildMethod"]
     assert set(allowed) == set(resource["Properties"]["CompatibleArchitectures"])
     assert {processors[one] for one in allowed} == layer.listed("PROCESSORS")
+
+
+def test_the_package_brings_the_files_that_its_modules_read():
+    """Into the wheel and into the layer: schema, page and OpenAPI document."""
+    package = ROOT / "src" / "steponce"
+    files = {path for path in package.rglob("*") if path.suffix in (".json", ".html", ".css", ".typed")}
+    wheel = {Path(file.path) for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+
+    assert {"hand_started.schema.json", "page.html", "openapi.json"} <= {path.name for path in files}
+    assert files <= wheel
+    assert "cp -R steponce $(LAYER)" in layer.RECIPE

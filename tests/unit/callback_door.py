@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,10 @@ from steponce.callbacks.answer import Answer, Verdict
 from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.callbacks.links import Keys, sign
 from steponce.callbacks.resolver import Callbacks
+from steponce.callbacks.routes import routes
 from tests.unit.one_wait import QuickTable, Wait
 
 ROOT = Path(__file__).parents[2]
-FUNCTION = ROOT / "functions" / "resolve_awaiting_step"
-if str(FUNCTION) not in sys.path:
-    sys.path.append(str(FUNCTION))  # as in Lambda, where its modules import each other by name
-
-from http_routes import routes  # noqa: E402 - its folder is on the path only now
-
 POSTED = json.loads((ROOT / "events" / "answer_from_link.json").read_text())
 FAR = "2999-01-01T00:00:00.000Z"
 

@@ -5,4 +5,5 @@ Callbacks: steps that wait for an answer from outside.
     awaiting  the records of waiting steps
     resolver  gives each answer one verdict, and delivers what it accepts
     links     signed links that may answer one step
+    routes    the links' HTTP routes: GET shows a page with buttons, POST answers
 """

@@ -2,10 +2,11 @@
 
 import html
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from string import Template
+from typing import Any
 from urllib.parse import parse_qs
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -30,7 +31,7 @@ TOLD = {
     "late": "This is not waited for any more.",
     "unknown": "There is no such step.",
 }
-FORM_ANSWERS = {
+FORM_ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "success": {"outcome": "success", "output": {"confirmed": True}},
     "failure": {"outcome": "failure", "error": "Declined", "cause": "Declined by link."},
 }
@@ -51,7 +52,7 @@ def routes(
     app = APIGatewayHttpResolver()
 
     @app.get("/callbacks/<step_id>")
-    def show(step_id: str) -> Response:
+    def show(step_id: str) -> Response[str]:
         """Ask for a click: mail scanners follow links, and must not answer."""
         allowed = verify(keys, step_id, app.current_event.query_string_parameters)
         step = steps.get(step_id)
@@ -65,7 +66,7 @@ def routes(
         )
 
     @app.post("/callbacks/<step_id>")
-    def answer(step_id: str) -> Response:
+    def answer(step_id: str) -> Response[str]:
         """Answer, with JSON from a program or a button from the page."""
         allowed = verify(keys, step_id, app.current_event.query_string_parameters)
         given = Answer.parse(form_answer() if is_form() else json_body())
@@ -90,7 +91,7 @@ def routes(
             raise OutputTooLarge(f"The body has more than {LONGEST_TEXT:,} bytes. Send less.")
         return text
 
-    def form_answer() -> dict | None:
+    def form_answer() -> Mapping[str, Any] | None:
         return FORM_ANSWERS.get(parse_qs(body()).get("outcome", [""])[0])
 
     def json_body() -> object:
@@ -99,7 +100,7 @@ def routes(
         except InvalidPayload as error:
             raise InvalidAnswer(str(error)) from None
 
-    def refused(error: Exception, status: HTTPStatus) -> Response:
+    def refused(error: Exception, status: HTTPStatus) -> Response[str]:
         if "application/json" not in app.current_event.headers.get("content-type", ""):
             return page(status, str(error))
         retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
@@ -116,12 +117,14 @@ def routes(
     return app
 
 
-def reply(status: HTTPStatus, body: dict, headers: dict | None = None) -> Response:
+def reply(
+    status: HTTPStatus, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> Response[str]:
     """For programs."""
-    return Response(status, "application/json", json.dumps(body), headers=HEADERS | (headers or {}))
+    return Response(status, "application/json", json.dumps(body), headers=HEADERS | dict(headers or {}))
 
 
-def page(status: HTTPStatus, text: str, outcomes: list[str] | None = None) -> Response:
+def page(status: HTTPStatus, text: str, outcomes: list[str] | None = None) -> Response[str]:
     """For people: a text, and a button for each outcome that they may choose."""
     labels = {"success": "Confirm", "failure": "Decline"}
     buttons = "".join(
