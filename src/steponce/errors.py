@@ -10,6 +10,7 @@ What can go wrong, as one tree:
     │   ├── PayloadTooLarge
     │   ├── InvalidAnswer                a callback's answer is not one
     │   └── OutputTooLarge               a callback's answer is larger than Step Functions takes
+    ├── InvalidSetting (ValueError)      an environment variable or Output is missing or malformed
     ├── Conflict                         the id or key is taken; nothing was started
     │   ├── PayloadMismatch              by another payload
     │   └── LockTokenMismatch            by another business key
@@ -85,6 +86,10 @@ class InvalidAnswer(InvalidRequest):
 
 class OutputTooLarge(InvalidRequest):
     """A callback's output, error or cause, or a result given by hand, is larger than Step Functions takes."""
+
+
+class InvalidSetting(SteponceError, ValueError):
+    """An environment variable, or a stack's Output, is missing or malformed; the message says which."""
 
 
 class StepAlreadyAnswered(SteponceError):

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "steponce"
 LAYERS = [
     {"errors"},
     {"workflow"},
-    {"aws", "camelcase", "program"},
+    {"aws", "camelcase", "environment", "program"},
     {"locks"},
     {"executions", "fence"},
     {"request"},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from steponce import environment
 from steponce.errors import MissingKey
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.expressions import find
@@ -42,17 +43,14 @@ class RequestRules:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """Read the template's Outputs, or a function's environment: the names are the same."""
-        retention = settings["RetentionSeconds"]
-        return cls(
-            key_prefix=settings["KeyPrefix"],
-            expected_seconds=float(settings["ExpectedSeconds"]),
-            retention_seconds=None if retention == "never" else float(retention),
-            lock_token_path=settings.get("LockTokenPath") or None,
-            payload_hash_path=settings.get("PayloadHashPath") or None,
-            open_shards=int(settings.get("OpenShards") or OPEN_SHARDS),
-            work_timeout_seconds=float(settings.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS),
-        )
+        """
+        Read the template's Outputs, or a function's environment: the names are the same.
+
+        Raises:
+            InvalidSetting: one of them is missing or malformed. The times have to be said, since whoever
+                shares a table must count them alike.
+        """
+        return environment.read(cls, settings, required=("ExpectedSeconds", "RetentionSeconds"))
 
     def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
         """The business key of a request for which none was given."""
