@@ -13,6 +13,7 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
+from steponce import environment
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
@@ -22,7 +23,7 @@ from steponce.monitoring.missed_ends import MissedEnds, Place
 from steponce.monitoring.monitor import Monitor, Tally
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, ResendSettings
 
 WORK_TIMEOUT_SECONDS = 60
 
@@ -90,7 +91,7 @@ def _missed_ends(stack: LocalStack, locks: Locks) -> MissedEnds:
     arn, outputs = stack.outputs["RunOnceStateMachineArn"], stack.outputs
     settings = outputs | {"ResendTries": "1", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
     place = Place(stack.boto3("dynamodb"), outputs["LocksTable"], arn)
-    resender = Resender.from_settings(stack.boto3("sqs"), settings)
+    resender = Resender.from_settings(stack.boto3("sqs"), environment.read(ResendSettings, settings))
     return MissedEnds(stack.boto3("stepfunctions"), arn, locks, resender, place)
 
 

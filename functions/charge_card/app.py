@@ -2,18 +2,30 @@
 
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce import fence
+from steponce import environment, fence
 from steponce.errors import RetryLater
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    charges_table: str
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer()
-charges = boto3.resource("dynamodb").Table(os.environ["ChargesTable"])
+charges = boto3.resource("dynamodb").Table(settings.charges_table)
 
 
 class CardDeclined(Exception):
@@ -22,7 +34,7 @@ class CardDeclined(Exception):
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
-def handler(work: dict, context: LambdaContext) -> dict:
+def handler(work: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Charge the card as its token tells, once the fence says that this attempt may."""
     card = work["payload"]["card"]
     if card == "tok_declined":
@@ -40,7 +52,7 @@ def handler(work: dict, context: LambdaContext) -> dict:
     return {"chargeId": charge_id, "orderId": work["payload"]["orderId"], "amount": work["payload"]["amount"]}
 
 
-def charge(work: dict, context: LambdaContext, outcome: str) -> str:
+def charge(work: Mapping[str, Any], context: LambdaContext, outcome: str) -> str:
     """Write one row per call, so that a second charge of one key would be seen."""
     fence.check(work)
     charge_id = "ch_" + sha256(work["lockToken"].encode()).hexdigest()[:24]

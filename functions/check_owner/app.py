@@ -1,27 +1,42 @@
 """Find out what became of the execution that holds a lock."""
 
 import os
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.recovery.owner import Finding, is_gone, settle_owner
+from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    work_timeout_seconds: float
+    when_outcome_unknown: WhenOutcomeUnknown
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
-locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
+locks = Locks(boto3.client("dynamodb"), settings.locks_table)
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, _context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Settle what a dead owner left; or, after a takeover, look whether it is still dead."""
     lock = Lock.from_item(event["lock"])
     if "redriveCount" in event:
@@ -54,10 +69,10 @@ def settle(lock: Lock) -> Finding:
         lock,
         sfn,
         locks,
-        work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
-        when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+        work_timeout_seconds=settings.work_timeout_seconds,
+        when_outcome_unknown=settings.when_outcome_unknown,
         by="check_owner",
-        home=os.environ["RunOnceStateMachineArn"],
+        home=settings.run_once_state_machine_arn,
     )
     metrics.add_metric("Repairs", MetricUnit.Count, found.wrote)
     metrics.add_metric("FinalisationFailures", MetricUnit.Count, found.is_finalisation_failure)

@@ -2,38 +2,56 @@
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.locks.table import Locks
+from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
 from steponce.request.machine import Machine
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    work_timeout_seconds: float
+    when_outcome_unknown: WhenOutcomeUnknown
+    rules: RequestRules
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
-locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
-machine = Machine(os.environ["RunOnceStateMachineArn"], sfn, locks, RequestRules.from_settings(os.environ))
+locks = Locks(boto3.client("dynamodb"), settings.locks_table)
+machine = Machine(settings.run_once_state_machine_arn, sfn, locks, settings.rules)
 repairer = Repairer(
     locks,
     sfn,
-    work_timeout_seconds=float(os.environ["WorkTimeoutSeconds"]),
-    when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+    work_timeout_seconds=settings.work_timeout_seconds,
+    when_outcome_unknown=settings.when_outcome_unknown,
     by="close_execution",
-    home=os.environ["RunOnceStateMachineArn"],
+    home=settings.run_once_state_machine_arn,
 )
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, _context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """
     Take EventBridge's word that an execution is closed, and look what became of its lock.
 
@@ -52,7 +70,7 @@ def handler(event: dict, _context: LambdaContext) -> dict:
     return {"verdict": verdict}
 
 
-def asked_by(detail: dict) -> tuple[str, str | None]:
+def asked_by(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     """The request and the key that the input gives; the event leaves out an input that is too large."""
     if detail.get("input") is not None:
         given = json.loads(detail["input"])

@@ -1,51 +1,69 @@
 """Look after the open locks and the awaiting steps, and settle what nobody else has."""
 
 import os
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.camelcase import json_object
 from steponce.locks.table import Locks
 from steponce.monitoring.missed_ends import MissedEnds, Place
 from steponce.monitoring.monitor import Monitor
+from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    awaiting_steps_table: str
+    open_shards: int
+    work_timeout_seconds: float
+    when_outcome_unknown: WhenOutcomeUnknown
+    describes_per_second: float
+    resend: ResendSettings
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 metrics = Metrics()
 sfn, dynamodb = boto3.client("stepfunctions"), boto3.client("dynamodb")
-open_shards, work_timeout = int(os.environ["OpenShards"]), float(os.environ["WorkTimeoutSeconds"])
-locks = Locks(dynamodb, os.environ["LocksTable"])
-steps = AwaitingSteps(dynamodb, os.environ["AwaitingStepsTable"], open_shards=open_shards)
+locks = Locks(dynamodb, settings.locks_table)
+steps = AwaitingSteps(dynamodb, settings.awaiting_steps_table, open_shards=settings.open_shards)
 repairer = Repairer(
     locks,
     sfn,
-    work_timeout_seconds=work_timeout,
-    when_outcome_unknown=os.environ["WhenOutcomeUnknown"],
+    work_timeout_seconds=settings.work_timeout_seconds,
+    when_outcome_unknown=settings.when_outcome_unknown,
     by="find_overdue",
-    home=os.environ["RunOnceStateMachineArn"],
+    home=settings.run_once_state_machine_arn,
 )
-machine_arn = os.environ["RunOnceStateMachineArn"]
 missed_ends = MissedEnds(
     sfn,
-    machine_arn,
+    settings.run_once_state_machine_arn,
     locks,
-    Resender.from_settings(boto3.client("sqs"), os.environ),
-    Place(dynamodb, os.environ["LocksTable"], machine_arn),
+    Resender.from_settings(boto3.client("sqs"), settings.resend),
+    Place(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
 )
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(_event: dict, context: LambdaContext) -> dict:
+def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Make one round, and count what is left."""
     monitor = Monitor(
         locks,
@@ -53,11 +71,11 @@ def handler(_event: dict, context: LambdaContext) -> dict:
         steps,
         Callbacks(steps, sfn),
         missed_ends,
-        open_shards=open_shards,
-        work_timeout_seconds=work_timeout,
-        describes_per_second=float(os.environ["DescribesPerSecond"]),
+        open_shards=settings.open_shards,
+        work_timeout_seconds=settings.work_timeout_seconds,
+        describes_per_second=settings.describes_per_second,
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000,
-        tell=logger.warning,
+        tell=report,
     )
     tally = monitor.round()
     metrics.add_metric("MissingTasks", MetricUnit.Count, tally.missing_tasks)
@@ -71,3 +89,8 @@ def handler(_event: dict, context: LambdaContext) -> dict:
     metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, tally.dead_lettered)
     logger.info("round", **json_object(tally))
     return json_object(tally)
+
+
+def report(event: str, /, **facts: object) -> None:
+    """Log what the round cannot put into a number."""
+    logger.warning(event, extra=facts)

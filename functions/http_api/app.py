@@ -1,17 +1,33 @@
 """Start requests over HTTP, and answer what became of them."""
 
 import os
+from dataclasses import dataclass
+from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.config import Config
 
-from steponce import Client, Receipt
+from steponce import Client, Receipt, environment
 from steponce.http_api.callers import Callers
 from steponce.http_api.routes import routes
+from steponce.request.settings import RequestRules
 from steponce.triggers.starter import COUNTED, fate_of
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    rules: RequestRules
+    http_door: str
+    caller_path: str = ""
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
@@ -22,7 +38,7 @@ QUICK = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
-def handler(event: dict, context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take a request of the HTTP API."""
     return http.resolve(event, context)
 
@@ -41,7 +57,7 @@ def count(receipt: Receipt) -> None:
 
 
 http = routes(
-    Client.from_outputs(os.environ, config=QUICK),
-    Callers.by_parameters(os.environ["HttpDoor"], os.environ["CallerPath"]),
+    Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules, config=QUICK),
+    Callers.by_parameters(settings.http_door, settings.caller_path),
     count,
 )

@@ -2,28 +2,46 @@
 
 import json
 import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.aws.errors import answering
 from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.callbacks.links import Keys, sign
 from steponce.errors import Unavailable
 
+if TYPE_CHECKING:
+    from mypy_boto3_events.type_defs import PutEventsRequestEntryTypeDef
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    awaiting_steps_table: str
+    open_shards: int
+    callback_key: str
+    callbacks_url: str
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 events = boto3.client("events")
-keys = Keys(boto3.client("secretsmanager"), os.environ["CallbackKey"])
+keys = Keys(boto3.client("secretsmanager"), settings.callback_key)
 steps = AwaitingSteps(
-    boto3.client("dynamodb"), os.environ["AwaitingStepsTable"], open_shards=int(os.environ["OpenShards"])
+    boto3.client("dynamodb"), settings.awaiting_steps_table, open_shards=settings.open_shards
 )
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
-def handler(event: dict, _context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Record the step; only then anybody can know of it."""
     step = AwaitingStep.from_event(event)
     steps.record(step)
@@ -34,10 +52,8 @@ def handler(event: dict, _context: LambdaContext) -> dict:
 
 def tell(step: AwaitingStep) -> None:
     """Put an event on the default bus: the step, and a link that answers it. Route it to whom it concerns."""
-    link = os.environ["CallbacksUrl"] + sign(
-        keys, step.id, step.expires_at, ["failure", "heartbeat", "success"]
-    )
-    entry = {
+    link = settings.callbacks_url + sign(keys, step.id, step.expires_at, ["failure", "heartbeat", "success"])
+    entry: PutEventsRequestEntryTypeDef = {
         "Source": "steponce",
         "DetailType": "AwaitingStepRecorded",
         "Detail": json.dumps(step.public() | {"link": link}),

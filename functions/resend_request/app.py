@@ -1,28 +1,41 @@
 """Send a message again whose work could not be done yet."""
 
 import os
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.locks.table import Locks
-from steponce.triggers.resend import Resender, asked_by_execution
+from steponce.triggers.resend import Resender, ResendSettings, asked_by_execution
 from steponce.triggers.starter import COUNTED
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    locks_table: str
+    resend: ResendSettings
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
-locks = Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
-resender = Resender.from_settings(boto3.client("sqs"), os.environ)
+locks = Locks(boto3.client("dynamodb"), settings.locks_table)
+resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, _context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Look at one execution that did not end well. What somebody waits for is left alone."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
     execution = event["detail"]["executionArn"]

@@ -1,6 +1,9 @@
 """Give one verdict on each answer to a waiting step, whichever way it came."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -9,6 +12,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from steponce import environment
 from steponce.callbacks.answer import Answer, Verdict
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys
@@ -16,12 +20,23 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.routes import routes
 from steponce.request.strict_json import read_strictly
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    awaiting_steps_table: str
+    open_shards: int
+    callback_key: str
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a token
 metrics = Metrics()
 batch = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 steps = AwaitingSteps(
-    boto3.client("dynamodb"), os.environ["AwaitingStepsTable"], open_shards=int(os.environ["OpenShards"])
+    boto3.client("dynamodb"), settings.awaiting_steps_table, open_shards=settings.open_shards
 )
 callbacks = Callbacks(steps, boto3.client("stepfunctions"))
 
@@ -29,7 +44,7 @@ callbacks = Callbacks(steps, boto3.client("stepfunctions"))
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
     """Take an answer from the HTTP API, a batch of them from the queue, or one from an invocation."""
     if "requestContext" in event:
         return http.resolve(event, context)
@@ -43,7 +58,7 @@ def answer_message(record: SQSRecord) -> None:
     answer_invocation(read_strictly(record.body, "The message"))
 
 
-def answer_invocation(event: dict) -> dict:
+def answer_invocation(event: Any) -> Mapping[str, Any]:
     """An invocation names the step and carries the answer; so does a message."""
     return {"verdict": resolve(event["awaitingStepId"], Answer.parse(event["answer"]))}
 
@@ -56,4 +71,4 @@ def resolve(step_id: str, answer: Answer) -> Verdict:
     return verdict
 
 
-http = routes(steps, resolve, Keys(boto3.client("secretsmanager"), os.environ["CallbackKey"]))
+http = routes(steps, resolve, Keys(boto3.client("secretsmanager"), settings.callback_key))

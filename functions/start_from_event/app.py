@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import boto3
@@ -17,25 +18,37 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import KinesisStreamRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce import Client
+from steponce import Client, environment
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.events import asked_by, original_of, single_events
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
 from steponce.triggers.starter import COUNTED, Entrance, Outcome
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    rules: RequestRules
+    event_request_id_path: str
+    event_payload_path: str
+    resend: ResendSettings
+    event_lock_token_path: str = ""
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
-door = Door(
-    os.environ["EventRequestIdPath"], os.environ["EventPayloadPath"], os.environ["EventLockTokenPath"]
-)
-rules = RequestRules.from_settings(os.environ)
-client = Client(os.environ["RunOnceStateMachineArn"], os.environ["LocksTable"], rules=rules)
+door = Door(settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path)
+client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 sqs = boto3.client("sqs")
-dead_letters = DeadLetters(sqs, os.environ["RequestsDeadLetterQueueUrl"])
-entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, os.environ), postpones=True)
+dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
+entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, settings.resend), postpones=True)
 threads = ThreadPoolExecutor(10)
 stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
 
@@ -43,7 +56,7 @@ stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_e
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
     """Start all that is asked. If something has to come back, a stream is told what; Lambda by an error."""
     for name in COUNTED.values():
         metrics.add_metric(name, MetricUnit.Count, 0)

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
@@ -17,33 +20,50 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce import Client
+from steponce import Client, environment
 from steponce.aws.pace import Pace
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import asked_by, original_of
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
 from steponce.triggers.starter import COUNTED, Entrance, Outcome
 
 TO_ANSWER_SECONDS = 5
 
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    rules: RequestRules
+    queue_request_id_path: str
+    queue_payload_path: str
+    event_request_id_path: str
+    event_payload_path: str
+    queue_concurrency: int
+    queue_mappings: int
+    starts_per_second: float
+    resend: ResendSettings
+    queue_lock_token_path: str = ""
+    event_lock_token_path: str = ""
+
+
+settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
-door = Door(
-    os.environ["QueueRequestIdPath"], os.environ["QueuePayloadPath"], os.environ["QueueLockTokenPath"]
-)
+door = Door(settings.queue_request_id_path, settings.queue_payload_path, settings.queue_lock_token_path)
 event_door = Door(  # an event that was laid aside is put back into the queue
-    os.environ["EventRequestIdPath"], os.environ["EventPayloadPath"], os.environ["EventLockTokenPath"]
+    settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
-containers = int(os.environ["QueueConcurrency"]) * int(os.environ["QueueMappings"])
-pace = Pace(float(os.environ["StartsPerSecond"]) / containers)
+pace = Pace(settings.starts_per_second / (settings.queue_concurrency * settings.queue_mappings))
 sqs = boto3.client("sqs")
-dead_letters = DeadLetters(sqs, os.environ["RequestsDeadLetterQueueUrl"])
-resender = Resender.from_settings(sqs, os.environ)
-rules = RequestRules.from_settings(os.environ)
-client = Client(os.environ["RunOnceStateMachineArn"], os.environ["LocksTable"], rules=rules)
+dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
+resender = Resender.from_settings(sqs, settings.resend)
+client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 entrance = Entrance(client, dead_letters, resender)
 threads = ThreadPoolExecutor(10)
 side_by_side = AsyncBatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
@@ -54,7 +74,7 @@ in_order.raise_on_entire_batch_failure = False
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict, context: LambdaContext) -> dict:
+def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
     """Start what a batch of messages asks for; those that are to come back are the answer."""
     for name in COUNTED.values():
         metrics.add_metric(name, MetricUnit.Count, 0)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from steponce import environment
+
 from .documents import ROOT
 
 PACKAGE = ROOT / "src" / "steponce"
@@ -120,6 +122,16 @@ def rule_functions_are_thin(path: Path, _text: str) -> list[str]:
     return [f"{path.parent.name} has a module {path.name}"]
 
 
+def rule_functions_read_their_settings_once(path: Path, text: str) -> list[str]:
+    """While they are loaded, into one typed object: what is wrong there is said before anything is done."""
+    if path.parent.parent.name != "functions" or path.name != "app.py":
+        return []
+    complaints = [f"{path.parent.name} reads {name} by itself" for name in _subscripts(text, "environ")]
+    if "settings = environment.read(Settings, os.environ)" not in text:
+        complaints.append(f"{path.parent.name} does not read its Settings")
+    return complaints
+
+
 def rule_functions_have_a_handler(path: Path, text: str) -> list[str]:
     """Its docstring says what the function is for, in the folder's only public handler."""
     if path.parent.parent.name != "functions" or path.name != "app.py":
@@ -192,21 +204,35 @@ def part_of(path: Path) -> str | None:
 
 
 def environment_read_by(path: Path) -> set[str]:
-    """The environment variables that a function reads, by itself or through what it imports."""
+    """The environment variables that a function reads, by its settings or through what it imports."""
     text = path.read_text()
-    found = set(_subscripts(text, "environ"))
+    found = set(settings_of(text, "Settings"))
     for module in imports(text):
         file = file_of(module)
         if file is not None:
             found |= set(_subscripts(file.read_text(), "environ"))
-    reads_outputs = "from_outputs(os.environ" in text
-    if reads_outputs:
-        found |= set(_subscripts((PACKAGE / "client.py").read_text(), "outputs"))
-    if "Resender.from_settings(" in text:
-        found |= set(_subscripts((PACKAGE / "triggers" / "resend.py").read_text(), "settings"))
-    if reads_outputs or "RequestRules.from_settings(os.environ)" in text:
-        found |= set(_subscripts((PACKAGE / "request" / "settings.py").read_text(), "settings"))
     return found
+
+
+def settings_of(text: str, kind: str) -> Iterator[str]:
+    """The variables of a settings class: one for each field, and those of the settings classes in it."""
+    imported = {module.rpartition(".")[2]: file_of(module) for module in imports(text)}
+    for node in _class_of(text, kind):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            nested = ast.unparse(node.annotation)
+            file = imported.get(nested)
+            if file is not None and _class_of(file.read_text(), nested):
+                yield from settings_of(file.read_text(), nested)
+            else:
+                yield environment.name_of(node.target.id)
+
+
+def _class_of(text: str, name: str) -> list[ast.stmt]:
+    """The body of a module's class; empty if there is none of this name."""
+    bodies = [
+        node.body for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name
+    ]
+    return bodies[0] if bodies else []
 
 
 def _subscripts(text: str, mapping: str) -> Iterator[str]:

@@ -76,6 +76,12 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
         "from functions.charge_card import app",
     ),
     (source.rule_functions_are_thin, "functions/check_owner/owners.py", '"""Owners."""'),
+    (source.rule_functions_read_their_settings_once, "functions/check_owner/app.py", ""),
+    (
+        source.rule_functions_read_their_settings_once,
+        "functions/check_owner/app.py",
+        'settings = environment.read(Settings, os.environ)\nlocks = os.environ["LocksTable"]',
+    ),
     (source.rule_functions_have_a_handler, "functions/check_owner/app.py", "def main(event, context): ..."),
     (source.rule_public_names_are_explained, "src/steponce/aws/times.py", "def now(): ..."),
     (source.rule_public_names_are_explained, "src/steponce/aws/times.py", '"""Times."""\nclass Clock: ...'),
@@ -101,6 +107,10 @@ def test_every_rule_has_a_planted_fault() -> None:
 
 
 def test_what_a_function_reads_through_the_package_is_seen() -> None:
-    """The sample work asks its fence, which looks for the table's name in the environment."""
+    """By its fence, which looks for the table's name; and by settings that several functions share."""
     path = ROOT / "functions" / "charge_card" / "app.py"
     assert {"ChargesTable", "LocksTable"} == source.environment_read_by(path)
+    path = ROOT / "functions" / "resend_request" / "app.py"
+    resend = {"RequestsQueueUrl", "RequestsDeadLetterQueueUrl"}
+    resend |= {"ResendTries", "ResendBaseSeconds", "ResendMaxSeconds"}
+    assert {"LocksTable"} | resend == source.environment_read_by(path)

@@ -8,6 +8,7 @@ import pytest
 from steponce import environment
 from steponce.errors import InvalidSetting
 from steponce.request.settings import RequestRules
+from tests.unit.triggers.world import SETTINGS, World, function
 
 GIVEN = {"TableName": "locks", "WhenUnknown": "hold", "Tries": "3", "MaxSeconds": "2.5", "Kept": "never"}
 
@@ -71,3 +72,13 @@ def test_who_shares_a_table_has_to_say_its_times():
     for name in given:
         with pytest.raises(InvalidSetting, match=f"{name} is missing"):
             RequestRules.from_settings(given | {name: ""})
+
+
+def test_a_function_with_a_wrong_setting_does_not_load():
+    """Lambda logs the message, and nothing was done."""
+    for name in ("start_from_queue", "start_from_event", "resend_request"):
+        with (
+            pytest.raises(InvalidSetting, match="The setting ResendTries is 'many'"),
+            function(name, World(), **SETTINGS | {"ResendTries": "many"}),
+        ):
+            pass

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from steponce import environment
 from steponce.aws import times
 from steponce.aws.pace import Pace
 from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds, Place
 from steponce.request.names import name_of
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import monitor, run_function
 from tests.workflow.scene import UNREACHABLE, Scene
@@ -38,7 +39,7 @@ def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> 
     place = Place(dynamodb, scene.stack.outputs["LocksTable"], arn)
     place.move(execution["startDate"])
     settings = scene.stack.outputs | {"ResendTries": "3", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
-    resender = Resender.from_settings(scene.stack.boto3("sqs"), settings)
+    resender = Resender.from_settings(scene.stack.boto3("sqs"), environment.read(ResendSettings, settings))
     problems: list[Exception] = []
     with monkeypatch.context() as patch:
         now = execution["stopDate"] + SEEN_AFTER + timedelta(milliseconds=2)

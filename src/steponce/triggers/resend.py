@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
@@ -33,6 +34,17 @@ LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
 REQUESTED_AT = "steponceRequestedAt"
 TRIES = "steponceTries"
 """Attributes of a message that was sent again. Id and lock token are JSON, so that any character fits."""
+
+
+@dataclass(frozen=True)
+class ResendSettings:
+    """The template's parameters and queues that say how a message comes back; see `environment`."""
+
+    requests_queue_url: str
+    requests_dead_letter_queue_url: str
+    resend_tries: int
+    resend_base_seconds: float
+    resend_max_seconds: float
 
 
 class Resender:
@@ -66,15 +78,15 @@ class Resender:
         self._max_seconds = min(max_seconds, MAX_DELAY_SECONDS)
 
     @classmethod
-    def from_settings(cls, sqs: Queues, settings: Mapping[str, str]) -> Self:
-        """Read a function's environment, whose names are those of the template's parameters and Outputs."""
+    def from_settings(cls, sqs: Queues, settings: ResendSettings) -> Self:
+        """As a function's settings say."""
         return cls(
             sqs,
-            settings["RequestsQueueUrl"],
-            DeadLetters(sqs, settings["RequestsDeadLetterQueueUrl"]),
-            tries=int(settings["ResendTries"]),
-            base_seconds=float(settings["ResendBaseSeconds"]),
-            max_seconds=float(settings["ResendMaxSeconds"]),
+            settings.requests_queue_url,
+            DeadLetters(sqs, settings.requests_dead_letter_queue_url),
+            tries=settings.resend_tries,
+            base_seconds=settings.resend_base_seconds,
+            max_seconds=settings.resend_max_seconds,
         )
 
     def send_again(self, asked: Asked, why: str, source: str) -> Literal["resent", "dead-lettered"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from steponce.aws.errors import answering
@@ -23,8 +23,9 @@ Attributes = Mapping[str, Mapping[str, Any]]
 class Queues(Protocol):
     """What is used of boto3's SQS client."""
 
-    def send_message(self, **arguments: Any) -> Any:
-        """SendMessage."""
+    @property
+    def send_message(self) -> Callable[..., Any]:
+        """SendMessage; boto3's stubs list its arguments."""
 
 
 def send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more: Any) -> None:
