@@ -46,7 +46,8 @@ class CallbackDoor:
 
     def __init__(self) -> None:
         self.wait = Wait()
-        self.steps = AwaitingSteps(QuickTable(), "steps")  # type: ignore[arg-type]
+        self.table = QuickTable()
+        self.steps = AwaitingSteps(self.table, "steps")  # type: ignore[arg-type]
         self.step = AwaitingStep.from_event(self.wait.handed[-1])
         self.steps.record(self.step)
         self.wait.submit()

@@ -60,6 +60,7 @@ STEP: Item = {
     "expiresAt": {"S": NOON},
     "answer": {"S": '{"outcome": "success", "output": 1}'},
     "claim": {"S": "c"},
+    "answeredAt": {"S": NOON},
 }
 TEXTS = st.text(max_size=9) | st.sampled_from(
     [

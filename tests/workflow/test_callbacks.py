@@ -359,9 +359,9 @@ def test_looking_at_a_link_changes_nothing(scene: Scene):
     assert PENDING == waiting.record().status
 
     status, page = waiting.submit("success")
-    assert (200, True) == (status, "the answer has arrived" in page)
+    assert (200, True) == (status, "has arrived. This is settled." in page)
     assert 409 == waiting.submit("failure")[0]
-    assert "not waited for any more" in http("GET", waiting.link())[1]
+    assert "has its answer. This is settled." in http("GET", waiting.link())[1]
 
 
 def test_a_page_offers_only_what_the_link_allows(scene: Scene):

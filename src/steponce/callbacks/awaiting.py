@@ -50,7 +50,9 @@ class AwaitingStep:
     """
     One waiting step. Times are UTC text; `task_token` is a secret and is in no text that people see.
 
-    `answer` and `claim` (the call that brought it) are there from ANSWERING on, unless it came too late.
+    `answer`, `claim` (the call that brought it) and `answered_at` are there from ANSWERING on, unless it came
+    too late. An answer that came by the task token itself has no `claim`, and its `answered_at` is the time
+    when it was found.
     """
 
     id: str
@@ -67,6 +69,7 @@ class AwaitingStep:
     expires_at: str
     answer: Answer | None = None
     claim: str | None = None
+    answered_at: str | None = None
 
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> Self:
@@ -129,6 +132,7 @@ class AwaitingStep:
             expires_at=read.time("expiresAt"),
             answer=answer,
             claim=read.optional_text("claim"),
+            answered_at=read.optional_time("answeredAt"),
         )
 
     def public(self) -> dict[str, Any]:
@@ -303,12 +307,14 @@ class AwaitingSteps:
         """
         return self._update(
             step.id,
-            "SET #status = :answering, answer = :answer, claim = :claim, openStatus = :open",
+            "SET #status = :answering, answer = :answer, claim = :claim, answeredAt = :answeredAt, "
+            "openStatus = :open",
             "#status = :pending AND taskToken = :taskToken",
             {
                 ":answering": ANSWERING,
                 ":answer": answer.to_json(),
                 ":claim": call,
+                ":answeredAt": times.now_text(),
                 ":open": self._open_status(ANSWERING, step.id),
                 ":pending": PENDING,
                 ":taskToken": step.task_token,
@@ -319,7 +325,7 @@ class AwaitingSteps:
         """Take out a claimed answer that Step Functions will never take. Returns as `claim` does."""
         return self._update(
             step.id,
-            "SET #status = :pending, openStatus = :open REMOVE answer, claim",
+            "SET #status = :pending, openStatus = :open REMOVE answer, claim, answeredAt",
             "#status = :answering AND taskToken = :taskToken AND claim = :claim",
             {
                 ":pending": PENDING,
@@ -343,10 +349,15 @@ class AwaitingSteps:
         }
         condition = "#status IN (:pending, :answering) AND taskToken = :taskToken"
         if arrived is None:
-            update = "SET #status = :status REMOVE openStatus, answer, claim"
+            update = "SET #status = :status REMOVE openStatus, answer, claim, answeredAt"
             return self._update(step.id, update, condition, values | {":status": LATE})
-        update = "SET #status = :status, answer = :answer REMOVE openStatus"
-        values |= {":status": ANSWERED, ":answer": arrived.for_a_record().to_json()}
+        update = "SET #status = :status, answer = :answer, answeredAt = :answeredAt REMOVE openStatus"
+        claimed_at = step.answered_at if step.answer == arrived else None
+        values |= {
+            ":status": ANSWERED,
+            ":answer": arrived.for_a_record().to_json(),
+            ":answeredAt": claimed_at or times.now_text(),
+        }
         return self._update(step.id, update, condition, values)
 
     def _item(self, step_id: str) -> Item | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -352,6 +353,41 @@ def test_what_is_closed_stays_closed(records: Records, first: AwaitingStep, arri
     assert records.steps.release(claimed) is None
     records.steps.record(first)
     assert closed == records.read(first)
+
+
+def test_a_record_says_when_its_answer_arrived(
+    records: Records, first: AwaitingStep, monkeypatch: pytest.MonkeyPatch
+):
+    """When it was claimed; not when it was sent, which may be done later and by somebody else."""
+    claimed = records.claimed(first)
+    monkeypatch.setattr(times, "now", lambda: BEGINNING + timedelta(hours=1))
+    closed = records.steps.close(claimed, YES)
+
+    assert closed is not None
+    assert [times.to_text(BEGINNING)] * 2 == [claimed.answered_at, closed.answered_at]
+
+
+def test_an_answer_that_came_around_us_is_dated_when_it_is_found(
+    records: Records, first: AwaitingStep, monkeypatch: pytest.MonkeyPatch
+):
+    """Not by the other answer, which had claimed the record before."""
+    claimed = records.claimed(first)
+    monkeypatch.setattr(times, "now", lambda: BEGINNING + timedelta(hours=1))
+    closed = records.steps.close(claimed, NO)
+
+    assert closed is not None
+    assert times.to_text(BEGINNING + timedelta(hours=1)) == closed.answered_at
+
+
+@pytest.mark.parametrize("end", ["refused", "late"])
+def test_an_answer_that_was_taken_out_has_no_time(records: Records, first: AwaitingStep, end: str):
+    """The next answer, if one comes, has its own."""
+    claimed = records.claimed(first)
+    left = records.steps.release(claimed) if end == "refused" else records.steps.close(claimed, None)
+
+    assert left is not None
+    assert (None, None) == (left.answer, left.answered_at)
+    assert "answeredAt" not in records.item(first)
 
 
 def test_a_step_that_was_answered_around_us_can_be_closed(records: Records, first: AwaitingStep):

@@ -851,8 +851,8 @@ PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
     ),
     (
         awaiting,
-        '"SET #status = :status, answer = :answer REMOVE',
-        '"SET #status = :status REMOVE',
+        '"SET #status = :status, answer = :answer, answeredAt',
+        '"SET #status = :status, answeredAt',
         some_order,
     ),
     (awaiting, "retryCount < :retryCount", "retryCount >= :retryCount", some_order),
