@@ -162,6 +162,17 @@ def test_a_function_imports_only_what_it_needs(on_lambda: list[Path]):
     assert loaded.isdisjoint({"boto3", "steponce.client", "steponce.guards.guard"})
 
 
+def test_only_functions_behind_an_address_load_routes(on_lambda: list[Path]):
+    """The cold start of the others does not wait for Powertools' event handler."""
+    serving = {"http_api", "resolve_awaiting_step"}
+    others = [folder for folder in FUNCTIONS if folder.name not in serving]
+    loaded = layer.import_functions(sys.executable, others, *on_lambda)
+
+    assert len(others) == len(FUNCTIONS) - len(serving)
+    assert loaded.isdisjoint({"aws_lambda_powertools.event_handler", "steponce.callbacks.page"})
+    assert not any(module.startswith("steponce.http_api") for module in loaded)
+
+
 @pytest.mark.parametrize("module", ["steponce.local", "moto"])
 def test_a_function_that_imports_what_only_a_laptop_has_is_found(
     on_lambda: list[Path], tmp_path: Path, module: str
