@@ -259,7 +259,7 @@ def test_without_a_caller_nothing_is_started(guarded: Scene, authorizer: object)
 
 
 def test_the_log_counts_and_keeps_payloads_to_itself(scene: Scene):
-    """Started and Duplicates as metrics; no payload, no lock token, no result."""
+    """Started and Replays as metrics; no payload, no lock token, no result."""
     key = scene.new_id("http")
     payload = VISA | {"orderId": "order-of-nobody-else"}
     result = [post(scene, key, payload, "wait=20"), post(scene, key, payload)][0].body["result"]
@@ -267,7 +267,7 @@ def test_the_log_counts_and_keeps_payloads_to_itself(scene: Scene):
     log = scene.stack.logs(f"{scene.stack.name}-HttpApiFunction")
     counted = [json.loads(line) for line in log.splitlines() if '"_aws"' in line and line.startswith("{")]
 
-    assert {"Started", "Duplicates"} <= {name for line in counted for name in line}
+    assert {"Started", "Replays"} <= {name for line in counted for name in line}
     assert {"steponce"} == {line["_aws"]["CloudWatchMetrics"][0]["Namespace"] for line in counted}
     assert key in log
     for word in ("order-of-nobody-else", result["chargeId"], "tok_visa", scene.key(key)):
