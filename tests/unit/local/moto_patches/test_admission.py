@@ -45,19 +45,19 @@ class Crowd:
 
 
 def test_a_wait_for_a_worker_is_no_time_of_the_task_or_of_the_state_machine(workflows):
-    """Five rounds of half a second, where each may take two: in the order of their start, all succeed."""
-    states = {"Slow": lambda_task(TimeoutSeconds=2)}
-    crowd = Crowd(workflows, states, 5 * MOST_WORKERS, {"sleep": 0.5}, TimeoutSeconds=20)
+    """Five rounds of a second, where each may take four: in the order of their start, all succeed."""
+    states = {"Slow": lambda_task(TimeoutSeconds=4)}
+    crowd = Crowd(workflows, states, 5 * MOST_WORKERS, {"sleep": 1}, TimeoutSeconds=40)
     assert {"SUCCEEDED": 5 * MOST_WORKERS} == crowd.ends()
 
 
 def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows):
     """They are admitted together; their clocks stand while they wait."""
-    branch = {"StartAt": "Slow", "States": {"Slow": lambda_task(TimeoutSeconds=2)}}
+    branch = {"StartAt": "Slow", "States": {"Slow": lambda_task(TimeoutSeconds=4)}}
     states = {
         "Each": {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": branch, "End": True},
     }
-    items = {"items": [{"sleep": 0.5}] * 5 * MOST_WORKERS}
+    items = {"items": [{"sleep": 1}] * 5 * MOST_WORKERS}
     assert "SUCCEEDED" == workflows.end(workflows.start(states, items))["status"]
 
 
