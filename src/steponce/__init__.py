@@ -10,6 +10,7 @@ from steponce.errors import (
     CompletionRefused,
     Conflict,
     DuplicateRefused,
+    InvalidEventTime,
     InvalidRequest,
     LockLost,
     LockTokenMismatch,
@@ -30,15 +31,19 @@ if TYPE_CHECKING:
     from steponce.client import Client
     from steponce.guards.guard import Guard
     from steponce.guards.run import Run
+    from steponce.limiter import Admission, Limiter, admit_all, admit_all_async
 
 __all__ = [
+    "Admission",
     "AlreadyInProgress",
     "Client",
     "CompletionRefused",
     "Conflict",
     "DuplicateRefused",
     "Guard",
+    "InvalidEventTime",
     "InvalidRequest",
+    "Limiter",
     "LockLost",
     "LockTokenMismatch",
     "NotFinished",
@@ -53,12 +58,18 @@ __all__ = [
     "Unavailable",
     "Unsettled",
     "WaitTimeout",
+    "admit_all",
+    "admit_all_async",
 ]
 
 _IMPORTED_WHEN_WANTED = {
+    "Admission": "steponce.limiter",
     "Client": "steponce.client",
     "Guard": "steponce.guards.guard",
+    "Limiter": "steponce.limiter",
     "Run": "steponce.guards.run",
+    "admit_all": "steponce.limiter",
+    "admit_all_async": "steponce.limiter",
 }
 
 

@@ -4,6 +4,7 @@ What can go wrong, as one tree:
     SteponceError
     ├── InvalidRequest (ValueError)      nothing was started; mend the request
     │   ├── InvalidRequestId
+    │   ├── InvalidEventTime             too far in the future, or too old to be counted
     │   ├── InvalidLockToken
     │   ├── InvalidPayload               not JSON, or not what the schema asks for
     │   ├── MissingKey                   a JMESPath expression found nothing to take as the key
@@ -62,6 +63,10 @@ class InvalidRequest(SteponceError, ValueError):
 
 class InvalidRequestId(InvalidRequest):
     """The request id is empty, blank or not text."""
+
+
+class InvalidEventTime(InvalidRequest):
+    """The event's time has no zone, is in the future, or is too old for its window's counts to be there."""
 
 
 class InvalidLockToken(InvalidRequest):

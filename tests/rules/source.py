@@ -19,11 +19,11 @@ LAYERS = [
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},
     {"locks"},
-    {"executions", "fence"},
+    {"executions", "fence", "limits"},
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operator"},
-    {"guards"},
+    {"guards", "limiter"},
     {"triggers", "http_api"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__

@@ -85,6 +85,16 @@ class Attributes:
                 self.refuse(name, "is no time")
         return found
 
+    def optional_texts(self, name: str) -> frozenset[str]:
+        """A set of texts; empty where it is absent."""
+        given = self._item.get(name)
+        if given is None:
+            return frozenset()
+        found = given.get("SS") if isinstance(given, Mapping) else None
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            self.refuse(name, "is no set of texts")
+        return frozenset(found)
+
     def optional_json(self, name: str) -> Any:
         """What its JSON says; None also where it says null."""
         text = self.optional_text(name)

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from steponce.errors import Unavailable
 
-_PASSING = frozenset({"RequestTimeout", "TransactionConflictException"})
+_PASSING = frozenset({"RequestTimeout", "TransactionConflictException", "TransactionInProgressException"})
 
 _THROTTLED = frozenset(
     {

@@ -27,6 +27,7 @@ from steponce.local.template.reader import read_plan
 if TYPE_CHECKING:
     from steponce.client import Client
     from steponce.guards.guard import Guard
+    from steponce.limiter import Limiter
 
 SERVICES = ("states", "dynamodb", "lambda")
 _ALWAYS_EMBEDDED = ("aws", "http")
@@ -98,6 +99,12 @@ class RunningStack:
         from steponce.guards.guard import Guard
 
         return Guard.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
+
+    def limiter(self, **options: Any) -> Limiter:
+        """A limiter on this stack's table, which `Limits=yes` makes; options as for `Limiter`."""
+        from steponce.limiter import Limiter
+
+        return Limiter.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def logs(self, function_name: str) -> str:
         """What a function, by name or ARN, has written so far; `engine` is the embedded engine itself."""

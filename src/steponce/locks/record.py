@@ -107,7 +107,7 @@ class Lock:
             failure=_failure(read),
             expires_at=read.optional_time("expiresAt"),
             ttl=read.optional_whole("ttl", least=0),
-            interventions=_interventions(read),
+            interventions=read_interventions(read),
             lease_until=read.optional_time("leaseUntil"),
             execution_name=_execution_name(read),
         )
@@ -153,7 +153,8 @@ def _failure(read: Attributes) -> Failure | None:
     return failure
 
 
-def _interventions(read: Attributes) -> tuple[Intervention, ...]:
+def read_interventions(read: Attributes) -> tuple[Intervention, ...]:
+    """What people did to a record, the newest last."""
     found = read.optional_json("interventions")
     if found is None:
         return ()

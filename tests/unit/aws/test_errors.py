@@ -39,6 +39,7 @@ def raised(error: Exception) -> Exception:
         refusal("ExecutionLimitExceeded"),
         refusal("TooManyRequestsException", 429),
         refusal("TransactionConflictException"),
+        refusal("TransactionInProgressException"),
         refusal("SomethingNew", 429),
         refusal("InternalServerError", 500),
         refusal("ServiceUnavailable", 503),

@@ -1,0 +1,343 @@
+"""
+A rate limit that counts every request once: at most so many per user and window.
+
+The same request gets the same answer, however often it comes and from wherever. The window is cut from the
+event's own time, so that a redelivery after midnight counts for yesterday.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+import boto3
+from botocore.config import Config
+
+from steponce.aws import times
+from steponce.client import CONFIG, stack_outputs
+from steponce.errors import InvalidEventTime, InvalidRequest, InvalidRequestId, shown
+from steponce.limits.counters import Counters, Tally
+from steponce.limits.record import Counter, key_of, member_of
+from steponce.limits.window import Window
+from steponce.request.names import shard_of
+
+AHEAD_SECONDS = 300
+"""How far a sender's clock may be ahead of this one."""
+
+KEPT_SECONDS = 40 * 86_400
+"""
+How long a window's counts are kept after its end, unless said otherwise.
+
+It is longer than the longest redelivery: 14 days in a queue, 10.4 days of retries (1,000 of 900 seconds), and
+14 days in the dead-letter queue, before a person sends the message again.
+"""
+
+_FORGOTTEN_LATER_SECONDS = 3_600
+"""The record outlives what is asked of it by this, for clocks that differ from DynamoDB's."""
+
+_MAX_WHO_BYTES = 1_024
+_MAX_NAME_BYTES = 255
+_MAX_LIMITS = 50
+
+
+@dataclass(frozen=True)
+class Admission:
+    """
+    The answer to one request. In a condition it is true if the request is admitted.
+
+    Args:
+        admitted: Whether the request is within the limit. It is the same whenever the request comes, unless
+            a refused one comes again after the limit was raised, or reset.
+        counted_before: Whether it was counted already, by an earlier call, or by an earlier try of this one
+            whose answer was lost.
+        remaining: How many more requests the window takes. Others may count meanwhile. Of a limit in shards:
+            how many the request's own shard takes. Of several limits: the smallest.
+        resets_at: When the window ends, in UTC. Of several limits: when those that refuse have all ended;
+            or, if none does, when the one with the fewest remaining ends.
+        refused_by: The limits that are full, each as `<name>/<window>`; empty if the request is admitted.
+    """
+
+    admitted: bool
+    counted_before: bool
+    remaining: int
+    resets_at: datetime
+    refused_by: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.admitted
+
+
+class Limiter:
+    """
+    At most `limit` requests for each user in each window.
+
+    Args:
+        table: Name of the table; the stack's Output `LimitsTable`.
+        limit: How many requests a window takes, 1 or more. Raising it takes effect at once, in windows that
+            have begun too; lowering it takes nobody's admission away.
+        window: `minute`, `hour`, `day`, or whole seconds; in UTC.
+        name: Keeps limits on one table apart that count different things. No slash. Limiters of one name and
+            window share their counts; other windows of one name do not.
+        shards: In how many parts the count of a user is kept, for users with more than about 50 requests a
+            second. A request belongs to one shard, which has its share of the limit. So there are never more
+            than `limit` admitted, but the first refusals come when the fullest shard is full. Another number
+            begins new counts.
+        kept_seconds: How long after its end the counts of a window are kept, and so how late an event may
+            come. Limiters that share counts must agree on it.
+        session: Your own boto3 session.
+        config: Your own botocore config, merged over ours.
+        endpoints: Another address for `dynamodb`, as a local stack has.
+
+    One limiter may serve many threads and tasks.
+
+    Raises:
+        ValueError: an argument is not as it should be.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        *,
+        limit: int,
+        window: str | int,
+        name: str = "requests",
+        shards: int = 1,
+        kept_seconds: int = KEPT_SECONDS,
+        session: boto3.Session | None = None,
+        config: Config | None = None,
+        endpoints: Mapping[str, str] | None = None,
+    ) -> None:
+        if not _is_whole(limit, 1):
+            raise ValueError(f"The limit {limit!r} is none. Give a whole number, 1 or more.")
+        if not _is_whole(shards, 1) or shards > limit:
+            raise ValueError(f"A limit of {limit} cannot be kept in {shards!r} shards. Give 1 to {limit}.")
+        if not _is_whole(kept_seconds, 0):
+            raise ValueError(f"kept_seconds is {kept_seconds!r}. Give whole seconds, 0 or more.")
+        if not name.strip() or "/" in name or len(name.encode()) > _MAX_NAME_BYTES:
+            raise ValueError(f"The name {name!r} cannot be one. Give short text without a slash.")
+        self.limit = limit
+        self.window = Window.of(window)
+        self.name = name
+        self._table = table
+        self._shards = shards
+        self._kept = timedelta(seconds=kept_seconds)
+        self._counters = Counters(
+            (session or boto3.Session()).client(
+                "dynamodb",
+                config=CONFIG.merge(config) if config else CONFIG,
+                endpoint_url=(endpoints or {}).get("dynamodb"),
+            )
+        )
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
+        """
+        Make a limiter on a stack's table from the stack's Outputs; options as for a Limiter.
+
+        Raises:
+            ValueError: the stack has no such table; deploy it with `Limits=yes`.
+        """
+        if "LimitsTable" not in outputs:
+            raise ValueError("The stack has no table for limits. Deploy it with Limits=yes.")
+        return cls(outputs["LimitsTable"], **options)
+
+    @classmethod
+    def from_stack(cls, stack: str, *, session: boto3.Session | None = None, **options: Any) -> Self:
+        """
+        Make a limiter on the table of a stack that was deployed on AWS.
+
+        Args:
+            stack: The CloudFormation stack's name.
+            options: As for a Limiter.
+
+        Raises:
+            StackNotFound: there is none of this name, in this account and region.
+            ValueError: it has no such table; deploy it with `Limits=yes`.
+        """
+        session = session or boto3.Session()
+        return cls.from_outputs(stack_outputs(session, stack), session=session, **options)
+
+    def admit(self, user: str, request_id: str, at: datetime | None = None) -> Admission:
+        """
+        Count a request, unless it was counted before or the window is full.
+
+        Args:
+            user: Who is limited; any text of at most 1,024 bytes.
+            request_id: What the request is called whenever it comes: a message id, a lock token; any text.
+            at: The event's own time, with a zone. Default: the clock, so that a request that comes again in
+                the next window counts there too.
+
+        Raises:
+            InvalidEventTime: `at` is over 300 seconds ahead of this clock, or so old that the counts of its
+                window may be deleted. Nothing was counted.
+            InvalidRequest: the user or the request id cannot be used. Nothing was counted.
+            Unavailable: DynamoDB did not answer, or too many others count for this user at once. The same
+                call is safe to try again, and counts once.
+            RecordUnreadable: something else has written to the counter.
+        """
+        return admit_all([(self, user)], request_id, at)
+
+    async def admit_async(self, user: str, request_id: str, at: datetime | None = None) -> Admission:
+        """As `admit`, without blocking the event loop. A cancelled call may have counted the request."""
+        return await asyncio.to_thread(self.admit, user, request_id, at)
+
+    def peek(self, user: str, request_id: str | None = None, at: datetime | None = None) -> Admission:
+        """
+        Say what `admit` would answer, and count nothing.
+
+        Args:
+            user: As for `admit`.
+            request_id: As for `admit`. None: any request that was not seen yet; of a limit in shards, one
+                whose shard has room, and `remaining` is that of all shards.
+            at: As for `admit`.
+
+        Raises:
+            As `admit`.
+        """
+        at = self._time(at)
+        member = None if request_id is None else _member(request_id)
+        shards = range(self._shards) if member is None else [self._shard(member)]
+        tallies = self._counters.look([self._counter(user, at, shard) for shard in shards], member)
+        full = all(tally.result == "full" for tally in tallies)
+        return Admission(
+            admitted=not full,
+            counted_before=any(tally.result == "before" for tally in tallies),
+            remaining=sum(tally.left for tally in tallies),
+            resets_at=self.window.end(at),
+            refused_by=(self._full_name,) if full else (),
+        )
+
+    async def peek_async(
+        self, user: str, request_id: str | None = None, at: datetime | None = None
+    ) -> Admission:
+        """As `peek`, without blocking the event loop."""
+        return await asyncio.to_thread(self.peek, user, request_id, at)
+
+    @property
+    def _full_name(self) -> str:
+        return f"{self.name}/{self.window.name}"
+
+    def _shard(self, member: str) -> int:
+        return int(shard_of(member, self._shards))
+
+    def _counter(self, user: str, at: datetime, shard: int) -> Counter:
+        _check_user(user)
+        share, rest = divmod(self.limit, self._shards)
+        forgotten = self.window.end(at) + self._kept + timedelta(seconds=_FORGOTTEN_LATER_SECONDS)
+        return Counter(
+            table=self._table,
+            key=key_of(self.name, self.window, user, at, f"{shard}/{self._shards}" * (self._shards > 1)),
+            who=user,
+            start=times.to_text(self.window.start(at)),
+            limit=share + (shard < rest),
+            ttl=int(forgotten.timestamp()),
+        )
+
+    def _time(self, at: datetime | None) -> datetime:
+        """The event's time, if it can be counted."""
+        now = times.now()
+        if at is None:
+            return now
+        if at.tzinfo is None:
+            raise InvalidEventTime(f"The time {at.isoformat()} has no zone. Give it one, for example UTC.")
+        if at > now + timedelta(seconds=AHEAD_SECONDS):
+            raise InvalidEventTime(
+                f"The time {at.isoformat()} is more than {AHEAD_SECONDS} seconds in the future. Nothing was "
+                "counted. Set the sender's clock, or send the request again when it is due."
+            )
+        if self._is_forgotten(at, now):
+            raise InvalidEventTime(
+                f"The time {at.isoformat()} is so long ago that the counts of its window may be deleted. "
+                "Nothing was counted. Keep them longer with kept_seconds."
+            )
+        return at
+
+    def _is_forgotten(self, at: datetime, now: datetime) -> bool:
+        try:
+            return now >= self.window.end(at) + self._kept
+        except OverflowError:  # near the first day of the calendar
+            return True
+
+
+def admit_all(
+    limits: Sequence[tuple[Limiter, str]], request_id: str, at: datetime | None = None
+) -> Admission:
+    """
+    Count a request at several limits: at all of them, or at none if one is full.
+
+        admit_all([(per_minute, user), (per_day, tenant)], message_id, at=sent_at)
+
+    It is one transaction, which costs twice the writes. A limit that has counted the request before is not
+    asked again.
+
+    Args:
+        limits: 1 to 50 limiters with the user of each; their tables in one account and region. No counter
+            twice.
+        request_id: As for `Limiter.admit`.
+        at: As for `Limiter.admit`, for all of them.
+
+    Returns:
+        One answer for all; `refused_by` says which limits are full.
+
+    Raises:
+        ValueError: there are no limits, too many, or one of them twice.
+        As `Limiter.admit`.
+    """
+    if not 1 <= len(limits) <= _MAX_LIMITS:
+        raise ValueError(f"{len(limits)} limits cannot be counted at once. Give 1 to {_MAX_LIMITS}.")
+    member = _member(request_id)
+    at = times.now() if at is None else at
+    counters = [limit._counter(user, limit._time(at), limit._shard(member)) for limit, user in limits]
+    if len({(counter.table, counter.key) for counter in counters}) < len(counters):
+        raise ValueError("One limit is given twice for one user. Give each of them once, or another name.")
+    return _answer(limits, limits[0][0]._counters.admit(counters, member), at)
+
+
+async def admit_all_async(
+    limits: Sequence[tuple[Limiter, str]], request_id: str, at: datetime | None = None
+) -> Admission:
+    """As `admit_all`, without blocking the event loop. A cancelled call may have counted the request."""
+    return await asyncio.to_thread(admit_all, limits, request_id, at)
+
+
+def _answer(limits: Sequence[tuple[Limiter, str]], tallies: Sequence[Tally], at: datetime) -> Admission:
+    found = [(limit, tally) for (limit, _), tally in zip(limits, tallies, strict=True)]
+    full = [limit for limit, tally in found if tally.result == "full"]
+    scarcest, _ = min(found, key=lambda one: one[1].left)
+    return Admission(
+        admitted=not full,
+        counted_before=all(tally.result == "before" for tally in tallies),
+        remaining=min(tally.left for tally in tallies),
+        resets_at=max(limit.window.end(at) for limit in full or [scarcest]),
+        refused_by=tuple(limit._full_name for limit in full),
+    )
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _check_user(user: str) -> None:
+    if not isinstance(user, str) or not user.strip() or _size(user) > _MAX_WHO_BYTES:
+        raise InvalidRequest(
+            f"The user {shown(user)} cannot be limited. Give text of 1 to {_MAX_WHO_BYTES:,} bytes."
+        )
+
+
+def _member(request_id: str) -> str:
+    if not isinstance(request_id, str) or not request_id.strip() or not _size(request_id):
+        raise InvalidRequestId(
+            f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
+        )
+    return member_of(request_id)
+
+
+def _size(text: str) -> int:
+    """Bytes of a text."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{shown(text)} holds half a character. Give whole text.") from None

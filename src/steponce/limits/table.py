@@ -1,0 +1,113 @@
+"""A user's counters, for people: what there is, and beginning one anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from steponce.aws import times
+from steponce.aws.dynamodb import Skip, read_each
+from steponce.aws.errors import answering, error_code
+from steponce.limits.record import COUNTER, USERS_INDEX, Count
+from steponce.locks.record import Intervention
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_PAGE = 100
+
+
+class Limits:
+    """
+    The LimitsTable.
+
+    Args:
+        dynamodb: The client that reads and writes.
+        table: Its name.
+
+    Every method raises Unavailable if DynamoDB did not answer; the same call is safe to try again.
+    """
+
+    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def of(self, who: str, *, skip: Skip | None = None) -> Iterator[Count]:
+        """
+        Go through a user's counters, the newest window first.
+
+        Args:
+            who: The user, as the limiter was told.
+            skip: Is told of each record that cannot be read. None: the first of them ends the list.
+
+        Returns:
+            Each as the table has it now, read consistently. The index that names them may lag behind: a
+            counter appears in it a moment after its first request.
+        """
+        with answering("DynamoDB"):
+            pages = self._dynamodb.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName=USERS_INDEX,
+                KeyConditionExpression="who = :who",
+                ExpressionAttributeValues={":who": {"S": who}},
+                ScanIndexForward=False,
+                PaginationConfig={"PageSize": _PAGE},
+            )
+            for page in pages:
+                found = (self._item(item["limitKey"]["S"]) for item in page["Items"])
+                yield from read_each((item for item in found if item), Count.from_item, skip)
+
+    def at(self, who: str, time: datetime, *, skip: Skip | None = None) -> list[Count]:
+        """Those of a user's counters whose window holds a moment."""
+        return [count for count in self.of(who, skip=skip) if count.start <= time < count.end]
+
+    def reset(self, count: Count, *, by: str, why: str) -> bool:
+        """
+        Let a counter begin anew, at 0, if it still is as it was read.
+
+        What was counted stays known: those requests stay admitted, and are not counted again. A request that
+        was refused may be admitted when it comes again.
+
+        Args:
+            count: As it was shown.
+            by: Who does it, and `why`; kept with the record, which keeps 20 such entries.
+
+        Returns:
+            Whether the counter was as it was shown.
+        """
+        done = count.told_with(Intervention(times.now_text(), by, f"reset from {count.counted}", why))
+        counter = "size(members)" if count.number is None else "#count"
+        no_number = "attribute_not_exists(#count) AND " if count.number is None else ""
+        try:
+            with answering("DynamoDB"):
+                self._dynamodb.update_item(
+                    TableName=self._table,
+                    Key=_key(count.key),
+                    UpdateExpression="SET #count = :zero, interventions = :told",
+                    ConditionExpression=f"{no_number}{counter} = :shown",
+                    ExpressionAttributeNames={"#count": "count"},
+                    ExpressionAttributeValues={
+                        ":zero": {"N": "0"},
+                        ":shown": {"N": str(count.counted)},
+                        ":told": {"S": done},
+                    },
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            there: Any = error.response.get("Item", {})
+            return bool(there.get("interventions") == {"S": done})  # made, and its answer was lost
+        return True
+
+    def _item(self, key: str) -> Any:
+        with answering("DynamoDB"):
+            found = self._dynamodb.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
+        return found.get("Item")
+
+
+def _key(key: str) -> dict[str, Any]:
+    return {"limitKey": {"S": key}, "member": {"S": COUNTER}}
