@@ -16,6 +16,7 @@ from steponce.cli.callback import callback
 from steponce.cli.ending import cancel, erase
 from steponce.cli.errors import EXIT_CODES, say_error
 from steponce.cli.letters import letters
+from steponce.cli.limits import limits
 from steponce.cli.locks import locks
 from steponce.cli.payload import read_payload
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
@@ -94,6 +95,7 @@ steponce.add_command(callback)
 steponce.add_command(cancel)
 steponce.add_command(erase)
 steponce.add_command(letters)
+steponce.add_command(limits)
 steponce.add_command(locks)
 
 

@@ -1,0 +1,145 @@
+"""`steponce limits`: look at a user's rate limits, and let one begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from steponce.aws import times
+from steponce.camelcase import json_object
+from steponce.cli.answers import DONE, ask_which, counted, plain, say
+from steponce.cli.asking import Hand, by_hand
+from steponce.cli.left_out import LeftOut
+from steponce.cli.target import Stack, Target, Unreachable, where_to
+from steponce.cli.timeline import intervention
+from steponce.errors import RecordChanged, Refused
+from steponce.limits.record import Count
+from steponce.limits.table import Limits
+
+LIMITS_TABLE = "LimitsTable"
+
+
+def _is_user(_context: click.Context, _argument: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("it is blank. Give the user as the limiter was told.")
+    return value
+
+
+def _time(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime:
+    try:
+        return times.now() if value is None else times.from_text(value)
+    except ValueError:
+        raise click.BadParameter("it is no time. Write it like 2026-01-31T12:00:00Z.") from None
+
+
+_user = click.argument("user", callback=_is_user)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def limits(context: click.Context) -> None:
+    """
+    Look at a user's rate limits, and let one begin anew.
+
+    USER is what the limiter was told: who is limited.
+    """
+    ask_which(context)
+
+
+@limits.command()
+@_user
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many to list.")
+@where_to
+def show(user: str, limit: int, target: Target) -> int:
+    """
+    List what is counted for a user, the newest window first.
+
+    A record that cannot be read is named apart, with the attribute that something else has damaged.
+    """
+    left_out = LeftOut()
+    found = _limits(target.reach()).of(user, skip=left_out.add)
+    listed = list(islice(found, limit))
+    more = next(found, None) is not None
+    told: dict[str, Any] = {"user": user, "limits": [_listed(count) for count in listed], "more": more}
+    say(told | {"unreadable": left_out.public()}, Group(_table(listed, more), *left_out.lines()))
+    return DONE
+
+
+@limits.command()
+@_user
+@click.option("--name", metavar="NAME/WINDOW", help="Only this limit, as `show` lists it.")
+@click.option("--at", callback=_time, metavar="TIME", help="In the windows of this time.  [default: now]")
+@by_hand
+@where_to
+def reset(user: str, name: str | None, at: datetime, hand: Hand, target: Target) -> int:
+    """
+    Let a user's limits begin anew, in the windows that run.
+
+    Who was admitted stays so, and is not counted again. A request that was refused is admitted if it comes
+    again. The record keeps who has done it, and why.
+    """
+    table = _limits(target.reach())
+    found = [count for count in table.at(user, at) if name in (None, count.name)]
+    if not found:
+        which = f" by {name}" if name else ""
+        raise Refused(
+            f"Nothing is counted for {user!r}{which} in a window of {times.to_text(at)}. "
+            "List what is counted: steponce limits show USER"
+        )
+    why = hand.sign(_table(found, more=False), f"Reset {counted(len(found), 'limit')} of {user}?")
+    changed = [count for count in found if not table.reset(count, by=hand.by, why=why)]
+    if changed:
+        raise RecordChanged(
+            f"{len(changed)} of {counted(len(found), 'limit')} counted more requests since you looked, and "
+            "were left; the others are reset. Look again with the same command."
+        )
+    before = [_listed(count) for count in found]
+    told = {"done": "reset", "by": hand.by, "why": why, "user": user, "before": before}
+    say(told, Text(f"Reset {counted(len(found), 'limit')}.", "bold green"))
+    return DONE
+
+
+def _limits(stack: Stack) -> Limits:
+    if LIMITS_TABLE not in stack.outputs:
+        raise Unreachable(
+            f"The stack {stack.name!r} has no table for limits. Deploy it with the parameter Limits=yes."
+        )
+    return Limits(stack.boto3("dynamodb"), stack.outputs[LIMITS_TABLE])
+
+
+def _listed(count: Count) -> dict[str, Any]:
+    return {
+        "limit": count.name,
+        "windowStart": times.to_text(count.start),
+        "resetsAt": times.to_text(count.end),
+        "shard": count.shard,
+        "counted": count.counted,
+        "of": count.limit,
+        "interventions": [json_object(one) for one in count.interventions],
+    }
+
+
+def _table(listed: Sequence[Count], more: bool) -> RenderableType:
+    if not listed:
+        return Text("Nothing is counted for this user.")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("limit", overflow="fold")
+    table.add_column("window (UTC)", no_wrap=True)
+    table.add_column("until", no_wrap=True)
+    table.add_column("counted", no_wrap=True)
+    for count in listed:
+        name = f"{count.name} #{count.shard}" if count.shard else count.name
+        full = count.counted >= count.limit
+        number = Text(f"{count.counted} of {count.limit}", "red" if full else "")
+        table.add_row(plain(name), times.to_text(count.start)[:19], times.to_text(count.end)[:19], number)
+    told = [intervention(one) for count in listed for one in count.interventions]
+    rest = [Text("And more; --limit says how many to list.")] if more else []
+    return Group(table, *told, *rest)

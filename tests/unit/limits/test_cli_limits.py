@@ -1,0 +1,205 @@
+"""The commands for limits: what they list, what they change, and with which exit code they leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from steponce.cli import asking, commands, target
+from tests.unit.limits.world import NOON, TABLE, World
+from tests.unit.shared_clients import shared
+
+SIGNED = ("--yes", "--by", "eve", "--why", "a bug of ours")
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+class FakeStack(target.AwsStack):
+    """A stack on AWS with the world's table."""
+
+    def __init__(self, world: World, outputs: dict[str, str]) -> None:
+        self.name = "shop"
+        self.outputs = outputs
+        self._world = world
+
+    def boto3(self, service: str) -> Any:
+        return self._world.client(service)
+
+
+@pytest.fixture
+def outputs(world: World, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Of the stack that every command reaches."""
+    found = {"LimitsTable": TABLE}
+    stack = FakeStack(world, found)
+    monkeypatch.setattr(target.Target, "reach", lambda _target: stack)
+    monkeypatch.setenv("COLUMNS", "160")
+    return found
+
+
+@pytest.fixture
+def run(outputs: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a pipe: exit code and the one object."""
+    assert outputs
+
+    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = commands.run(["limits", *arguments])
+        out = capsys.readouterr().out
+        assert 1 == out.count("\n")
+        return code, json.loads(out)
+
+    return run_it
+
+
+def error_of(answer: tuple[int, dict[str, Any]]) -> tuple[int, str]:
+    code, told = answer
+    return code, told["error"]["type"]
+
+
+def test_show_lists_what_is_counted_for_a_user(world: World, run: Run) -> None:
+    """With the limit that the last request had, and when the window ends."""
+    limiter = world.limiter(limit=3)
+    for one in "ab":
+        limiter.admit("ann", one)
+    code, told = run("show", "ann")
+    assert (0, "ann", False, []) == (code, told["user"], told["more"], told["unreadable"])
+    assert [
+        {
+            "limit": "requests/day",
+            "windowStart": "2026-01-31T00:00:00.000Z",
+            "resetsAt": "2026-02-01T00:00:00.000Z",
+            "shard": None,
+            "counted": 2,
+            "of": 3,
+            "interventions": [],
+        }
+    ] == told["limits"]
+
+
+def test_show_says_that_there_is_more(world: World, run: Run) -> None:
+    """Older windows are behind the newest."""
+    limiter = world.limiter(window="hour")
+    for hours in range(3):
+        limiter.admit("ann", "a", NOON - timedelta(hours=hours))
+    assert (2, True) == (len(run("show", "ann", "--limit", "2")[1]["limits"]), True)
+    assert run("show", "ann", "--limit", "2")[1]["more"]
+    assert not run("show", "ann", "--limit", "3")[1]["more"]
+    assert [] == run("show", "nobody")[1]["limits"]
+
+
+def test_show_names_what_it_cannot_read(world: World, run: Run) -> None:
+    """With the attribute that something else has damaged."""
+    world.limiter().admit("ann", "a")
+    (item,) = world.items()
+    shared("dynamodb").put_item(TableName=TABLE, Item=item | {"limit": {"S": "x"}})
+    code, told = run("show", "ann")
+    assert (0, [], ["limit"]) == (code, told["limits"], [one["attribute"] for one in told["unreadable"]])
+
+
+def test_reset_begins_the_windows_that_run_anew(world: World, run: Run) -> None:
+    """Yesterday's stay, and it is written down who did it and why."""
+    day, hour = world.limiter(limit=1), world.limiter(limit=1, window="hour")
+    day.admit("ann", "old", NOON - timedelta(days=1))
+    for limiter in (day, hour):
+        limiter.admit("ann", "a")
+    code, told = run("reset", "ann", *SIGNED)
+    assert (0, "reset", "eve", "a bug of ours", 2) == (
+        code,
+        *(told[name] for name in ("done", "by", "why")),
+        len(told["before"]),
+    )
+    assert {("requests/hour", 0), ("requests/day", 0), ("requests/day", 1)} == {
+        (one["limit"], one["counted"]) for one in run("show", "ann")[1]["limits"]
+    }
+    assert day.admit("ann", "b")
+    told = run("show", "ann")[1]["limits"][0]["interventions"][0]
+    assert ("eve", "a bug of ours", "reset from 1") == (told["by"], told["why"], told["what"])
+
+
+def test_reset_takes_one_limit_or_another_time(world: World, run: Run) -> None:
+    """A redelivery of yesterday may be what is stuck."""
+    day, hour = world.limiter(limit=1), world.limiter(limit=1, window="hour")
+    day.admit("ann", "old", NOON - timedelta(days=1))
+    for limiter in (day, hour):
+        limiter.admit("ann", "a")
+    assert 1 == len(run("reset", "ann", "--name", "requests/hour", *SIGNED)[1]["before"])
+    assert 1 == len(run("reset", "ann", "--at", "2026-01-30T08:00:00Z", *SIGNED)[1]["before"])
+    assert {("requests/hour", 0), ("requests/day", 1), ("requests/day", 0)} == {
+        (one["limit"], one["counted"]) for one in run("show", "ann")[1]["limits"]
+    }
+
+
+def test_reset_of_nothing_is_refused(world: World, run: Run) -> None:
+    """A misspelt user or limit is not taken for done."""
+    world.limiter().admit("ann", "a")
+    for wrong in (["anna"], ["ann", "--name", "requests/hour"], ["ann", "--at", "2026-01-30T08:00:00Z"]):
+        assert (3, "Refused") == error_of(run("reset", *wrong, *SIGNED))
+
+
+def test_a_limit_that_counts_while_somebody_thinks_is_left(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person said yes to another number."""
+    limiter = world.limiter(limit=2)
+    limiter.admit("ann", "a")
+
+    def think(*_given: Any, **_options: Any) -> bool:
+        limiter.admit("ann", "b")
+        return True
+
+    monkeypatch.setattr(asking, "on_a_terminal", lambda: True)
+    monkeypatch.setattr(asking.click, "confirm", think)
+    assert (3, "RecordChanged") == error_of(run("reset", "ann", "--why", "w"))
+    assert 2 == run("show", "ann")[1]["limits"][0]["counted"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["show", " "],
+        ["show"],
+        ["reset", "ann"],
+        ["reset", "ann", "--yes"],
+        ["reset", "ann", "--at", "x", *SIGNED],
+    ],
+)
+def test_wrong_usage_is_said(run: Run, wrong: list[str]) -> None:
+    """Nothing is changed without a yes and a reason."""
+    assert (2, "UsageError") == error_of(run(*wrong))
+
+
+def test_a_stack_without_the_table_says_how_to_get_one(outputs: dict[str, str], run: Run) -> None:
+    """It is made only where it is wanted."""
+    outputs.clear()
+    code, told = run("show", "ann")
+    assert 4 == code
+    assert "Limits=yes" in told["error"]["message"]
+
+
+def test_people_see_a_table(
+    world: World, outputs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the shard, and who has reset it."""
+    assert outputs
+    world.limiter(limit=2, shards=2).admit("ann", "a")
+    world.limiter(limit=1, window="hour").admit("ann", "a")
+    commands.run(["limits", "reset", "ann", "--name", "requests/hour", *SIGNED])
+    capsys.readouterr()
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    commands.run(["limits", "show", "ann"])
+    out = capsys.readouterr().out
+    for text in (
+        "requests/hour",
+        "requests/day #",
+        "/2",
+        "0 of 1",
+        "1 of 1",
+        "2026-01-31T13:00:00",
+        "by eve",
+    ):
+        assert text in out
+    commands.run(["limits", "show", "bob"])
+    assert "Nothing is counted for this user." in capsys.readouterr().out
