@@ -36,6 +36,9 @@ ELSEWHERE = {
 AS_A_PROGRAM = ".venv/bin/steponce show order-1 --local"
 """Run as a shell does; the other commands run in this process, which costs a second less each."""
 
+PARAMETERS = {"HttpDoor": "open", "Limits": "yes"}
+"""What the documents tell to start the stack with."""
+
 WITH_COMMANDS = [document for document in DOCUMENTS if set(document.commands()) - set(ELSEWHERE)]
 WITH_PYTHON = [document for document in DOCUMENTS if document.blocks("python")]
 
@@ -49,7 +52,7 @@ def name(document: Document) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack, Path]]:
     """A stack of its own, which `--local` finds."""
     folder = tmp_path_factory.mktemp("steponce") / ".steponce"
-    with LocalStack.from_template(ROOT / "template.yaml", parameters={"HttpDoor": "open"}) as stack:
+    with LocalStack.from_template(ROOT / "template.yaml", parameters=PARAMETERS) as stack:
         write_facts(stack.facts(), folder)
         yield stack, folder
 
