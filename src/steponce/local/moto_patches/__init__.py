@@ -32,6 +32,7 @@ def install() -> None:
         queues,
         services,
         timeouts,
+        transactions,
     )
 
     pace.install()
@@ -43,6 +44,7 @@ def install() -> None:
     callbacks.install()
     api.install()
     queues.install()
+    transactions.install()
     definitions.install()
 
 
