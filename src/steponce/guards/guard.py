@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import socket
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,9 +19,10 @@ import boto3
 from botocore.config import Config
 
 from steponce.client import CONFIG, stack_outputs
-from steponce.errors import InvalidRequest, MissingKey
+from steponce.errors import MissingKey
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
+from steponce.guards.invocation import is_context, lease_of, owner_of
 from steponce.guards.run import Run, in_thread
 from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.typed import plain, restore, result_type
@@ -32,7 +32,7 @@ from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import check_lock_token
 from steponce.request.expressions import find
-from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
+from steponce.request.settings import RequestRules
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -41,9 +41,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DISABLED = "STEPONCE_DISABLED"
 """The environment variable that switches every guard off while it is `true`: for tests, not on Lambda."""
-
-_AFTER_ITS_TIME_SECONDS = 1
-"""A Lambda's lease outlives its remaining time by this, for clocks that differ."""
 
 
 class Options(TypedDict, total=False):
@@ -215,7 +212,7 @@ class Guard:
         return sha256(canonical_json(payload))
 
     def _run(self, lock_token: str, payload_hash: str, context: Any, terms: Terms) -> Run:
-        lease, holder = _lease_seconds(terms, context), None
+        lease, holder = lease_of(terms, context), None
         if not _is_disabled():
             holder = Holder(
                 self._dynamodb,
@@ -223,7 +220,7 @@ class Guard:
                 lock_token=lock_token,
                 request_id=lock_token.removeprefix(f"{self._rules.key_prefix}/") or lock_token,
                 payload_hash=payload_hash,
-                locked_by=_owner(context),
+                locked_by=owner_of(context),
                 rules=self._rules,
             )
         return Run(holder, self._locks, lock_token, terms, lease, self._finished)
@@ -283,7 +280,7 @@ class _Call:
         given = dict(bound.arguments)
         if next(iter(given), None) in ("self", "cls"):
             del given[next(iter(given))]
-        contexts = {name: value for name, value in given.items() if _is_context(value)}
+        contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain(value) for name, value in given.items() if name not in contexts}
         payload = document if self._payload is None else self._find(self._payload, document, "payload")
         payload_hash = self._guard._hash(payload)
@@ -308,31 +305,6 @@ class _Call:
         called = self._function.__qualname__
         problem = f"have nothing at {expression!r}, which is to be the {what}"
         return f"The arguments of {called} {problem}. Nothing ran."
-
-
-def _is_context(value: Any) -> bool:
-    """Whether an argument is Lambda's context."""
-    return hasattr(value, "get_remaining_time_in_millis") and hasattr(value, "aws_request_id")
-
-
-def _lease_seconds(terms: Terms, context: Any) -> float:
-    """What the call says, or Lambda; a Lambda that has used up its time is stopped."""
-    if terms.lease_seconds is not None:
-        if not terms.lease_seconds > 0:
-            raise InvalidRequest(f"lease_seconds is {terms.lease_seconds}. A lease lasts longer than 0 s.")
-        return terms.lease_seconds
-    if context is not None:
-        return float(context.get_remaining_time_in_millis()) / 1000 + _AFTER_ITS_TIME_SECONDS
-    return LONGEST_WORK_SECONDS
-
-
-def _owner(context: Any) -> str:
-    """Who holds the lock, so that its log can be found."""
-    function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME") or getattr(context, "function_name", None)
-    if function:
-        log = getattr(context, "aws_request_id", None) or os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
-        return f"lambda/{function}/{log or 'unknown'}"
-    return f"process/{socket.gethostname()}/{os.getpid()}"
 
 
 def _is_disabled() -> bool:
