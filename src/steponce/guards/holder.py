@@ -52,6 +52,7 @@ class Holder:
         payload_hash: SHA-256, which other calls under the key must share.
         locked_by: Who holds it, so that people find its log.
         rules: For shards and retention.
+        expires_after_work: Whether the retention counts from the end of the work. Default: from its begin.
 
     Attributes:
         attempt: Of the record, once it is held; 0 before.
@@ -71,11 +72,13 @@ class Holder:
         payload_hash: str,
         locked_by: str,
         rules: RequestRules,
+        expires_after_work: bool = False,
     ) -> None:
         self._dynamodb = dynamodb
         self._table = table
         self._request_id = request_id
         self._rules = rules
+        self._expires_after_work = expires_after_work
         self._expires_at = times.NEVER
         self.lock_token = lock_token
         self.payload_hash = payload_hash
@@ -177,7 +180,7 @@ class Holder:
 
     def _begin(self, lease_seconds: float) -> dict[str, Any]:
         self.lease_until = _later(lease_seconds)
-        self._expires_at = times.to_text(times.after(times.now(), self._rules.retention_seconds))
+        self._expires_at = self._expiry()
         return {
             ":inprogress": {"S": INPROGRESS},
             ":open": {"S": f"{INPROGRESS}#{self._shard}"},
@@ -201,9 +204,14 @@ class Holder:
 
     def _finish(self, status: str, name: str, text: str, rest: str) -> Lock | None:
         value = name.strip("#")
+        if self._expires_after_work:
+            self._expires_at = self._expiry()
         values = self._outcome(status, value, text, ":ttl" if ":ttl" in rest else ":open")
+        values[":expiresAt"] = {"S": self._expires_at}
         condition = f"{_MINE}(#status = :inprogress OR (#status = :new AND {name} = :{value}))"
-        update = f"SET #status = :new, {name} = :{value}, actualCompletion = :now, {rest}"
+        update = (
+            f"SET #status = :new, {name} = :{value}, actualCompletion = :now, expiresAt = :expiresAt, {rest}"
+        )
         return self._write(condition, update, values)
 
     def _outcome(self, status: str, name: str, text: str, where: str) -> dict[str, Any]:
@@ -250,6 +258,9 @@ class Holder:
             item: Any = error.response.get("Item")
             return Lock.from_item(item) if item else self._gone()
         return dict(answer.get("Attributes", {}))
+
+    def _expiry(self) -> str:
+        return times.to_text(times.after(times.now(), self._rules.retention_seconds))
 
     def _gone(self) -> Lock:
         now = times.now_text()
