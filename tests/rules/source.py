@@ -24,7 +24,7 @@ LAYERS = [
     {"recovery", "callbacks"},
     {"client", "operator"},
     {"guards", "limiter"},
-    {"triggers", "http_api"},
+    {"triggers", "http_api", "powertools"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
     {"local"},

@@ -233,13 +233,7 @@ class Run:
             return False
         self._kept.keep(record)
         if record.status == FAILED:
-            failure = record.failure or Failure(None, None)
-            waits = " It waits for a person." if record.open_status is not None else ""
-            raise RequestFailed(
-                f"The request under {self.lock_token!r} failed with {failure.error}: {failure.cause}.{waits}",
-                failure.error,
-                failure.cause,
-            )
+            raise as_error(record)
         if record.status != COMPLETED or record.result is None:
             raise RecordUnreadable(self.lock_token, "status", "is not known to this version")
         if self._terms.when_completed == "refuse":
@@ -385,6 +379,17 @@ class Run:
             write()
         except SteponceError as error:
             _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
+
+
+def as_error(record: Lock) -> RequestFailed:
+    """What a failed request's record raises."""
+    failure = record.failure or Failure(None, None)
+    waits = " It waits for a person." if record.open_status is not None else ""
+    return RequestFailed(
+        f"The request under {record.lock_token!r} failed with {failure.error}: {failure.cause}.{waits}",
+        failure.error,
+        failure.cause,
+    )
 
 
 async def in_thread(call: Callable[[], T]) -> T:
