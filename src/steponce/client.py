@@ -264,7 +264,7 @@ class Client:
         arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:
             return Receipt.running(request_id, lock.lock_token, arn, duplicate=False)
-        same_payload = self.machine.payload_hash_of(execution.input) == lock.payload_hash
+        same_payload = lock.has_payload(self.machine.payload_hash_of(execution.input))
         if same_payload and execution.failure.error != DUPLICATE_REFUSED:
             return Receipt.from_lock(request_id, lock, duplicate=True)
         if execution.status == "SUCCEEDED":

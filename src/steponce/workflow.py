@@ -43,6 +43,7 @@ BEFORE_WORK = frozenset(
         "AcquireLock",
         "ReadLock",
         "IsLockHeld",
+        "IsPowertoolsRecord",
         "KeepLock",
         "IsTriedBefore",
         "StartCounting",

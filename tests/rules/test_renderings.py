@@ -54,12 +54,10 @@ def test_a_duplicate_is_refused_only_where_that_is_wanted():
     """The rule before the replay matches a completed record, or none at all."""
     for answer, status in (("replay", "NONE"), ("refuse", "COMPLETED")):
         (definition,) = definitions_with(WhenCompleted=answer)
-        (rule,) = [
-            rule
-            for rule in json.loads(definition)["States"]["IsLockHeld"]["Choices"]
-            if rule["Next"] == "DuplicateRefused"
-        ]
-        assert status == rule["And"][0]["StringEquals"]
+        for state in ("IsLockHeld", "IsPowertoolsRecord"):
+            choices = json.loads(definition)["States"][state]["Choices"]
+            (rule,) = [rule for rule in choices if rule["Next"] == "DuplicateRefused"]
+            assert status == rule["And"][0]["StringEquals"]
 
 
 @pytest.mark.parametrize("seconds", [2_592_000, 31_536_000])

@@ -51,8 +51,8 @@ def record_fields(record: Record) -> dict[str, str | None]:
     return {
         "record": f"{record.status}, {_remark(record)}",
         "owner": record.locked_by,
-        "times taken": str(record.attempt),
-        "taken": record.created,
+        "times taken": str(record.attempt) if record.attempt else None,
+        "taken": record.created or None,
         "leased until": record.lease_until,
         "expected by": record.expected_completion if record.status == "INPROGRESS" else None,
         "finished": record.actual_completion,

@@ -34,6 +34,8 @@ class Finished:
         """Keep a record, if it is an answer that never changes."""
         if not self._size or record.status not in (COMPLETED, FAILED) or record.open_status is not None:
             return
+        if record.is_of_powertools:  # which that layer may run again
+            return
         with self._lock:
             self._records[record.lock_token] = record
             self._records.move_to_end(record.lock_token)

@@ -221,7 +221,7 @@ class Run:
     def _expect_same_payload(self, record: Lock) -> None:
         if record.is_reusable(times.now_text()) or self._holder is None:
             return
-        if record.payload_hash != self._holder.payload_hash:
+        if not record.has_payload(self._holder.payload_hash):
             raise PayloadMismatch(
                 f"The lock token {self.lock_token!r} was used with another payload. Send the first payload "
                 "again, or use a new lock token."
@@ -262,7 +262,8 @@ class Run:
         while now is not None and now.status == INPROGRESS and not lease_is_over(now):
             left = end - time.monotonic()
             if left <= 0:
-                lease = f" until {now.lease_until} at the latest" if now.lease_until else ""
+                known = now.lease_until and not now.is_of_powertools
+                lease = f" until {now.lease_until} at the latest" if known else ""
                 raise AlreadyInProgress(
                     f"The lock {self.lock_token!r} is held by {now.locked_by}{lease}. Ask again later.",
                     now.locked_by,

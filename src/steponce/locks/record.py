@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, Self
 
+from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 _EXECUTION = "arn:"
 """What the owner's name begins with if it is an execution."""
+
+POWERTOOLS = "Powertools"
+"""Who holds a record that Powertools' own DynamoDB layer has written: it does not say more."""
+
+_OURS_ALONE = ("callId", "lockedBy", "requestId", "attempt", "created", "expectedCompletion")
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,9 @@ class Lock:
 
     `request_id` is the caller's own, of the request that took the lock last; of plain Python it is the key
     without its prefix. `execution_name` is that of its execution; None for plain Python.
+
+    Of a record that Powertools' own layer has written (`is_of_powertools`) `call_id` and `created` are empty
+    and `attempt` is 0. Only that layer writes to it: it is read, replayed and waited for.
     """
 
     lock_token: str
@@ -80,6 +90,7 @@ class Lock:
     interventions: tuple[Intervention, ...] = ()
     lease_until: str | None = None
     execution_name: str | None = None
+    is_of_powertools: bool = False
 
     @classmethod
     def from_item(cls, item: Item) -> Self:
@@ -91,6 +102,8 @@ class Lock:
         """
         read = Attributes(item, "lockToken")
         read.optional_json("result")
+        if "ttl" in item and not item.keys() & set(_OURS_ALONE):
+            return cls._of_powertools(read)
         return cls(
             lock_token=read.key,
             status=read.text("status"),
@@ -112,15 +125,55 @@ class Lock:
             execution_name=_execution_name(read),
         )
 
+    @classmethod
+    def _of_powertools(cls, read: Attributes) -> Self:
+        status, until = read.text("status"), read.optional_whole("in_progress_expiration", least=0)
+        result, ttl = read.optional_text("result"), read.optional_whole("ttl", least=0)
+        if status not in (INPROGRESS, COMPLETED):
+            read.refuse("status", "is none that Powertools writes")
+        if status == COMPLETED and result is None:
+            read.refuse("result", "is missing")
+        lease_until = None if until is None else _time(read, "in_progress_expiration", until / 1000)
+        return cls(
+            lock_token=read.key,
+            status=status,
+            locked_by=POWERTOOLS,
+            call_id="",
+            request_id=read.key,
+            attempt=0,
+            created="",
+            expected_completion=lease_until or times.NEVER,
+            payload_hash=read.optional_text("payloadHash"),
+            result=result,
+            expires_at=_time(read, "ttl", ttl or 0),
+            ttl=ttl,
+            lease_until=lease_until,
+            is_of_powertools=True,
+        )
+
     @property
     def is_of_an_execution(self) -> bool:
         """Whether its owner is an execution, which can be asked. Plain Python cannot: it has a lease."""
         return self.locked_by.startswith(_EXECUTION)
 
+    def has_payload(self, payload_hash: str | None) -> bool:
+        """
+        Whether a request with this payload hash may have the record's answer.
+
+        Powertools hashes its own way, and only where it is told to, so nobody can compare: the key decides.
+        """
+        return self.is_of_powertools or self.payload_hash == payload_hash
+
     def is_leased(self, now: str) -> bool:
-        """Whether plain Python holds it that has not yet used up the time that it asked for."""
+        """
+        Whether plain Python holds it that has not yet used up the time that it asked for.
+
+        Powertools' own layer does so until it, or DynamoDB's TTL, ends its record.
+        """
         if self.status != INPROGRESS or self.is_of_an_execution:
             return False
+        if self.is_of_powertools:
+            return True
         return self.lease_until is not None and self.lease_until >= now
 
     def is_reusable(self, now: str) -> bool:
@@ -128,8 +181,11 @@ class Lock:
         Whether anyone may take this record, as AcquireLock's condition has it.
 
         A lock in progress is never reusable: only its owner's death frees it, not a clock. A failure
-        that waits for a person has no `ttl`, and stays as well.
+        that waits for a person has no `ttl`, and stays as well. A record of Powertools' is that layer's to
+        take, until DynamoDB deletes it.
         """
+        if self.is_of_powertools:
+            return False
         if self.status == RELEASED:
             return True
         expired = self.ttl is not None and self.expires_at is not None and self.expires_at < now
@@ -140,6 +196,13 @@ def _execution_name(read: Attributes) -> str | None:
     """Every execution writes its own."""
     is_of_an_execution = read.text("lockedBy").startswith(_EXECUTION)
     return read.text("executionName") if is_of_an_execution else read.optional_text("executionName")
+
+
+def _time(read: Attributes, name: str, epoch: float) -> str:
+    try:
+        return times.to_text(datetime.fromtimestamp(epoch, UTC))
+    except (ValueError, OverflowError, OSError):
+        return read.refuse(name, "is no time")
 
 
 def _failure(read: Attributes) -> Failure | None:

@@ -185,6 +185,14 @@ class Locks:
 
     def erase(self, lock: Lock) -> bool:
         """Delete a record, if it still is as it was read."""
+        if lock.is_of_powertools:
+            return self._holds(
+                self._dynamodb.delete_item,
+                Key={"lockToken": {"S": lock.lock_token}},
+                ConditionExpression="attribute_not_exists(callId) AND #status = :was AND #ttl = :ttl",
+                ExpressionAttributeNames={"#status": "status", "#ttl": "ttl"},
+                ExpressionAttributeValues={":was": {"S": lock.status}, ":ttl": {"N": str(lock.ttl)}},
+            )
         return self._write(lock, self._dynamodb.delete_item, {}, {})
 
     def erase_unreadable(self, item: Item) -> bool:

@@ -245,8 +245,13 @@ class Operator:
         The lock is, or was, one of this machine's executions, or plain Python's, which is no machine's.
 
         Another machine does other work, for another time, which only its own stack knows; this one would run
-        its own work in its place.
+        its own work in its place. What Powertools' own layer has written only that layer changes.
         """
+        if lock.is_of_powertools:
+            raise Refused(
+                f"The record {lock.lock_token!r} is {lock.status}, and was written by Powertools' own layer. "
+                f"No command changes it: that layer ends it, or DynamoDB deletes it at {lock.expires_at}."
+            )
         if lock.is_of_an_execution and not self._machine.holds(lock):
             raise Refused(
                 f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "

@@ -203,5 +203,10 @@ class _Run(Run):
         return result
 
     def _expect_same_payload(self, record: Lock) -> None:
-        if self._their_hash:
+        """Powertools' own records have a hash of Powertools' own."""
+        if not self._their_hash:
+            return
+        if not record.is_of_powertools:
             super()._expect_same_payload(record)
+        elif record.payload_hash != self._their_hash:
+            raise PayloadMismatch(f"The key {self.lock_token!r} was used with another payload.")

@@ -156,9 +156,9 @@ def lease_is_over(lock: Lock) -> bool:
 
     Args:
         lock: A whole record: the open index does not hold leases. Without any lease it is waited for as for
-            an execution that cannot be described.
+            an execution that cannot be described. Of Powertools' own records nobody else decides the end.
     """
-    if lock.is_of_an_execution:
+    if lock.is_of_an_execution or lock.is_of_powertools:
         return False
     young = times.to_text(times.from_text(lock.created) + YOUNG)
     return (lock.lease_until or young) < times.now_text()

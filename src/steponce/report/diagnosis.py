@@ -55,6 +55,8 @@ class Case:
                 f"It was turned away with {newest.error}: its lock token belongs to request "
                 f"{record.request_id!r}. Look at that one, or start yours with another key."
             )
+        if lock.is_of_powertools:
+            return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
             return self._by_plain_python(record, lock)
         machine = record.locked_by.rpartition(":")[0]
@@ -84,6 +86,20 @@ class Case:
         return "unsettled", (
             f"The lease of {holder} was over at {record.lease_until}, and nobody has written down how it "
             f"ended. {settle}"
+        )
+
+    def _by_powertools(self, record: Record) -> tuple[Situation, str]:
+        """Only that layer changes its records, so all that can be done is to wait."""
+        if record.status == COMPLETED:
+            return "completed", (
+                "Completed by a function with Powertools' own DynamoDB layer. Whoever starts it gets that "
+                f"result, {_until(record)} and as long as DynamoDB has not deleted it."
+            )
+        until = f"It said that it would be done by {record.lease_until}. " if record.lease_until else ""
+        return "overdue" if record.overdue else "running", (
+            f"In progress in a function with Powertools' own DynamoDB layer. {until}Only that layer ends it, "
+            f"or DynamoDB, which deletes the record at {record.expires_at}. Wait for it: "
+            f"{self._command('wait')}"
         )
 
     def _by_another_machine(self, record: Record, machine: str) -> tuple[Situation, str]:

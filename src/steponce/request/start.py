@@ -101,7 +101,7 @@ class Start:
             refused = self._refused_before(execution or self._machine.describe(self._name, 1))
             if refused is not None:
                 return refused
-        self._expect_same_payload(lock.payload_hash)
+        self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
         return Receipt.from_lock(self._request_id, lock, duplicate=True)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
@@ -123,7 +123,8 @@ class Start:
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
         mine = self._is_mine(execution)
         if execution.is_open:
-            self._expect_same_payload(self._machine.payload_hash_of(execution.input))
+            payload_hash = self._machine.payload_hash_of(execution.input)
+            self._expect_same_payload(payload_hash == self._envelope.payloadHash)
             return self._running(attempt, duplicate=not mine)
         if self._read_lock() != lock:
             return None
@@ -190,8 +191,8 @@ class Start:
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, 1)
         return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=True)
 
-    def _expect_same_payload(self, payload_hash: str | None) -> None:
-        if payload_hash != self._envelope.payloadHash:
+    def _expect_same_payload(self, same: bool) -> None:
+        if not same:
             raise PayloadMismatch(
                 f"Request {self._request_id!r} (lock token {self._envelope.lockToken!r}) was started with "
                 "another payload. Send the first payload again, or use a new id."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from aws_lambda_powertools.utilities.idempotency import idempotent_function
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, idempotent_function
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from moto import mock_aws
@@ -105,6 +105,19 @@ def _status(persistence: LocksPersistence) -> str:
         raise AssertionError(order)
 
     return str(charge(order=ORDER))
+
+
+def test_records_that_powertools_has_left_there_are_read(table: dict[str, str]) -> None:
+    """They have Powertools' default names, which this table has too."""
+    theirs = DynamoDBPersistenceLayer("mine", boto3_client=shared("dynamodb"), **table)
+    theirs.configure(config(), "f", PREFIX)
+    theirs.save_inprogress(ORDER, 1_000)
+    with pytest.raises(IdempotencyAlreadyInProgressError):
+        _status(store(table))
+    theirs.save_success(ORDER, DONE)
+    (before,) = items("mine")
+    assert str(DONE) == _status(store(table))
+    assert [before] == items("mine")
 
 
 @pytest.mark.parametrize("names", [{"key_attr": "id", "sort_key_attr": "id"}, {"data_attr": "status"}])
