@@ -123,6 +123,11 @@ class Holder:
         }
         return self._take(_ITS_LEASE_IS_OVER, f"SET {_BEGUN}, attempt = :attempt {_NOTHING_LEFT}", values)
 
+    def continues(self, lock: Lock) -> None:
+        """Write from now on as the holder of a lock, which an earlier part of the same work has taken."""
+        self.call_id, self.locked_by, self.attempt = lock.call_id, lock.locked_by, lock.attempt
+        self.lease_until = lock.lease_until or ""
+
     def extend(self, lease_seconds: float) -> Lock | None:
         """Let the lease end so many seconds from now, if it would not end later; as `_write`."""
         lease = max(self.lease_until, _later(lease_seconds))

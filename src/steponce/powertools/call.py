@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -82,6 +83,9 @@ class Call(BasePersistenceLayer):
 
     def save_inprogress(self, data: dict[str, Any], remaining_time_in_millis: int | None = None) -> None:
         self._data = data
+        lease_seconds = self._store.terms.lease_seconds
+        if lease_seconds is not None:  # so Powertools need not warn that it knows of no time
+            remaining_time_in_millis = int(lease_seconds * 1000)
         super().save_inprogress(data, remaining_time_in_millis)
 
     def get_record(self, data: dict[str, Any]) -> DataRecord | None:
@@ -128,12 +132,14 @@ class Call(BasePersistenceLayer):
 
     def _update_record(self, data_record: DataRecord) -> None:
         if self._run is not None:
+            self._run.adopt()
             self._run.complete(json.loads(data_record.response_data))
 
     def _delete_record(self, data_record: DataRecord) -> None:
         """Nothing is deleted: the error of the work decides, as everywhere, what becomes of the record."""
         if self._run is None or self._error is None:
             raise NotImplementedError(f"The record {data_record.idempotency_key!r} is a lock, and is kept.")
+        self._run.adopt()
         self._run.__exit__(type(self._error), self._error, self._error.__traceback__)
 
     # -- What they are made of -----------------------------------------------------------------------
@@ -191,12 +197,32 @@ class _Run(Run):
         self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: Finished, their_hash: str
     ) -> None:
         super().__init__(holder, locks, holder.lock_token, replace(terms, on_replay=self._meet), lease, kept)
+        self._claim = holder
         self._their_hash = their_hash
+        self._waited_for: Lock | None = None
         self.met: Lock | None = None
+
+    def adopt(self) -> None:
+        """
+        Hold the lock that kept this call away, if another invocation of the same function holds it.
+
+        Powertools ends a call that it was told to leave alone only where a durable function is replayed: then
+        its first invocation took the lock, and this one goes on in its place.
+        """
+        lock, mine = self._waited_for, self._claim.locked_by
+        if lock is None or self._state != "new":
+            return
+        if mine.startswith("lambda/") and mine.rpartition("/")[0] == lock.locked_by.rpartition("/")[0]:
+            self._claim.continues(lock)
+            self._state = "begun"
 
     def hold_result(self, result: object, error: Exception) -> NoReturn:
         """Leave a result that is no JSON to a person; as `complete`."""
         self._hold_unwritable(result, error)
+
+    def _wait(self, record: Lock, end: float, pause: float) -> Generator[float, None, None]:
+        self._waited_for = record
+        return super()._wait(record, end, pause)
 
     def _meet(self, result: Any, lock: Lock) -> Any:
         self.met = lock

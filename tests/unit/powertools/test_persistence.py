@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -338,7 +340,7 @@ def test_a_call_without_a_context_has_a_lease_all_the_same(locks: Locks):
         lambda _order: only(locks).lease_until < times.to_text(times.after(times.now(), 21)) and DONE
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("error")
         assert DONE == charge()
     assert only(locks).locked_by.startswith("process/")
 
@@ -352,3 +354,60 @@ def test_powertools_off_switch_switches_it_off(monkeypatch: pytest.MonkeyPatch):
         warnings.simplefilter("ignore")
         assert [DONE, DONE] == [charge(), charge()]
     assert (2, []) == (charge.ran, items())
+
+
+# -- Durable functions ---------------------------------------------------------------------------------
+
+
+class Suspended(BaseException):
+    """How a durable function waits: its invocation ends, and another one goes on."""
+
+
+@dataclass
+class Durable:
+    """The context of a durable function."""
+
+    lambda_context: Context
+    steps: int
+
+    @property
+    def state(self) -> Any:
+        return SimpleNamespace(operations=[None] * self.steps)
+
+
+def durable(*outcomes: Any) -> Any:
+    """A durable handler, whose invocations end so."""
+    left = list(outcomes)
+
+    @idempotent(persistence_store=ours(lease_seconds=3600), key_prefix="durable")
+    def handler(_event: Any, _context: Any) -> Any:
+        outcome = left.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return handler
+
+
+@pytest.mark.parametrize(("outcome", "status"), [(DONE, COMPLETED), (Declined("no"), FAILED)])
+def test_a_durable_function_ends_what_its_first_invocation_began(locks: Locks, outcome: Any, status: str):
+    """Powertools lets a replay pass, and its end is the end of the call."""
+    handler = durable(Suspended(), outcome)
+    with pytest.raises(Suspended):
+        handler(ORDER, Durable(Context("first"), 1))
+    begun = only(locks)
+    with suppress(Declined):
+        handler(ORDER, Durable(Context("second"), 2))
+    done = only(locks)
+    assert (INPROGRESS, status) == (begun.status, done.status)
+    assert (begun.call_id, "lambda/shop/first", 1) == (done.call_id, done.locked_by, done.attempt)
+
+
+def test_a_durable_function_ends_nothing_of_another_function(locks: Locks):
+    """Its result is not recorded, and Powertools says so."""
+    handler = durable(Suspended(), DONE)
+    with pytest.raises(Suspended):
+        handler(ORDER, Durable(Context("first", "another"), 1))
+    with pytest.raises(IdempotencyPersistenceLayerError):
+        handler(ORDER, Durable(Context("second"), 2))
+    assert INPROGRESS == only(locks).status
