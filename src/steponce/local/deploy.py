@@ -12,7 +12,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.local.errors import LocalStackError
 from steponce.local.template.physical_names import ACCOUNT, PARTITION
-from steponce.local.template.plan import MachinePlan, Plan, QueuePlan, SubscriptionPlan, TablePlan, TopicPlan
+from steponce.local.template.plan import (
+    BucketPlan,
+    MachinePlan,
+    Plan,
+    QueuePlan,
+    SubscriptionPlan,
+    TablePlan,
+    TopicPlan,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,8 +34,8 @@ _ROLE = f"arn:{PARTITION}:iam::{ACCOUNT}:role/local"
 
 class Deployment:
     """
-    What is made: tables and state machines, which `undo` deletes; and secrets, queues and topics, which
-    are embedded.
+    What is made: tables and state machines, which `undo` deletes; and secrets, buckets, queues and topics,
+    which are embedded.
 
     Args:
         client: Answers the stack's client for a service.
@@ -51,8 +59,9 @@ class Deployment:
             tables = [pool.submit(self._make_table, table) for table in plan.tables]
             machines = [pool.submit(self._make_machine, machine) for machine in plan.machines]
             secrets = [pool.submit(self._make_secret, name) for name in plan.secrets]
+            buckets = [pool.submit(self._make_bucket, bucket) for bucket in plan.buckets]
             messaging = pool.submit(self._make_messaging, plan)
-            for made in [*tables, *machines, *secrets, messaging]:
+            for made in [*tables, *machines, *secrets, *buckets, messaging]:
                 made.result()
 
     def undo(self) -> None:
@@ -92,6 +101,16 @@ class Deployment:
     def _make_secret(self, name: str) -> None:
         with _explained(f"secret {name}"):
             self._secrets.create_secret(Name=name, SecretString=token_urlsafe(48))
+
+    def _make_bucket(self, bucket: BucketPlan) -> None:
+        with _explained(f"bucket {bucket.name}"):
+            s3 = self._client("s3")
+            region = s3.meta.region_name
+            # S3's own default has no name.
+            there = {} if region == "us-east-1" else {"LocationConstraint": region}
+            s3.create_bucket(Bucket=bucket.name, **({"CreateBucketConfiguration": there} if there else {}))
+            if bucket.has_versions:
+                s3.put_bucket_versioning(Bucket=bucket.name, VersioningConfiguration={"Status": "Enabled"})
 
     def _make_messaging(self, plan: Plan) -> None:
         if plan.queues:  # a client takes 0.1 s to make

@@ -39,6 +39,7 @@ _BOTO3_NAMES = {
     "events": "aws",
     "sqs": "aws",
     "sns": "aws",
+    "s3": "aws",
 }
 
 # An address, or what makes one once the addresses of the embedded services are known.

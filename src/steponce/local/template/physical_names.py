@@ -14,6 +14,7 @@ from typing import Any
 ACCOUNT = "123456789012"
 PARTITION = "aws"
 
+BUCKET = "AWS::S3::Bucket"
 EVENT_INVOKE = "AWS::Lambda::EventInvokeConfig"
 EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 FUNCTION = "AWS::Lambda::Function"
@@ -32,6 +33,7 @@ TABLE = "AWS::DynamoDB::Table"
 
 # The property that names a resource, where the template chooses the name itself.
 _NAME_PROPERTIES = {
+    BUCKET: "BucketName",
     FUNCTION: "FunctionName",
     STATE_MACHINE: "StateMachineName",
     TABLE: "TableName",
@@ -76,12 +78,16 @@ class PhysicalNames:
     def name(self, logical_id: str, kind: str, properties: Mapping[str, Any]) -> str:
         """The resource's own name; `properties` are resolved already."""
         given = properties.get(_NAME_PROPERTIES.get(kind, ""))
+        if kind == BUCKET and not given:  # a bucket's name has no capitals
+            return f"{self.stack}-{logical_id}".lower()
         # A FIFO queue's name must end so, and so does one that CloudFormation makes up.
         is_fifo = str(properties.get(_FIFO_PROPERTIES.get(kind, ""), "")).lower() == "true"
         return str(given) if given else f"{self.stack}-{logical_id}{'.fifo' if is_fifo else ''}"
 
     def arn(self, kind: str, name: str) -> str:
         """The resource's ARN."""
+        if kind == BUCKET:  # unique in the whole partition
+            return f"arn:{PARTITION}:s3:::{name}"
         service, prefix = _ARN_FORMS.get(kind, (kind.split("::")[1].lower(), ""))
         region = "" if service in _GLOBAL_SERVICES else self.region
         return f"arn:{PARTITION}:{service}:{region}:{ACCOUNT}:{prefix}{name}"

@@ -35,6 +35,14 @@ class TablePlan:
 
 
 @dataclass(frozen=True)
+class BucketPlan:
+    """One S3 bucket, and whether it keeps versions. Nothing expires here: a stack lives for hours."""
+
+    name: str
+    has_versions: bool
+
+
+@dataclass(frozen=True)
 class MachinePlan:
     """One state machine, after its substitutions."""
 
@@ -146,6 +154,7 @@ class Plan:
 
     functions: list[FunctionPlan]
     tables: list[TablePlan]
+    buckets: list[BucketPlan]
     machines: list[MachinePlan]
     secrets: list[str]
     queues: list[QueuePlan]
@@ -161,6 +170,7 @@ class Plan:
         return Plan(
             functions=[one for plan in plans for one in plan.functions],
             tables=[one for plan in plans for one in plan.tables],
+            buckets=[one for plan in plans for one in plan.buckets],
             machines=[one for plan in plans for one in plan.machines],
             secrets=[one for plan in plans for one in plan.secrets],
             queues=[one for plan in plans for one in plan.queues],

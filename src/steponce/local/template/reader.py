@@ -15,8 +15,15 @@ from steponce.local.template.mappings import read_mappings
 from steponce.local.template.messaging import read_queues, read_subscriptions, read_topics
 from steponce.local.template.nested import NestedStacks
 from steponce.local.template.parameters import parameter_values
-from steponce.local.template.physical_names import FUNCTION, NESTED_STACK, SECRET, TABLE, PhysicalNames
-from steponce.local.template.plan import Deliveries, FunctionPlan, Plan, TablePlan
+from steponce.local.template.physical_names import (
+    BUCKET,
+    FUNCTION,
+    NESTED_STACK,
+    SECRET,
+    TABLE,
+    PhysicalNames,
+)
+from steponce.local.template.plan import BucketPlan, Deliveries, FunctionPlan, Plan, TablePlan
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
@@ -56,6 +63,7 @@ def read_plan(
     plan = Plan(
         functions=[planner.function(*resource) for resource in resources.of_kind(FUNCTION)],
         tables=[planner.table(*resource) for resource in resources.of_kind(TABLE)],
+        buckets=[_bucket(name, properties) for _, name, properties in resources.of_kind(BUCKET)],
         machines=machine_plans,
         secrets=[name for _, name, _ in resources.of_kind(SECRET)],
         queues=queues,
@@ -196,6 +204,10 @@ def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str
     translator.metrics.publish()  # to nobody; unpublished ones end as a warning in the caller's log
     result: dict[str, Any] = translated
     return result
+
+
+def _bucket(name: str, properties: Mapping[str, Any]) -> BucketPlan:
+    return BucketPlan(name, properties.get("VersioningConfiguration", {}).get("Status") == "Enabled")
 
 
 def _optional_int(value: Any) -> int | None:
