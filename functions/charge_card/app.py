@@ -11,7 +11,7 @@ import boto3
 from aws_lambda_powertools import Logger, Tracer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from steponce import environment, fence
+from steponce import environment, fence, results
 from steponce.errors import RetryLater
 
 
@@ -49,7 +49,15 @@ def handler(work: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     charge_id = charge(work, context, "charged")
     if card == "tok_killed":
         os._exit(1)
-    return {"chargeId": charge_id, "orderId": work["payload"]["orderId"], "amount": work["payload"]["amount"]}
+    result: dict[str, Any] = {
+        "chargeId": charge_id,
+        "orderId": work["payload"]["orderId"],
+        "amount": work["payload"]["amount"],
+    }
+    if card == "tok_statement":
+        result["statement"] = "x" * work["payload"]["statementBytes"]
+    returned: dict[str, Any] = results.keep(result, work)
+    return returned
 
 
 def charge(work: Mapping[str, Any], context: LambdaContext, outcome: str) -> str:

@@ -19,6 +19,7 @@ from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNotFound, Unsettled, WaitTimeout
 from steponce.locks.record import Lock
+from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
@@ -45,7 +46,9 @@ class Client:
         rules: How it makes lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
         config: Your own botocore config, merged over ours.
-        endpoints: Other addresses for `states` and `dynamodb`, as a local stack has.
+        endpoints: Other addresses for `states`, `dynamodb` and all else (`aws`), as a local stack has.
+        result_bucket: Where results are that are too large for a record; the Output `ResultBucket`. No
+            reference to another bucket is followed.
 
     Attributes:
         machine: The state machine and its lock table, for whoever looks closer.
@@ -60,6 +63,7 @@ class Client:
         session: boto3.Session | None = None,
         config: Config | None = None,
         endpoints: Mapping[str, str] | None = None,
+        result_bucket: str | None = None,
     ) -> None:
         session = session or boto3.Session()
         config = CONFIG.merge(config) if config else CONFIG
@@ -67,7 +71,8 @@ class Client:
         sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
         dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
         rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
-        self.machine = Machine(state_machine_arn, sfn, Locks(dynamodb, locks_table), rules)
+        results = results_in(result_bucket, session, config, at)
+        self.machine = Machine(state_machine_arn, sfn, Locks(dynamodb, locks_table), rules, results)
 
     @property
     def state_machine_arn(self) -> str:
@@ -86,7 +91,7 @@ class Client:
             outputs["RunOnceStateMachineArn"],
             outputs["LocksTable"],
             rules=RequestRules.from_settings(outputs),
-            **options,
+            **{"result_bucket": outputs.get("ResultBucket")} | options,
         )
 
     @classmethod
@@ -167,7 +172,7 @@ class Client:
             lock = self.machine.locks.get(lock_token)
             if lock is not None and not lock.is_reusable(times.now_text()):
                 if lock.request_id == request_id:
-                    return Receipt.from_lock(request_id, lock, duplicate=False)
+                    return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
                 return self._of_another(request_id, name, lock)
             receipt = self._latest_attempt(request_id, name, lock_token, lock)
             if receipt is not None and receipt.status == "RUNNING":
@@ -225,6 +230,7 @@ class Client:
         Raises:
             NotFinished: it still runs.
             RequestFailed: it failed; `error` and `cause` say how.
+            ResultUnreadable: it is completed, and its large result cannot be read from the stack's bucket.
             RequestNotFound, Unavailable: as `status`.
         """
         receipt = self.status(request_id, lock_token=lock_token)
@@ -248,7 +254,7 @@ class Client:
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
         if lock is not None and attempt == recorded:
-            return Receipt.from_lock(request_id, lock, duplicate=False)
+            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
         if execution is None or execution.status == "SUCCEEDED":
             return None
         return Receipt.failed(request_id, lock_token, arn, execution.failure, duplicate=False)
@@ -266,7 +272,7 @@ class Client:
             return Receipt.running(request_id, lock.lock_token, arn, duplicate=False)
         same_payload = lock.has_payload(self.machine.payload_hash_of(execution.input))
         if same_payload and execution.failure.error != DUPLICATE_REFUSED:
-            return Receipt.from_lock(request_id, lock, duplicate=True)
+            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=True)
         if execution.status == "SUCCEEDED":
             raise _not_found(request_id)
         return Receipt.failed(request_id, lock.lock_token, arn, execution.failure, duplicate=False)
@@ -308,6 +314,13 @@ def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
             f"There is no stack {name!r} in {where}. Check name, region and account."
         ) from None
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def results_in(
+    bucket: str | None, session: boto3.Session, config: Config, endpoints: Mapping[str, str]
+) -> Results:
+    """The large results in a bucket; nobody who reads none waits for a client of S3."""
+    return Results(bucket, lambda: session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
 
 
 def _not_found(request_id: str) -> RequestNotFound:

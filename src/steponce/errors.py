@@ -30,6 +30,11 @@ What can go wrong, as one tree:
     ├── DuplicateRefused                 a guard that refuses duplicates met a request that is completed
     ├── NotRecorded                      a guard's work is done, and its result is not on record
     │   └── CompletionRefused            because somebody else answers for its lock by now
+    ├── ResultNotKept                    a large result could not be put into its bucket; its work is done
+    ├── ResultUnreadable                 a large result cannot be read from its bucket; its work is done
+    │   ├── ResultGone                   it was deleted
+    │   ├── ResultAltered                it is not what was kept
+    │   └── ResultForbidden              the caller may not read it, or not there
     ├── Unsettled                        its execution is closed and nobody has written down how it ended
     ├── WaitTimeout (TimeoutError)       still running after the time the caller wanted to wait
     ├── TooManyAttempts                  every name for a next attempt is taken
@@ -214,6 +219,30 @@ class NotRecorded(SteponceError):
 
 class CompletionRefused(NotRecorded):
     """The work was late: its lease had ended, and somebody else answers for its lock by now."""
+
+
+class ResultNotKept(SteponceError):
+    """A result is too large for its record, and its bucket did not take it. The work is done."""
+
+
+class ResultUnreadable(SteponceError):
+    """
+    The request is completed, its record has the address of its result, and the result cannot be read there.
+
+    The work must not be run again for that.
+    """
+
+
+class ResultGone(ResultUnreadable):
+    """The object that holds the result, or this version of it, is deleted."""
+
+
+class ResultAltered(ResultUnreadable):
+    """The object is not what was kept, by its size or its SHA-256."""
+
+
+class ResultForbidden(ResultUnreadable):
+    """The object may not be read or deleted by this caller, or is in a bucket that is not the stack's."""
 
 
 class Unsettled(SteponceError):

@@ -19,7 +19,7 @@ LAYERS = [
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},
     {"locks"},
-    {"executions", "fence", "limits"},
+    {"executions", "fence", "limits", "results"},
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operator"},

@@ -17,6 +17,7 @@ Template = dict[str, Any]
 FUNCTION = "AWS::Serverless::Function"
 MACHINE = "AWS::Serverless::StateMachine"
 TABLE = "AWS::DynamoDB::Table"
+BUCKET = "AWS::S3::Bucket"
 RUNTIME = "python3.13"
 
 REQUEST_TIMEOUT = {"Fn::Sub": '","TimeoutSeconds":${RequestTimeoutSeconds},"Version":"1.0'}
@@ -24,6 +25,16 @@ REQUEST_TIMEOUT = {"Fn::Sub": '","TimeoutSeconds":${RequestTimeoutSeconds},"Vers
 
 REFUSED_STATUS = {"Fn::If": ["RefusesDuplicates", "COMPLETED", "NONE"]}
 """The record's status at which a request is refused; no record has the other one."""
+
+RESULTS = {
+    "Fn::Sub": [
+        "arn:${AWS::Partition}:s3:::${Bucket}/results/*",
+        {"Bucket": {"Fn::If": ["HasOwnResultBucket", {"Ref": "ResultsBucket"}, {"Ref": "ResultBucket"}]}},
+    ]
+}
+"""Where large results are."""
+
+OWN_ACCOUNT = {"StringEquals": {"s3:ResourceAccount": {"Ref": "AWS::AccountId"}}}
 
 MANAGED = ("/AWSLambdaBasicExecutionRole", "/AWSXrayWriteOnlyAccess", "/AWSXRayDaemonWriteAccess")
 """The policies of AWS's own that functions have: for their logs and their traces."""
@@ -193,6 +204,56 @@ def rule_tables_are_safe(template: Template) -> list[str]:
         complaints += [f"{name}: {key}" for key, value in wanted.items() if properties.get(key) != value]
         for key in ("DeletionPolicy", "UpdateReplacePolicy"):
             complaints += [f"{name}: {key}"] * (template["Resources"][name].get(key) != "Retain")
+    return complaints
+
+
+def rule_buckets_are_safe(template: Template) -> list[str]:
+    """Large results are as private and as lasting as the records that lead to them."""
+    wanted = {
+        "VersioningConfiguration": {"Status": "Enabled"},
+        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+        "PublicAccessBlockConfiguration": dict.fromkeys(
+            ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+        ),
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [
+                {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+            ]
+        },
+    }
+    complaints = []
+    for name, properties in resources(template, BUCKET).items():
+        complaints += [f"{name}: {key}" for key, value in wanted.items() if properties.get(key) != value]
+        for key in ("DeletionPolicy", "UpdateReplacePolicy"):
+            complaints += [f"{name}: {key}"] * (template["Resources"][name].get(key) != "Retain")
+        denied = [
+            statement
+            for policy in resources(template, "AWS::S3::BucketPolicy").values()
+            for statement in policy["PolicyDocument"]["Statement"]
+            if policy["Bucket"] == {"Ref": name}
+        ]
+        everything = [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
+        only_tls = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": everything} | {
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}}
+        }
+        complaints += [f"{name} takes calls without TLS"] * (only_tls not in denied)
+    return complaints
+
+
+def rule_large_results_are_granted_by_the_action(template: Template) -> list[str]:
+    """Whoever works writes, whoever answers reads one version; nobody lists, and none in another account."""
+    may = {
+        "ReadResultsPolicy": {"s3:GetObjectVersion"},
+        "ChargeCardFunction": {"s3:PutObject", "s3:PutObjectTagging"},
+    }
+    complaints = []
+    for name, statement in _statements(template):
+        actions = {item for item in _list(statement["Action"]) if item.startswith("s3:")}
+        if statement["Effect"] == "Deny" or not actions:
+            continue
+        complaints += [f"{name} may {item}" for item in actions - may.get(name, set())]
+        complaints += [f"{name} may reach {statement['Resource']}"] * (statement["Resource"] != RESULTS)
+        complaints += [f"{name} may reach other accounts"] * (statement.get("Condition") != OWN_ACCOUNT)
     return complaints
 
 
@@ -474,7 +535,11 @@ def _statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_ours(template: Template, policy: Any) -> bool:
-    """Whether it is a managed policy that the template itself makes."""
+    """Whether it is a managed policy that the template itself makes, also under a condition."""
+    match policy:
+        case {"Fn::If": [condition, {"Ref": name}, {"Ref": "AWS::NoValue"}]}:
+            made = template["Resources"].get(name, {})
+            return made.get("Condition") == condition and _is_ours(template, {"Ref": name})
     return isinstance(policy, dict) and policy.get("Ref") in resources(template, "AWS::IAM::ManagedPolicy")
 
 

@@ -107,9 +107,11 @@ def test_every_rule_has_a_planted_fault() -> None:
 
 
 def test_what_a_function_reads_through_the_package_is_seen() -> None:
-    """By its fence, which looks for the table's name; and by settings that several functions share."""
+    """By its fence and its large results, which look there; and by settings that several functions share."""
     path = ROOT / "functions" / "charge_card" / "app.py"
-    assert {"ChargesTable", "LocksTable"} == source.environment_read_by(path)
+    assert {"ChargesTable", "LocksTable", "ResultBucket", "RetentionSeconds"} == source.environment_read_by(
+        path
+    )
     path = ROOT / "functions" / "resend_request" / "app.py"
     resend = {"RequestsQueueUrl", "RequestsDeadLetterQueueUrl"}
     resend |= {"ResendTries", "ResendBaseSeconds", "ResendMaxSeconds"}

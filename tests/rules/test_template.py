@@ -20,6 +20,11 @@ CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
 SETTLES = "Resources/SettleLocksPolicy/Properties/PolicyDocument/Statement"
 COMMON = "Globals/Function/Environment/Variables"
 
+RESULTS = "Resources/ResultsBucket"
+TLS = "Resources/ResultsBucketPolicy/Properties/PolicyDocument/Statement/0"
+READS = "Resources/ReadResultsPolicy/Properties/PolicyDocument/Statement/0"
+WORK = "Resources/ChargeCardFunction/Properties/Policies/0/Statement/2/Fn::If/1"
+
 SQS_EVENT = {"Type": "SQS", "Properties": {"Queue": {"Fn::GetAtt": ["AnswersQueue", "Arn"]}}}
 
 ANYONE = "Properties/PolicyDocument/Statement/0"
@@ -100,6 +105,32 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (
         template.rule_tables_are_safe,
         {f"{LOCKS}/Properties/TimeToLiveSpecification/AttributeName": "expiresAt"},
+    ),
+    (template.rule_buckets_are_safe, {f"{RESULTS}/Properties/VersioningConfiguration/Status": "Suspended"}),
+    (
+        template.rule_buckets_are_safe,
+        {f"{RESULTS}/Properties/PublicAccessBlockConfiguration/BlockPublicAcls": False},
+    ),
+    (template.rule_buckets_are_safe, {f"{RESULTS}/Properties/BucketEncryption": GONE}),
+    (template.rule_buckets_are_safe, {f"{RESULTS}/Properties/OwnershipControls": GONE}),
+    (template.rule_buckets_are_safe, {f"{RESULTS}/DeletionPolicy": GONE}),
+    (template.rule_buckets_are_safe, {"Resources/ResultsBucketPolicy": GONE}),
+    (template.rule_buckets_are_safe, {f"{TLS}/Resource/1": GONE}),
+    (template.rule_buckets_are_safe, {f"{TLS}/Condition": GONE}),
+    (template.rule_large_results_are_granted_by_the_action, {f"{READS}/Action": "s3:GetObject"}),
+    (template.rule_large_results_are_granted_by_the_action, {f"{READS}/Condition": GONE}),
+    (
+        template.rule_large_results_are_granted_by_the_action,
+        {f"{READS}/Resource": {"Fn::Sub": "${ResultsBucket.Arn}/*"}},
+    ),
+    (template.rule_large_results_are_granted_by_the_action, {f"{WORK}/Action/1": "s3:GetObjectVersion"}),
+    (
+        template.rule_large_results_are_granted_by_the_action,
+        {"Resources/RecordAwaitingStepFunction/Properties/Policies/0/Statement/0/Action": "s3:ListBucket"},
+    ),
+    (
+        template.rule_tables_are_granted_by_the_action,
+        {"Resources/HttpApiFunction/Properties/Policies/1/Fn::If/0": "HasStream"},
     ),
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Type": "EXPRESS"}),
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Tracing/Enabled": False}),

@@ -18,6 +18,7 @@ from steponce.callbacks.awaiting import AwaitingStep
 from steponce.cli import commands, target
 from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import Lock
+from steponce.locks.results import Results
 from steponce.operator.erasure import erase, find_kept
 from steponce.report.story import Record, Waiting
 from tests.unit.one_machine import World
@@ -90,7 +91,7 @@ Read = Callable[[Item], Any]
 def read_lock(item: Item) -> Lock:
     """A lock, and everything that is made of one."""
     lock = Lock.from_item(item)
-    json.dumps(asdict(Receipt.from_lock("order-1", lock, duplicate=True)))
+    json.dumps(asdict(Receipt.from_lock("order-1", lock, Results(), duplicate=True)))
     json.dumps(asdict(Record.from_lock(lock)))
     lock.is_reusable(NOON)
     return lock

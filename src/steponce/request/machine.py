@@ -9,6 +9,7 @@ from steponce.aws import times
 from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import Execution, describe_execution, looking_at, runs_on
 from steponce.locks.record import Lock
+from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
@@ -26,13 +27,17 @@ class Machine:
         sfn: A Step Functions client for it.
         locks: Its lock table.
         rules: How it makes lock tokens, hashes and times.
+        results: Where the results are that are too large for a record.
     """
 
-    def __init__(self, arn: str, sfn: SFNClient, locks: Locks, rules: RequestRules) -> None:
+    def __init__(
+        self, arn: str, sfn: SFNClient, locks: Locks, rules: RequestRules, results: Results | None = None
+    ) -> None:
         self.arn = arn
         self.sfn = sfn
         self.locks = locks
         self.rules = rules
+        self.results = results or Results()
 
     def newest(self, name: str, attempt: int) -> tuple[Execution | None, int]:
         """

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
+from steponce.locks.reference import Kept
 from steponce.workflow import COMPLETED, INPROGRESS
+
+if TYPE_CHECKING:
+    from steponce.locks.results import Results
 
 Status = Literal["RUNNING", "COMPLETED", "FAILED"]
 
 _STATUS: dict[str, Status] = {INPROGRESS: "RUNNING", COMPLETED: "COMPLETED"}
+
+
+class _Result:
+    """The field `result`: one that is kept in a bucket is read from there when it is first asked for."""
+
+    def __get__(self, receipt: Receipt | None, _owner: type | None = None) -> Any:
+        if receipt is None:
+            raise AttributeError("result")  # which says to `dataclass` that there is no default
+        found = vars(receipt)["result"]
+        if isinstance(found, Kept):
+            found = vars(receipt)["result"] = found.read()
+        return found
+
+    def __set__(self, receipt: Receipt, value: Any) -> None:
+        vars(receipt)["result"] = value
 
 
 @dataclass(frozen=True)
@@ -26,7 +44,8 @@ class Receipt:
         status: RUNNING, COMPLETED or FAILED.
         duplicate: From `start`: this call started nothing. From `status` and `wait`: the answer is
             another request's, which had the same lock token.
-        result: What the work answered, once COMPLETED.
+        result: What the work answered, once COMPLETED. A large one is read from the stack's bucket when it is
+            first asked for, which raises ResultUnreadable where it cannot be had there, and Unavailable.
         error: The error's name, once FAILED; None if the work gave none.
         cause: The error's text, likewise.
         execution_arn: The execution that does or did the work.
@@ -37,11 +56,25 @@ class Receipt:
     lock_token: str
     status: Status
     duplicate: bool
-    result: Any
-    error: str | None
-    cause: str | None
-    execution_arn: str
-    attempt: int
+    result: Any = _Result()
+    error: str | None = None
+    cause: str | None = None
+    execution_arn: str = ""
+    attempt: int = 0
+
+    def __repr__(self) -> str:
+        """Without reading anything."""
+        return f"Receipt({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    @property
+    def kept_bytes(self) -> int | None:
+        """The size of a result that is in the stack's bucket and was not read yet; None for any other."""
+        found = vars(self)["result"]
+        return found.reference.bytes if isinstance(found, Kept) else None
+
+    def as_duplicate(self, duplicate: bool) -> Self:
+        """The same, found or started by another call. Nothing is read, as `dataclasses.replace` would."""
+        return type(self)(**vars(self) | {"duplicate": duplicate})
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object, with names in camelCase."""
@@ -61,7 +94,7 @@ class Receipt:
         return cls(request_id, lock_token, "FAILED", duplicate, None, error, cause, execution_arn, 0)
 
     @classmethod
-    def from_lock(cls, request_id: str, lock: Lock, *, duplicate: bool) -> Self:
+    def from_lock(cls, request_id: str, lock: Lock, results: Results, *, duplicate: bool) -> Self:
         """Of a record. One that was released has failed, and may be started again."""
         failure = lock.failure or Failure(None, None)
         return cls(
@@ -69,7 +102,7 @@ class Receipt:
             lock_token=lock.lock_token,
             status=_STATUS.get(lock.status, "FAILED"),
             duplicate=duplicate,
-            result=None if lock.result is None else json.loads(lock.result),
+            result=results.of(lock),
             error=failure.error,
             cause=failure.cause,
             execution_arn=lock.locked_by,

@@ -84,7 +84,7 @@ class Start:
         """What answers for a name that is taken, or the next attempt; None if the record has just changed."""
         lock, now = self._read_lock(), times.now_text()
         if lock is not None and lock.call_id == self._envelope.callId:
-            return Receipt.from_lock(self._request_id, lock, duplicate=False)
+            return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=False)
         if lock is None or lock.is_reusable(now):
             return self._without_answer(lock)
         if lock.status == INPROGRESS and (self._check_owner or lock.expected_completion < now):
@@ -102,7 +102,7 @@ class Start:
             if refused is not None:
                 return refused
         self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
-        return Receipt.from_lock(self._request_id, lock, duplicate=True)
+        return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers: an execution may have to take its lock yet, or all are over and done with."""

@@ -1,0 +1,237 @@
+"""The bucket of results that are too large for their records."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from steponce.aws.errors import answering, error_code
+from steponce.errors import ResultAltered, ResultForbidden, ResultGone, ResultNotKept, ResultUnreadable
+from steponce.locks.record import Lock
+from steponce.locks.reference import REFERENCE, Kept, Reference, folder_of, new_key
+
+OFF = "off"
+"""The value of the parameter ResultBucket where results stay in their records."""
+
+LARGEST_IN_RECORD = 200_000
+"""Bytes that a result may have in a record, as a workflow carries it."""
+
+LARGEST_KEPT = 50 * 1024 * 1024
+"""Bytes that a result may have in the bucket: whoever reads it has it in memory."""
+
+LIFETIMES = (40, 120, 400, 4000)
+"""Days after which the bucket's lifecycle deletes an object; its tag `keepDays` says which of them."""
+
+LATE_DAYS = 30
+"""A record that is settled late is kept longer than its retention says; so much is allowed for."""
+
+_GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "MethodNotAllowed", "404"})
+_FORBIDDEN = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "403"})
+_AT_ONCE = 1000
+
+
+class Results:
+    """
+    The bucket of a stack's large results.
+
+    Args:
+        bucket: Its name, or what the parameter ResultBucket says; None or `off` where there is none.
+        make_client: Makes an S3 client, when one is needed for the first time.
+    """
+
+    def __init__(self, bucket: str | None = None, make_client: Callable[[], Any] | None = None) -> None:
+        self.bucket = None if bucket in (None, "", OFF) else bucket
+        self._make_client = make_client
+        self._client: Any = None
+        self._making = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return self.bucket is not None
+
+    def of(self, lock: Lock) -> Any:
+        """The result of a record, parsed; `Kept` where the record has but its address."""
+        result: Any = None if lock.result is None else json.loads(lock.result)
+        reference = Reference.read(result, lock)
+        if reference is None:
+            return result
+        return Kept(self, lock, reference, {name: result[name] for name in result if name != REFERENCE})
+
+    def read(self, lock: Lock) -> Any:
+        """The result of a record, wherever it is; errors as `Kept.read`."""
+        found = self.of(lock)
+        return found.read() if isinstance(found, Kept) else found
+
+    def keep(self, text: str, *, lock_token: str, call_id: str, retention_seconds: float | None) -> Reference:
+        """
+        Keep a result (JSON text), before a record gets its address.
+
+        Each call makes an object of its own. One whose address no record gets is deleted by the bucket's
+        lifecycle.
+
+        Args:
+            text: At most LARGEST_KEPT bytes.
+            lock_token, call_id: Of the record that is to have the address.
+            retention_seconds: How long that is kept; None for ever.
+
+        Raises:
+            ResultNotKept: there is no bucket, it is not as it must be, or nothing may be written to it.
+            Unavailable: S3 did not answer; safe to try again.
+        """
+        body = text.encode()
+        if self.bucket is None:
+            raise ResultNotKept("There is no bucket for large results. Set the parameter ResultBucket.")
+        if len(body) > LARGEST_KEPT:
+            raise ResultNotKept(
+                f"The result has {len(body):,} bytes; {LARGEST_KEPT:,} are allowed. Keep it elsewhere, and "
+                "let its address be the result."
+            )
+        digest = hashlib.sha256(body)
+        key = new_key(lock_token, call_id)
+        days = lifetime_days(retention_seconds)
+        try:
+            with answering("S3"):
+                made = self._s3.put_object(
+                    Bucket=self.bucket,
+                    Key=key,
+                    Body=body,
+                    ContentType="application/json",
+                    ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
+                    **({} if days is None else {"Tagging": f"keepDays={days}"}),
+                )
+        except ClientError as error:
+            raise ResultNotKept(
+                f"The bucket {self.bucket} took no result: {error_code(error)}. Look whether it is there, "
+                "and whether this program may s3:PutObject and s3:PutObjectTagging in its results/."
+            ) from error
+        version = made.get("VersionId", "null")
+        if version == "null":
+            raise ResultNotKept(
+                f"The bucket {self.bucket} keeps no versions, so that any write could change a result. "
+                "Switch its versioning on."
+            )
+        return Reference(self.bucket, key, version, digest.hexdigest(), len(body))
+
+    def fetch(self, kept: Kept) -> Any:
+        """What a record's reference stands for, if it is as it was kept; errors as `Kept.read`."""
+        reference, which = kept.reference, kept.which
+        if reference.bucket != self.bucket:
+            own = f"the bucket {self.bucket}" if self.bucket else "no bucket"
+            raise ResultForbidden(
+                f"{which} is not read, since the results of this stack have {own}. Give the stack's "
+                f"parameter ResultBucket, or the client's result_bucket, the value {reference.bucket}."
+            )
+        body = self._body(reference, which)
+        if len(body) != reference.bytes or hashlib.sha256(body).hexdigest() != reference.sha256:
+            raise ResultAltered(
+                f"{which} is not what was kept: its size or SHA-256 is another. Something else writes to the "
+                "bucket. Find out what, and settle with whoever did the work what the result was."
+            )
+        return json.loads(body)
+
+    def objects(self, lock_token: str) -> list[tuple[str, str]]:
+        """
+        Key and version of everything that is kept under a lock token, also of what no record names.
+
+        Raises:
+            ResultForbidden: the bucket may not be listed.
+            Unavailable: S3 did not answer; safe to try again.
+        """
+        if self.bucket is None:
+            return []
+        found: list[tuple[str, str]] = []
+        pages = self._s3.get_paginator("list_object_versions").paginate(
+            Bucket=self.bucket, Prefix=folder_of(lock_token)
+        )
+        with self._erasing():
+            for page in pages:
+                listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+                found += [(one["Key"], one["VersionId"]) for one in listed]
+        return found
+
+    def delete(self, objects: Sequence[tuple[str, str]]) -> None:
+        """
+        Delete versions of objects, for good.
+
+        Raises:
+            ResultForbidden: S3 has refused one.
+            Unavailable: S3 did not answer; safe to try again.
+        """
+        for first in range(0, len(objects), _AT_ONCE):
+            some = [{"Key": key, "VersionId": version} for key, version in objects[first : first + _AT_ONCE]]
+            with self._erasing():
+                answer = self._s3.delete_objects(Bucket=self.bucket, Delete={"Objects": some, "Quiet": True})
+            for error in answer.get("Errors", []):
+                raise self._not_erased(str(error.get("Code")))
+
+    @contextmanager
+    def _erasing(self) -> Iterator[None]:
+        try:
+            with answering("S3"):
+                yield
+        except ClientError as error:
+            raise self._not_erased(error_code(error)) from error
+
+    def _not_erased(self, code: str) -> ResultForbidden:
+        return ResultForbidden(
+            f"Not all large results were erased from the bucket {self.bucket} ({code}). Whoever erases needs "
+            "s3:ListBucketVersions on the bucket, and s3:DeleteObjectVersion in its results/. The same "
+            "command erases the rest."
+        )
+
+    def _body(self, reference: Reference, which: str) -> bytes:
+        try:
+            with answering("S3"):
+                answer = self._s3.get_object(
+                    Bucket=reference.bucket, Key=reference.key, VersionId=reference.version
+                )
+                if answer["ContentLength"] != reference.bytes:  # it may be of any size
+                    answer["Body"].close()
+                    return b""
+                body: bytes = answer["Body"].read()
+                return body
+        except ClientError as error:
+            raise _unreadable(error_code(error), which) from error
+        except BotoCoreError as error:  # its own checksum, or an end before the end
+            raise ResultAltered(f"{which} did not come whole ({error}). Ask again.") from error
+
+    @property
+    def _s3(self) -> Any:
+        """Made in one thread: boto3's sessions are not for several."""
+        with self._making:
+            if self._client is None and self._make_client is not None:
+                self._client = self._make_client()
+            return self._client
+
+
+def lifetime_days(retention_seconds: float | None) -> int | None:
+    """The shortest of LIFETIMES that outlives a record; None where none does, so that the object stays."""
+    if retention_seconds is None:
+        return None
+    return next((days for days in LIFETIMES if days * 86_400 >= retention_seconds + LATE_DAYS * 86_400), None)
+
+
+def carried_bytes(text: str) -> int:
+    """The size of a result (JSON text) in the write that records it: JSON in JSON, quotes counted twice."""
+    return len(json.dumps(text, ensure_ascii=False).encode())
+
+
+def _unreadable(code: str, which: str) -> ResultUnreadable:
+    if code in _GONE:
+        return ResultGone(
+            f"{which} is gone ({code}). The work is done, so do not run it again for that. Look for the "
+            "result with whoever did the work."
+        )
+    if code in _FORBIDDEN:
+        return ResultForbidden(
+            f"{which} may not be read ({code}). Whoever reads needs s3:GetObjectVersion in the bucket's "
+            "results/, as the policy ReadResultsPolicyArn gives it. If you have that, the object is gone: S3 "
+            "gives this answer for both, unless you may list the bucket."
+        )
+    return ResultUnreadable(f"{which} cannot be read ({code}). Look at the object and at the bucket.")

@@ -1,0 +1,77 @@
+"""
+Results too large for a workflow and its record: the work keeps them in the stack's bucket, and returns their
+address instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from steponce.errors import ResultNotKept, Unavailable
+from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
+
+
+def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -> Any:
+    """
+    Make a result fit into the workflow, as the last thing that the work does.
+
+        return results.keep({"statement": pages}, work)
+
+    Args:
+        result: JSON, of at most 50 MiB.
+        work: What the workflow hands to the work: `lockToken`, `callId`, `payload` and more.
+        results: The bucket. Default: the one that the environment variable ResultBucket names.
+
+    Returns:
+        The result as it is, if it and the payload have at most 200,000 bytes together (quotes and backslashes
+        of the result count twice), or if there is no bucket. Else a reference to the object that holds it:
+        return that. Whoever asks for the result gets what is kept there.
+
+    Raises:
+        ResultNotKept: S3 did not take it. The work is done, so do not make a RetryLater of this: the record
+            waits for a person, who can complete it.
+    """
+    results = _results() if results is None else results
+    if not results:
+        return result
+    try:
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        payload = json.dumps(work.get("payload"), ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        return result  # for the function's runtime to judge, as without a bucket
+    if carried_bytes(text) + len(payload.encode()) <= LARGEST_IN_RECORD:
+        return result
+    try:
+        return results.keep(
+            text,
+            lock_token=work["lockToken"],
+            call_id=work["callId"],
+            retention_seconds=_retention_seconds(),
+        ).to_dict()
+    except Unavailable as error:
+        raise ResultNotKept(
+            f"The work is done, and its result was not kept. {error} Do not run it again: complete it by "
+            "hand (steponce locks complete)."
+        ) from error
+
+
+@cache
+def _results() -> Results:
+    bucket = os.environ.get("ResultBucket")
+    return Results(bucket, _s3)
+
+
+def _s3() -> Any:
+    import boto3  # a function without large results does not wait for it
+
+    return boto3.client("s3")
+
+
+def _retention_seconds() -> float | None:
+    """Without a word on it, for ever."""
+    seconds = os.environ.get("RetentionSeconds", "never")
+    return None if seconds == "never" else float(seconds)
