@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 import boto3
 from botocore.config import Config
 
-from steponce.client import CONFIG, stack_outputs
+from steponce.client import CONFIG, results_in, stack_outputs
 from steponce.errors import MissingKey
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
@@ -72,7 +72,9 @@ class Guard:
             erased record is answered from there until its process ends.
         session: Your own boto3 session.
         config: Your own botocore config, merged over ours.
-        endpoints: Another address for `dynamodb`, as a local stack has.
+        endpoints: Other addresses for `dynamodb` and all else (`aws`), as a local stack has.
+        result_bucket: Where results go that are too large for a record; the Output `ResultBucket`. Without it
+            such a result is refused.
         options: Of all its calls; see `Terms`.
 
     One guard may serve many functions, threads and tasks.
@@ -88,23 +90,24 @@ class Guard:
         session: boto3.Session | None = None,
         config: Config | None = None,
         endpoints: Mapping[str, str] | None = None,
+        result_bucket: str | None = None,
         **options: Unpack[Options],
     ) -> None:
         rules = rules or RequestRules(key_prefix="")
         self._rules = rules if key_prefix is None else replace(rules, key_prefix=key_prefix)
         self._table = locks_table
         self._terms = Terms(**options)
-        self._dynamodb = (session or boto3.Session()).client(
-            "dynamodb",
-            config=CONFIG.merge(config) if config else CONFIG,
-            endpoint_url=(endpoints or {}).get("dynamodb"),
-        )
+        session, at = session or boto3.Session(), endpoints or {}
+        config = CONFIG.merge(config) if config else CONFIG
+        self._dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
         self._locks = Locks(self._dynamodb, locks_table)
+        self._results = results_in(result_bucket, session, config, at)
         self._finished = Finished(cache_size)
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make a guard on a stack's table from the stack's Outputs, with its rules."""
+        """Make a guard on a stack's table from the stack's Outputs, with its rules and its bucket."""
+        options = {"result_bucket": outputs.get("ResultBucket")} | options
         return cls(outputs["LocksTable"], rules=RequestRules.from_settings(outputs), **options)
 
     @classmethod
@@ -148,6 +151,7 @@ class Guard:
             PayloadMismatch: the key was used with another payload.
             Unavailable: DynamoDB did not answer; nothing ran.
             RecordUnreadable: something else has written to the record.
+            ResultUnreadable: the answer is a large result that cannot be read from the stack's bucket.
         """
         check_lock_token(lock_token)
         return self._run(lock_token, self._hash(plain(payload)), context, replace(self._terms, **options))
@@ -223,7 +227,7 @@ class Guard:
                 locked_by=owner_of(context),
                 rules=self._rules,
             )
-        return Run(holder, self._locks, lock_token, terms, lease, self._finished)
+        return Run(holder, self._locks, lock_token, terms, lease, self._finished, self._results)
 
     def _key(self, name: str, key: Any, where: str | None) -> str:
         """The lock token of a decorated function's call."""

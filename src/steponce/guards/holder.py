@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.locks.record import Failure, Lock
+from steponce.locks.results import Results
 from steponce.request.names import shard_of
 from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
@@ -138,6 +139,15 @@ class Holder:
         if refused is None:
             self.lease_until = lease
         return refused
+
+    def keep(self, result: str, results: Results) -> str:
+        """Put a large result (JSON text) into its bucket; what the record gets in its place."""
+        return results.keep(
+            result,
+            lock_token=self.lock_token,
+            call_id=self.call_id,
+            retention_seconds=self._rules.retention_seconds,
+        ).to_json()
 
     def complete(self, result: str) -> Lock | None:
         """Write the result (JSON text); as `_write`."""

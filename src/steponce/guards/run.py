@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import logging
 import time
 from collections.abc import Callable, Generator
@@ -29,6 +28,7 @@ from steponce.errors import (
     PayloadTooLarge,
     RecordUnreadable,
     RequestFailed,
+    ResultNotKept,
     RetryLater,
     SteponceError,
     Unavailable,
@@ -39,6 +39,7 @@ from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms
 from steponce.locks.record import Failure, Lock
+from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.locks.table import Locks
 from steponce.recovery.owner import hold_after_lease, lease_is_over
 from steponce.request.canonical import canonical_json
@@ -73,13 +74,22 @@ class Run:
     """
 
     def __init__(
-        self, holder: Holder | None, locks: Locks, lock_token: str, terms: Terms, lease: float, kept: Finished
+        self,
+        holder: Holder | None,
+        locks: Locks,
+        lock_token: str,
+        terms: Terms,
+        lease: float,
+        kept: Finished,
+        results: Results,
     ) -> None:
         self._holder = holder
         self._locks = locks
         self._terms = terms
         self._lease_seconds = lease
         self._kept = kept
+        self._results = results
+        self._large: tuple[str, str] | None = None
         self._result: Any = None
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
@@ -116,11 +126,11 @@ class Run:
 
         Args:
             result: JSON, or what `serialize` makes JSON of; at most 262,144 bytes, so that a workflow can
-                replay it.
+                replay it. With a bucket for large results at most 50 MiB; then the record has its address.
 
         Raises:
             CompletionRefused: the lease was over, and somebody else answers for the lock by now.
-            NotRecorded: DynamoDB did not answer, or no record can hold the result; the error has it.
+            NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result; the error has it.
         """
         self._expect_begun("complete")
         self._state = "worked"
@@ -240,12 +250,13 @@ class Run:
             raise DuplicateRefused(
                 f"The request under {self.lock_token!r} is completed, and this guard refuses duplicates."
             )
-        self._replay(record, record.result)
+        self._replay(record)
         return True
 
-    def _replay(self, record: Lock, text: str) -> None:
+    def _replay(self, record: Lock) -> None:
+        result = self._results.read(record)
         try:
-            found = self._terms.deserialize(json.loads(text))
+            found = self._terms.deserialize(result)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise RecordUnreadable(
                 self.lock_token,
@@ -325,12 +336,16 @@ class Run:
                 error.add_note(note)
 
     def _write_result(self, holder: Holder, result: Any) -> Lock:
+        limit = LARGEST_KEPT if self._results else WORKFLOW_LIMIT
         try:
-            text = canonical_json(self._terms.serialize(result), "result", limit=WORKFLOW_LIMIT)
+            text = canonical_json(self._terms.serialize(result), "result", limit=limit)
         except Exception as error:  # `serialize` is anybody's
             self._hold_unwritable(result, error)
         try:
+            text = self._fitting(holder, text)
             refused = holder.complete(text)
+        except ResultNotKept as error:
+            self._hold_unwritable(result, error)
         except Exception as error:  # whatever it is, the result must not be lost with it
             raise NotRecorded(
                 f"The work under {self.lock_token!r} is done, and its result could not be written down. "
@@ -347,15 +362,24 @@ class Run:
             )
         return holder.finished(text)
 
+    def _fitting(self, holder: Holder, text: str) -> str:
+        """What the record gets: the result, or the address of a large one, the same at each try."""
+        if not self._results or carried_bytes(text) <= LARGEST_IN_RECORD:
+            return text
+        if self._large is None or self._large[0] != text:
+            self._large = (text, holder.keep(text, self._results))
+        return self._large[1]
+
     def _hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
         """The work is done, so it must not be run again, also not by whoever takes unknown outcomes over."""
-        too_large = isinstance(error, PayloadTooLarge | OutputTooLarge)
+        too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
         name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
         cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
         self._record(None, lambda one: one.hold(Failure(name, cause)))
         raise NotRecorded(
             f"The work under {self.lock_token!r} is done, and no record can hold its result. {error} "
-            "Complete it by hand (steponce locks complete); keep a large part elsewhere, by its address.",
+            "Complete it by hand (steponce locks complete). Keep a large part elsewhere, by its address, or "
+            "set the parameter ResultBucket.",
             self.lock_token,
             result,
         ) from error
