@@ -24,6 +24,7 @@ class Settings:
     locks_table: str
     rules: RequestRules
     http_door: str
+    result_bucket: str
     caller_path: str = ""
 
 
@@ -57,7 +58,13 @@ def count(receipt: Receipt) -> None:
 
 
 http = routes(
-    Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules, config=QUICK),
+    Client(
+        settings.run_once_state_machine_arn,
+        settings.locks_table,
+        rules=settings.rules,
+        config=QUICK,
+        result_bucket=settings.result_bucket,
+    ),
     Callers.by_parameters(settings.http_door, settings.caller_path),
     count,
 )

@@ -54,7 +54,7 @@ class MemoryClient:
         if lock_token in self.receipts:
             if self.payloads[lock_token] != payload:
                 raise PayloadMismatch(f"{lock_token} has another payload than {payload}")
-            return replace(self.receipts[lock_token], request_id=request_id, duplicate=True)
+            return self.receipts[lock_token].as_duplicate(True)
         receipt = Receipt.running(request_id, lock_token, ARN + name_of(request_id), duplicate=False)
         self.receipts[lock_token], self.payloads[lock_token] = receipt, payload
         return receipt
@@ -64,7 +64,7 @@ class MemoryClient:
         token = self.tokens.get(request_id)
         if token is None or lock_token not in (None, token):
             raise RequestNotFound(f"no {request_id} with {lock_token}")
-        return replace(self.receipts[token], duplicate=False)
+        return self.receipts[token].as_duplicate(False)
 
     def wait(self, request_id: str, *, timeout_seconds: float, lock_token: str | None = None) -> Receipt:
         self._ask("wait", request_id, timeout_seconds)

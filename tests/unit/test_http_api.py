@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
@@ -13,13 +14,18 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from moto import mock_aws
 
+from steponce import Receipt
 from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
 from steponce.http_api.address import address_of, key_in
 from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
 from steponce.http_api.headers import idempotency_key, preferred_wait
+from steponce.locks.reference import Reference
+from steponce.locks.results import Results
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
+from tests.unit.locks.large import bucket, kept, record
 
 DONE = {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}
 FAILED = {"status": "FAILED", "error": "CardDeclined", "cause": "The bank declined the card."}
@@ -206,6 +212,75 @@ def test_a_record_that_nobody_can_read_is_a_documented_problem(door: Door, asked
     assert (500, "urn:steponce:problem:record-unreadable") == (answer.status, answer.body["type"])
     assert None is answer.headers.get("Retry-After")
     assert "acme" not in str(answer.body)
+
+
+@pytest.fixture
+def large(door: Door) -> Iterator[tuple[Door, Results]]:
+    """A request that is completed, with a result in the bucket."""
+    with mock_aws():
+        yield door, bucket()
+
+
+def end_with(door: Door, results: Results, text: str) -> Reference:
+    """The caller's request ends, and its result is kept."""
+    door.post()
+    (token,) = door.client.receipts
+    reference = kept(results, text, lock_token=token)
+    door.client.receipts[token] = Receipt.from_lock(
+        "acme/order-1", record(reference.to_json(), token), results, duplicate=False
+    )
+    return reference
+
+
+def test_a_large_result_is_answered_like_any_other(large: tuple[Door, Results]):
+    """To whoever started it and to whoever asks; nobody learns where it was kept."""
+    door, results = large
+    end_with(door, results, '{"pages":"many"}')
+
+    for answer in (door.get("order-1"), door.post(), door.get("order-1", prefer="wait=1")):
+        assert (200, {"pages": "many"}) == (answer.status, answer.body["result"])
+
+
+def test_a_large_result_that_is_gone_has_a_problem_of_its_own(
+    large: tuple[Door, Results], caplog: pytest.LogCaptureFixture
+):
+    """The request is completed; the log names the object, and the answer does not."""
+    door, results = large
+    reference = end_with(door, results, '{"pages":"many"}')
+    results.delete([(reference.key, reference.version)])
+
+    with caplog.at_level(logging.ERROR):
+        answer = door.get("order-1")
+
+    assert (500, "urn:steponce:problem:result-unreadable") == (answer.status, answer.body["type"])
+    assert "will not run again" in answer.body["detail"]
+    assert {"results/", "acme", "large-results"}.isdisjoint(str(answer.body).split())
+
+
+@pytest.mark.parametrize(
+    "text", [json.dumps("x" * 5_999_900), json.dumps('"' * 2_000_000)], ids=["x", "quotes"]
+)
+def test_a_result_that_no_answer_can_carry_has_a_problem_of_its_own(large: tuple[Door, Results], text: str):
+    """Lambda would refuse the answer, and the gateway tell of an internal error."""
+    door, results = large
+    end_with(door, results, text)
+
+    answer = door.get("order-1")
+
+    assert (500, "urn:steponce:problem:result-too-large") == (answer.status, answer.body["type"])
+
+
+def test_a_result_far_too_large_is_not_even_read(
+    large: tuple[Door, Results], monkeypatch: pytest.MonkeyPatch
+):
+    """The function has 256 MB of memory."""
+    door, results = large
+    end_with(door, results, json.dumps("x" * 6_000_000))
+    monkeypatch.setattr(results, "fetch", pytest.fail)
+
+    answers = [door.get("order-1"), door.post(prefer="wait=1")]
+
+    assert ["urn:steponce:problem:result-too-large"] * 2 == [answer.body["type"] for answer in answers]
 
 
 @pytest.mark.parametrize(("throttled", "status"), [(True, 429), (False, 503)])

@@ -28,11 +28,16 @@ PROBLEMS = {
     "payload-encoded": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is compressed"),
     "payload-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another payload"),
     "record-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's record cannot be read"),
+    "result-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result cannot be read"),
+    "result-too-large": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result is too large for this API"),
     "throttled": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at the moment"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "The service does not answer at the moment"),
     "nothing-happened": (HTTPStatus.SERVICE_UNAVAILABLE, "The request could not be worked on"),
 }
 """Every problem: its status and its title."""
+
+LONGEST_ANSWER = 6_000_000
+"""Bytes that Lambda lets a function answer with. Quotes and backslashes of a body count twice there."""
 
 PROBLEM_TYPE = "urn:steponce:problem:"
 
@@ -51,6 +56,8 @@ def answer(
         "replayed": receipt.duplicate,
         "attempt": receipt.attempt,
     }
+    if (receipt.kept_bytes or 0) > LONGEST_ANSWER:
+        return _too_large(receipt.duplicate)
     if receipt.status == "COMPLETED":
         body["result"] = receipt.result
     if receipt.status == "FAILED":
@@ -81,8 +88,20 @@ def problem(
 
 
 def _reply(status: HTTPStatus, kind: str, body: dict[str, Any], headers: Mapping[str, str]) -> Response[str]:
+    text = json.dumps(body)
+    if len(json.dumps(text)) > LONGEST_ANSWER:
+        return _too_large(body["replayed"])
     replayed = {"Idempotent-Replayed": "true" if body["replayed"] else "false"}
-    return Response(status.value, kind, json.dumps(body), headers=_COMMON | replayed | dict(headers))
+    return Response(status.value, kind, text, headers=_COMMON | replayed | dict(headers))
+
+
+def _too_large(replayed: bool) -> Response[str]:
+    return problem(
+        "result-too-large",
+        "The request is completed, and no answer of this API can carry its result. Ask whoever operates this "
+        "service for it.",
+        replayed=replayed,
+    )
 
 
 def _cause(receipt: Receipt) -> str | None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from steponce.client import Client
@@ -66,7 +66,7 @@ class CallersRequests:
             return started
         except Unsettled:
             return Found(receipt, unsettled=True)
-        return Found(replace(done, duplicate=receipt.duplicate or done.duplicate))
+        return Found(done.as_duplicate(receipt.duplicate or done.duplicate))
 
     def read(self, key: str, seconds: float) -> Found:
         """

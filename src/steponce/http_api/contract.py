@@ -164,7 +164,7 @@ def _response(description: str, kind: str, schema: str, headers: dict[str, Any])
 
 _FOR_ALL: dict[int, Any] = {
     403: _problem("The authorizer does not say who calls. Nothing was started.", {}),
-    500: _problem("The request's record cannot be read; somebody must mend it. Nothing was started.", {}),
+    500: _problem("The request's record or its large result cannot be read, as the title says.", {}),
     429: _problem("Throttled. The same request is safe to send again.", _RETRY_AFTER),
 }
 

@@ -17,6 +17,7 @@ from steponce.errors import (
     PayloadTooLarge,
     RecordUnreadable,
     RequestNotFound,
+    ResultUnreadable,
     SteponceError,
     TooManyAttempts,
     Unavailable,
@@ -112,6 +113,14 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
             "Something else has written to it. Nothing was started. Tell whoever operates this service.",
         )
 
+    def result_unreadable(error: ResultUnreadable) -> Response[str]:
+        logger.error("result unreadable", reason=type(error).__name__, detail=str(error))
+        return problem(
+            "result-unreadable",
+            "The request is completed, and will not run again. Tell whoever operates this service.",
+            replayed=True,
+        )
+
     def caller_unknown(error: CallerUnknown) -> Response[str]:
         logger.warning("caller unknown", reason=str(error))
         return problem("caller-unknown", "The credentials do not say who calls. Nothing was started.")
@@ -133,6 +142,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
     app.exception_handler(MissingKey)(lacks_key)
     app.exception_handler(Unavailable)(unavailable)
     app.exception_handler(RecordUnreadable)(unreadable)
+    app.exception_handler(ResultUnreadable)(result_unreadable)
     app.exception_handler(CallerUnknown)(caller_unknown)
     app.not_found(lambda _error: problem("request-unknown", "There is nothing at this address."))
     return app
