@@ -16,6 +16,7 @@ OF_THEIR_OWN = {"test_front_doors.py", "test_http_door.py"}
 WITH_THE_BOLD = {
     "test_callbacks.py",
     "test_dead_owners.py",
+    "test_large_results.py",
     "test_one_story.py",
     "test_repair.py",
     "test_run_once.py",

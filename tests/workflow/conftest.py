@@ -45,6 +45,7 @@ def _taking_over(parts: Parts) -> Iterator[Scene]:
         WhenOutcomeUnknown="take-over",
         WhenCompleted="refuse",
         FinalErrors="OutOfStock,CardDeclined",
+        ResultBucket="on",
     )
 
 
@@ -58,7 +59,7 @@ def scene(_holding: Scene) -> Iterator[Scene]:
 
 @pytest.fixture
 def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
-    """Takes over when the outcome is unknown, and refuses duplicates."""
+    """Takes over when the outcome is unknown, refuses duplicates, and keeps large results in a bucket."""
     _taking_over.faults.clear()
     yield _taking_over
     _taking_over.faults.clear()

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import click
 
@@ -130,7 +129,7 @@ def start(
     receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
     if and_wait and receipt.status == "RUNNING":
         done = _wait(client, request_id, receipt.lock_token, timeout)
-        receipt = replace(done, duplicate=receipt.duplicate or done.duplicate)
+        receipt = done.as_duplicate(receipt.duplicate or done.duplicate)
     return say_receipt(receipt)
 
 

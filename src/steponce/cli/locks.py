@@ -131,8 +131,9 @@ def complete(key: str, file: str, hand: Hand, target: Target) -> int:
 
     FILE holds the result, any JSON; - reads it from standard input.
     """
-    result = result_text(read_json(file, _RESULT))
+    given = read_json(file, _RESULT)
     stack = target.reach()
+    result = result_text(given, stack.client().machine.results)
     operator, lock = _prepared(stack, key, "complete", hand)
     why = hand.sign(_shown(lock), f"Complete {lock.lock_token} with {file}?")
     return _done("completed", operator.complete(lock, result, why), hand, why)

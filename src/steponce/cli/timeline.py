@@ -58,6 +58,7 @@ def record_fields(record: Record) -> dict[str, str | None]:
         "finished": record.actual_completion,
         "answers until": record.expires_at if record.answers else None,
         "result": None if record.status != "COMPLETED" else pretty(record.result),
+        "not read": record.unread,
         "error": record.error,
         "cause": cause_text(record.cause),
     }

@@ -112,10 +112,13 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
     """
     Delete what `find_kept` found, each record only if it still is as it was found.
 
+    Large results go before the record that leads to them, so that the same command finds what is left.
+
     Returns:
         How many records have changed meanwhile, and are still there.
 
     Raises:
+        ResultForbidden: the bucket of large results may not be listed, or not deleted from.
         Unavailable: no answer; the same command erases the rest.
     """
     changed = 0
@@ -123,12 +126,17 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
         if steps is not None and not steps.erase(step):
             changed += steps.get(step.id) is not None
     for lock in kept.locks:
+        # Listed first: what a later owner of the lock keeps comes after its record has changed.
+        objects = machine.results.objects(lock.lock_token)
+        if objects and machine.locks.reread(lock) is not None:
+            machine.results.delete(objects)
         if not machine.locks.erase(lock):
             changed += machine.locks.get(lock.lock_token) is not None
     for one in kept.damaged:
         if one.is_step and steps is not None:
             changed += not steps.erase_unreadable(one.item)
         elif not one.is_step:
+            machine.results.delete(machine.results.objects(one.item["lockToken"]["S"]))
             changed += not machine.locks.erase_unreadable(one.item)
     return changed
 

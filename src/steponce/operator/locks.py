@@ -27,6 +27,7 @@ from steponce.errors import (
     TooManyAttempts,
 )
 from steponce.locks.record import Failure, Lock
+from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
@@ -166,8 +167,21 @@ class Operator:
         return self._written(lock, "release", why, sure=written)
 
     def complete(self, lock: Lock, result: str, why: str) -> Lock:
-        """Answer for good, with a result (JSON text by `result_text`); else as `release`."""
+        """
+        Answer for good, with a result (JSON text by `result_text`); else as `release`.
+
+        Raises:
+            ResultNotKept: the result is for the bucket, which did not take it; nothing was written.
+        """
         self._expect_dead(lock)
+        results = self._machine.results
+        if results and carried_bytes(result) > LARGEST_IN_RECORD:
+            result = results.keep(
+                result,
+                lock_token=lock.lock_token,
+                call_id=lock.call_id,
+                retention_seconds=self._machine.rules.retention_seconds,
+            ).to_json()
         written = self._machine.locks.complete(lock, result, by=self._by, why=why)
         return self._written(lock, "complete", why, sure=written)
 
@@ -308,20 +322,20 @@ class Operator:
         return last.by == self._by and last.what == _DONE[deed] and last.why == why
 
 
-def result_text(value: Any) -> str:
+def result_text(value: Any, results: Results) -> str:
     """
-    A result given by hand, as a record keeps it.
+    A result given by hand, as a record or the bucket of large results keeps it.
 
     Raises:
         InvalidPayload: JSON cannot carry it.
-        OutputTooLarge: no workflow could replay it.
+        OutputTooLarge: no workflow could replay it, and there is no bucket for it.
     """
     text = canonical_json(value, "result")
     size = len(text.encode())
-    if size > WORKFLOW_LIMIT:
+    if size > WORKFLOW_LIMIT and not results:
         raise OutputTooLarge(
             f"The result has {size:,} bytes; {WORKFLOW_LIMIT:,} are allowed, because a workflow replays it. "
-            "Keep the large part in S3 and give its address."
+            "Keep the large part in S3 and give its address, or set the parameter ResultBucket."
         )
     return text
 

@@ -15,7 +15,7 @@ from typing import Any
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.client import Client
-from steponce.errors import OwnerHidden, RequestNotFound
+from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.report.diagnosis import Case
@@ -123,10 +123,15 @@ class _Teller:
         return execution is not None and execution.owns(lock) is False
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
-        """Whose owner waits for an answer that may still come is not late."""
+        """Whose owner waits for an answer that may still come is not late. A large result is read."""
         record = Record.from_lock(lock)
         waits = [one.waits_for for one in executions if one.execution_arn == lock.locked_by]
-        return replace(record, overdue=record.overdue and not any(one and not one.expired for one in waits))
+        overdue = record.overdue and not any(one and not one.expired for one in waits)
+        try:
+            result = self._client.machine.results.read(lock)
+        except ResultUnreadable as error:
+            return replace(record, overdue=overdue, unread=str(error))
+        return replace(record, overdue=overdue, result=result)
 
     def _token(self, first: Attempt) -> str | None:
         if self._given_token is not None:

@@ -170,6 +170,8 @@ class Record:
 
     `interventions` is what others than the owner did to it, oldest first. `lease_until` is until when an
     owner that is no execution holds it at the latest. `execution_name` is its execution's, if it has one.
+    Of a large result that nobody has read, `result` is the reference to it; `unread` says why it could not be
+    read.
     """
 
     lock_token: str
@@ -190,6 +192,7 @@ class Record:
     interventions: tuple[Intervention, ...] = ()
     lease_until: str | None = None
     execution_name: str | None = None
+    unread: str | None = None
 
     @property
     def answers(self) -> bool:

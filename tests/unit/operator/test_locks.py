@@ -13,15 +13,27 @@ from moto import mock_aws
 
 from steponce import RequestNotFound
 from steponce.aws import times
-from steponce.errors import InvalidPayload, LockNotFound, OutputTooLarge, RecordChanged, Refused, Unavailable
+from steponce.errors import (
+    InvalidPayload,
+    LockNotFound,
+    OutputTooLarge,
+    RecordChanged,
+    RecordUnreadable,
+    Refused,
+    ResultForbidden,
+    Unavailable,
+)
 from steponce.locks.record import Failure, Lock
+from steponce.locks.reference import Reference
+from steponce.locks.results import Results
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Deed, Operator, find_lock, next_commands, open_locks, result_text
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
-from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.locks.large import KEY, bucket, kept
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope, refusal
 
 DEEDS: list[Deed] = ["release", "complete", "retry"]
 PAST = "2020-01-01T00:00:00.000Z"
@@ -382,16 +394,16 @@ def test_a_write_whose_answer_was_lost_is_not_called_a_conflict(
 )
 def test_a_result_is_kept_in_its_canonical_form(value: Any, text: str):
     """Any JSON is a result."""
-    assert text == result_text(value)
+    assert text == result_text(value, Results())
 
 
 def test_a_result_that_nobody_could_replay_is_refused():
     """Too large for a workflow, or nothing that JSON can carry."""
-    assert 262_144 == len(result_text("x" * 262_142))
+    assert 262_144 == len(result_text("x" * 262_142, Results()))
     with pytest.raises(OutputTooLarge, match="262,145 bytes; 262,144 are allowed"):
-        result_text("x" * 262_143)
+        result_text("x" * 262_143, Results())
     with pytest.raises(InvalidPayload):
-        result_text(2**53)
+        result_text(2**53, Results())
 
 
 @pytest.mark.parametrize(
@@ -623,6 +635,74 @@ def test_what_changes_while_the_operator_thinks_is_left(world: World):
     assert 2 == erase(world.machine, world.steps, kept)
     assert ["acme/o-1"] == [lock.lock_token for lock in world.machine.locks.under("acme/")]
     assert 1 == len(list(world.steps.under("acme/")))
+
+
+def large(world: World, *tokens: str) -> dict[str, Reference]:
+    """Completed records whose results are in a bucket that the machine knows."""
+    world.machine.results = bucket(region="eu-west-1")
+    found = {token: kept(world.machine.results, '{"pages":1}', lock_token=token) for token in tokens}
+    for token, reference in found.items():
+        world.put(token, status=COMPLETED, openStatus=None, ttl=TTL, result=reference.to_json())
+    return found
+
+
+def test_large_results_are_erased_with_their_records(world: World):
+    """Every version, also of what no record names; the neighbour's stays."""
+    found = large(world, KEY, "acme2/o-1")
+    orphan = kept(world.machine.results, "1", call_id="call-0")
+    world.machine.results._s3.put_object(Bucket=orphan.bucket, Key=orphan.key, Body=b"2")
+
+    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
+
+    assert [] == world.machine.results.objects("acme/o-1")
+    other = found["acme2/o-1"]
+    assert [(other.key, other.version)] == world.machine.results.objects("acme2/o-1")
+
+
+def test_a_damaged_record_s_large_result_is_erased_as_well(world: World):
+    """It is found by the lock token alone."""
+    large(world, "acme/o-1")
+    with pytest.raises(RecordUnreadable):
+        world.put("acme/o-1", status=COMPLETED, openStatus=None, result="{")
+
+    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
+    assert [] == world.machine.results.objects("acme/o-1")
+
+
+def test_a_large_result_stays_with_a_record_that_has_changed(world: World):
+    """Somebody has taken the lock meanwhile; what is there may be theirs."""
+    large(world, "acme/o-1")
+    found = find_kept(world.machine, world.steps, "acme/")
+    world.put("acme/o-1", callId="call-2")
+
+    assert 1 == erase(world.machine, world.steps, found)
+    assert 1 == len(world.machine.results.objects("acme/o-1"))
+
+
+def test_whoever_may_not_erase_large_results_erases_no_record(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Otherwise nothing would lead to them any more."""
+    large(world, "acme/o-1")
+
+    def refuse(**_: Any) -> None:
+        raise refusal("AccessDenied")
+
+    monkeypatch.setattr(world.machine.results._s3, "delete_objects", refuse)
+    with pytest.raises(ResultForbidden, match="s3:DeleteObjectVersion"):
+        erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
+
+    assert COMPLETED == world.lock("acme/o-1").status
+
+
+def test_a_large_result_given_by_hand_goes_to_the_bucket(world: World, alice: Operator):
+    """So a finished request whose result no record could hold gets its answer."""
+    world.machine.results = bucket(region="eu-west-1")
+    held = world.held()
+    text = result_text({"pages": "x" * 300_000}, world.machine.results)
+
+    done = alice.complete(alice.prepare("complete", held), text, "as its log says")
+
+    assert len(done.result or "") < 500
+    assert {"pages": "x" * 300_000} == world.client.result("order-1", lock_token=held.lock_token)
 
 
 def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
