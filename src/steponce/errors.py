@@ -30,7 +30,7 @@ What can go wrong, as one tree:
     ├── DuplicateRefused                 a guard that refuses duplicates met a request that is completed
     ├── NotRecorded                      a guard's work is done, and its result is not on record
     │   └── CompletionRefused            because somebody else answers for its lock by now
-    ├── ResultNotKept                    a large result could not be put into its bucket; its work is done
+    ├── ResultNotKept                    raised in the work: its large result could not be put into the bucket
     ├── ResultUnreadable                 a large result cannot be read from its bucket; its work is done
     │   ├── ResultGone                   it was deleted
     │   ├── ResultAltered                it is not what was kept
@@ -42,8 +42,8 @@ What can go wrong, as one tree:
     ├── LockLost                         raised in the work: somebody else owns the lock now, do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
 
-The class names of the last two are error names of the workflow, so they do not change. RecordUnreadable is
-one, too: the workflow ends with it where it meets such a record.
+The class names of the last two and of ResultNotKept are error names of the workflow, so they do not change.
+RecordUnreadable is one, too: the workflow ends with it where it meets such a record.
 """
 
 from __future__ import annotations

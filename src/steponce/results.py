@@ -32,8 +32,8 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         return that. Whoever asks for the result gets what is kept there.
 
     Raises:
-        ResultNotKept: S3 did not take it. The work is done, so do not make a RetryLater of this: the record
-            waits for a person, who can complete it.
+        ResultNotKept: S3 did not take it. Let it pass: the workflow ends with ResultTooLarge, the lock stays
+            open, and the work is not run again. A person can complete it.
     """
     results = _results() if results is None else results
     if not results:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steponce.errors import ResultForbidden, ResultGone
+from steponce.errors import ResultForbidden, ResultGone, Unsettled
 from steponce.local import write_facts
 from steponce.locks.reference import REFERENCE
 from tests.workflow.program import run_here
@@ -183,3 +183,28 @@ def test_a_result_that_is_gone_is_told_as_such(bold_scene: Scene):
     with pytest.raises(ResultGone, match=order):
         _ = again.result
     assert 1 == len(bold_scene.charges(bold_scene.key(order)))
+
+
+@pytest.fixture
+def careless_bucket(bold_scene: Scene) -> Iterator[Scene]:
+    """Somebody has switched the versions off."""
+    s3, name = bold_scene.stack.boto3("s3"), bold_scene.stack.outputs["ResultBucket"]
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Suspended"})
+    yield bold_scene
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+
+
+def test_a_result_that_the_bucket_does_not_take_is_no_reason_to_work_again(careless_bucket: Scene):
+    """Its lock stays open until a person completes it: nobody takes over what is done."""
+    scene = careless_bucket
+    order = scene.new_id("large")
+    scene.client.start(order, STATEMENT)
+
+    closed = scene.closed(order)
+
+    lock = scene.lock(scene.key(order))
+    assert lock is not None
+    assert ("ResultTooLarge", "INPROGRESS") == (closed["error"], lock.status)
+    with pytest.raises(Unsettled, match="its work is done"):
+        scene.client.start(order, STATEMENT, check_owner=True)
+    assert 1 == len(scene.charges(scene.key(order)))
