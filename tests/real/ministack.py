@@ -65,7 +65,7 @@ class Application:
 
     def client(self) -> Client:
         """A steponce client, as a user on AWS makes one."""
-        endpoints = {"states": self.url, "dynamodb": self.url}
+        endpoints = {"states": self.url, "dynamodb": self.url, "aws": self.url}
         return Client.from_outputs(self.outputs, session=isolated_session(REGION), endpoints=endpoints)
 
     def hasten(self) -> None:

@@ -44,6 +44,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
         "BucketName": "orders",
         "HttpDoor": "open",
         "Dashboard": "yes",
+        "ResultBucket": "on",
     }
     with deployed(build(folder, tools_python()), folder, **parameters) as application:
         yield application
@@ -76,6 +77,16 @@ def test_an_order_started_by_the_client_ends_as_a_charge(app: Application):
 
     assert ("COMPLETED", "1") == (done.status, done.result["orderId"])
     assert charge(app, order)
+
+
+def test_a_large_result_comes_back_from_its_bucket(app: Application):
+    """The function finds the bucket and may write there; the client reads what the record names."""
+    order = begin(app, card="tok_statement", statementBytes=300_000)
+
+    done = app.client().wait(order, timeout_seconds=60)
+
+    assert ("COMPLETED", 300_084) == (done.status, done.kept_bytes)
+    assert 300_000 == len(done.result["statement"])
 
 
 @pytest.mark.parametrize("queue", ["RequestsQueueUrl", "RequestsFifoQueueUrl"])
