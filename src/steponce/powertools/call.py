@@ -24,6 +24,7 @@ from steponce.guards.invocation import lease_of, owner_of
 from steponce.guards.run import Run, as_error
 from steponce.guards.terms import Terms
 from steponce.locks.record import Lock
+from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.powertools.answers import FailedRecord, completed, in_progress
 from steponce.request.canonical import canonical_json, sha256
@@ -196,7 +197,8 @@ class _Run(Run):
     def __init__(
         self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: Finished, their_hash: str
     ) -> None:
-        super().__init__(holder, locks, holder.lock_token, replace(terms, on_replay=self._meet), lease, kept)
+        terms = replace(terms, on_replay=self._meet)
+        super().__init__(holder, locks, holder.lock_token, terms, lease, kept, Results())
         self._claim = holder
         self._their_hash = their_hash
         self._waited_for: Lock | None = None
