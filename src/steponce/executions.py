@@ -1,7 +1,7 @@
 """
-One execution of the workflow: its description and its history.
+Describes one execution of the workflow, and reads its history.
 
-Both are eventually consistent: Step Functions may not find an execution yet, or not all of its events.
+Both calls are eventually consistent. Step Functions may not find a new execution yet, nor its newest events.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionA
 
 CANCELLED = "Cancelled"
 """
-The error with which an execution is stopped so that its request shall not run again. Its cause says who
-wanted that, and why.
+The error of an execution that was stopped to cancel its request. Its cause says who cancelled it, and why.
 """
 
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
@@ -41,7 +40,7 @@ _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
 
 
 class Owned(Protocol):
-    """A record that one execution made: a lock, or an awaiting step."""
+    """A record that carries the callId of the execution that made it: a lock, or an awaiting step."""
 
     @property
     def call_id(self) -> str: ...
@@ -49,7 +48,16 @@ class Owned(Protocol):
 
 @dataclass(frozen=True)
 class Execution:
-    """What DescribeExecution says of the execution that holds a lock."""
+    """
+    One execution, as DescribeExecution returns it.
+
+    Args:
+        status: RUNNING, PENDING_REDRIVE, SUCCEEDED, FAILED, TIMED_OUT or ABORTED.
+        redrive_count: How often it was redriven.
+        closed: When it ended, as UTC text. None while it is open.
+        input: Its input. Empty if that is no JSON object.
+        failure: Its error and cause. Both are None while it is open, and after a success.
+    """
 
     status: str
     redrive_count: int
@@ -63,14 +71,15 @@ class Execution:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody stopped it so that its request shall not run again."""
+        """Whether it was stopped to cancel its request."""
         return self.status == "ABORTED" and self.failure.error == CANCELLED
 
     def owns(self, record: Owned) -> bool | None:
         """
-        Whether it made the record that names it: names come back, a callId never does.
+        Whether this execution made the record.
 
-        None if it was started by hand: then its input has no callId, and only its history tells.
+        The callId decides, because an execution name can be used again after 90 days, and a callId cannot.
+        None if the execution was started by hand: its input has no callId, and only its history can tell.
         """
         call_id = self.input.get("callId")
         return None if call_id is None else bool(call_id == record.call_id)
@@ -78,26 +87,27 @@ class Execution:
 
 def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:
     """
-    Ask for an execution.
+    Describe an execution.
 
     Args:
-        sfn: A client that may describe it.
-        execution_arn: The execution.
-        home: Any ARN of the region and account that `sfn` asks. What belongs to others it would call unknown.
+        sfn: A Step Functions client that may describe it.
+        execution_arn: The execution. An owner that is no execution is not looked up.
+        home: Any ARN of the region and account that `sfn` asks. Step Functions would report an execution of
+            another region or account as unknown.
 
     Returns:
-        None if Step Functions does not know it (any more, or yet).
+        None if Step Functions does not know the execution: it is too new, or was forgotten after 90 days.
 
     Raises:
-        OwnerHidden: it is not to be found from `home`, so nobody here knows whether it lives.
-        Unavailable: throttled, or no answer; safe to ask again.
+        OwnerHidden: the execution is in another region or account than `home`.
+        Unavailable: throttled, or no answer; safe to try again.
     """
     if not execution_arn.startswith("arn:"):
-        return None  # plain Python, which is no execution
+        return None  # a guard's lock: its owner is no execution
     if home is not None and _is_elsewhere(execution_arn, home):
         raise OwnerHidden(
-            f"The execution {execution_arn} is in another region or account, where nobody can ask for it "
-            "from here. It counts as alive. Look there."
+            f"The execution {execution_arn} is in another region or account, so it cannot be described from "
+            "here. It counts as alive. Look there."
         )
     try:
         with answering("Step Functions"):
@@ -118,13 +128,13 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
 
 def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTypeDef] | None:
     """
-    Read an execution's history to its end, which may lag behind what has happened.
+    Read an execution's history. Its newest events may be missing.
 
     Returns:
-        None if Step Functions does not know the execution, any more or yet.
+        The events, oldest first. None if Step Functions does not know the execution.
 
     Raises:
-        Unavailable: throttled, or no answer; safe to ask again.
+        Unavailable: throttled, or no answer; safe to try again.
     """
     try:
         with answering("Step Functions"):
@@ -137,19 +147,19 @@ def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTyp
 
 
 def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
-    """Whether an execution is one of this state machine."""
+    """Whether an execution belongs to this state machine."""
     return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
 
 
 def _is_elsewhere(execution_arn: str, home: str) -> bool:
-    """Whether an execution has another partition, region or account; an owner without an ARN has none."""
+    """Whether an execution has another partition, region or account than `home`."""
     there, here = execution_arn.split(":"), home.split(":")
     return there[0] == "arn" and there[2:3] == ["states"] and [there[1], *there[3:5]] != [here[1], *here[3:5]]
 
 
 @contextmanager
 def looking_at(execution_arn: str) -> Iterator[None]:
-    """Turn a missing permission inside the block into `OwnerHidden`: it says nothing of the execution."""
+    """Turn a missing permission inside the block into `OwnerHidden`. It does not show a dead execution."""
     try:
         yield
     except ClientError as error:
@@ -162,6 +172,6 @@ def looking_at(execution_arn: str) -> Iterator[None]:
 
 
 def read_input(text: str) -> Mapping[str, Any]:
-    """An execution's input, which is any JSON; ours are objects."""
+    """Parse an execution's input. An input that is no JSON object gives an empty mapping."""
     found = json.loads(text)
     return found if isinstance(found, dict) else {}

@@ -1,8 +1,8 @@
 """
-AWS as its API is: errors, items, times and rates, whatever they are used for.
+What every part needs to call AWS: errors, DynamoDB items, times and rates.
 
     errors    classifies AWS errors as transient or permanent
     dynamodb  reads DynamoDB items attribute by attribute
-    times     UTC text, as every record and envelope carries times
-    pace      a token bucket that limits the rate of calls
+    times     converts between times and the UTC text that records carry
+    pace      limits the rate of calls with a token bucket
 """

@@ -1,10 +1,10 @@
 """
-Reading DynamoDB items attribute by attribute, in their typed form (`{"status": {"S": "COMPLETED"}}`).
+Reads DynamoDB items attribute by attribute, in their typed form (`{"status": {"S": "COMPLETED"}}`).
 
-A table is open to everything that may write to it, so an item may hold anything. What is not as this package
-or its workflow writes it ends in RecordUnreadable, which names the record and the attribute, and never in a
-record with empty fields. boto3's TypeDeserializer is not used: it turns any type into some value of Python's,
-and here the type itself is the question.
+Any program with permission can write to a table, so an item may hold anything. An attribute that this package
+or its workflow would not write raises RecordUnreadable, which names the record and the attribute. No reader
+returns a record with empty fields. boto3's TypeDeserializer is not used, because it accepts every type, and
+these readers check the type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Item = Mapping[str, Any]
 """One item as boto3's client gives it."""
 
 Skip = Callable[[RecordUnreadable, Item], object]
-"""Is told of an item that a list leaves out."""
+"""Is called with each unreadable item that a list leaves out."""
 
 MOST = 2**53 - 1
 """The largest whole number that JSON carries everywhere."""
@@ -30,14 +30,14 @@ MOST = 2**53 - 1
 
 class Attributes:
     """
-    One item, and the questions that its readers ask.
+    One item, read with type checks.
 
     Args:
-        item: In its typed form.
-        key: The name of the table's key attribute, by which the record is named.
+        item: The item in its typed form.
+        key: The name of the table's key attribute. Its value names the record in errors.
 
-    Each method raises RecordUnreadable unless the attribute is what the method says; the `optional` ones give
-    None where it is absent.
+    Each method raises RecordUnreadable if the attribute is of another type or form. The `optional` methods
+    return None for an absent attribute; the others raise.
     """
 
     def __init__(self, item: Item, key: str) -> None:
@@ -46,12 +46,12 @@ class Attributes:
         self.key = self.text(key)
 
     def text(self, name: str) -> str:
-        """Text that is not empty."""
+        """A text that is not empty."""
         found = self.optional_text(name)
         return self.refuse(name, "is missing") if found is None else found
 
     def optional_text(self, name: str) -> str | None:
-        """The same."""
+        """A text that is not empty, or None."""
         found = self._typed(name, "S", "text")
         return self.refuse(name, "is empty") if found == "" else found
 
@@ -61,7 +61,7 @@ class Attributes:
         return self.refuse(name, "is missing") if found is None else found
 
     def optional_whole(self, name: str, *, least: int) -> int | None:
-        """The same."""
+        """A whole number from `least` to MOST, or None."""
         digits = self._typed(name, "N", "a number")
         if digits is None:
             return None
@@ -71,12 +71,12 @@ class Attributes:
         return found if least <= found <= MOST else self.refuse(name, f"is not from {least} to {MOST}")
 
     def time(self, name: str) -> str:
-        """A time, as text."""
+        """A time, as UTC text."""
         found = self.optional_time(name)
         return self.refuse(name, "is missing") if found is None else found
 
     def optional_time(self, name: str) -> str | None:
-        """The same."""
+        """A time as UTC text, or None."""
         found = self.optional_text(name)
         if found is not None:
             try:
@@ -96,7 +96,7 @@ class Attributes:
         return frozenset(found)
 
     def optional_json(self, name: str) -> Any:
-        """What its JSON says; None also where it says null."""
+        """The value of a JSON text. None if the attribute is absent, and for JSON's null."""
         text = self.optional_text(name)
         try:
             return None if text is None else json.loads(text, parse_constant=_not_json)
@@ -104,7 +104,7 @@ class Attributes:
             return self.refuse(name, "is no JSON")
 
     def refuse(self, name: str, problem: str) -> NoReturn:
-        """Say what is wrong with an attribute; never its value, which may be a payload or a token."""
+        """Raise RecordUnreadable. The problem never quotes the value, which may be a payload or a token."""
         raise RecordUnreadable(self.key, name, problem)
 
     def _typed(self, name: str, kind: str, in_words: str) -> str | None:
@@ -117,12 +117,12 @@ class Attributes:
 
 def read_each(items: Iterable[Item], read: Callable[[Item], Record], skip: Skip | None) -> Iterator[Record]:
     """
-    Read items one by one.
+    Read the items of one page.
 
     Args:
-        items: Of one page.
-        read: Reads one, or raises RecordUnreadable.
-        skip: Is told of each that cannot be read. None: the first of them ends the list.
+        items: The page's items, in their typed form.
+        read: Reads one item, or raises RecordUnreadable.
+        skip: Is called with each unreadable item. If it is None, the first unreadable item raises.
     """
     for item in items:
         try:
@@ -136,7 +136,16 @@ def read_each(items: Iterable[Item], read: Callable[[Item], Record], skip: Skip 
 
 
 def unchanged(item: Item, names: Sequence[str]) -> dict[str, Any]:
-    """Arguments of a conditional write, for an item whose attributes of these names are still as here."""
+    """
+    The condition of a write that must find these attributes unchanged.
+
+    Args:
+        item: The item as it was read, in its typed form.
+        names: The attributes to compare. One that the item lacks must still be absent.
+
+    Returns:
+        Arguments for DeleteItem or UpdateItem.
+    """
     conditions, values = [], {}
     for number, name in enumerate(names):
         if name in item:
@@ -152,5 +161,5 @@ def unchanged(item: Item, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _not_json(constant: str) -> NoReturn:
-    """NaN and the infinities, which Python reads and JSON does not know."""
+    """Refuse NaN and the infinities, which Python's parser accepts and JSON does not have."""
     raise ValueError(constant)

@@ -1,4 +1,4 @@
-"""How AWS says no: which of its errors pass by themselves, so that the same call is safe to try again."""
+"""Classifies AWS errors as transient or permanent. A transient error becomes `Unavailable`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _THROTTLED = frozenset(
 @contextmanager
 def answering(service: str) -> Iterator[None]:
     """
-    Turn throttling and outages inside the block into `Unavailable`; leave every other error alone.
+    Turn throttling and outages inside the block into `Unavailable`. Every other error passes unchanged.
 
     Source: "Common errors" and the error lists of the Step Functions and DynamoDB API references.
     """

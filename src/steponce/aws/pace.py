@@ -1,4 +1,4 @@
-"""How fast one container may call AWS: a token bucket that its threads share."""
+"""A token bucket that limits how fast one container calls AWS. Its threads share it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from steponce.errors import Unavailable
 
 class Pace:
     """
-    Lets callers through at a rate.
+    A token bucket. Safe in threads.
 
-    All containers together keep under a quota of AWS if each has its share of it.
+    All containers together stay below an AWS quota if each gets its share of the quota.
 
     Args:
-        per_second: How many pass in a second, in the long run.
-        burst: How many may pass at once after a rest.
+        per_second: Tokens added per second.
+        burst: The most tokens that the bucket holds.
     """
 
     def __init__(self, per_second: float, burst: int = 10) -> None:
@@ -28,10 +28,10 @@ class Pace:
 
     def turn(self, within_seconds: float) -> None:
         """
-        Wait for one's turn.
+        Take one token, and wait until it is there.
 
         Raises:
-            Unavailable: at once, because it would not come within this time. No turn is taken.
+            Unavailable: the wait would be longer than `within_seconds`. No token is taken, and nobody waits.
         """
         with self._lock:
             now = time.monotonic()
@@ -39,7 +39,7 @@ class Pace:
             self._tokens, self._counted_at = min(self._burst, self._tokens + earned), now
             wait = (1 - self._tokens) / self._per_second
             if wait > within_seconds:
-                raise Unavailable("More is asked than may be done in this time. Try again.", throttled=True)
-            self._tokens -= 1  # below zero: those who wait have their turns already
+                raise Unavailable("The rate limit leaves no time for this call. Try again.", throttled=True)
+            self._tokens -= 1  # below zero: waiting threads have taken their tokens already
         if wait > 0:
             time.sleep(wait)

@@ -1,31 +1,31 @@
-"""Times as every record and envelope carries them: UTC text, `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+"""Converts between times and the UTC text of records and envelopes, `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 NEVER = "9999-12-31T23:59:59.000Z"
-"""The latest time that the text form can say: a record with it is never reusable."""
+"""The latest time that the text form has. A record that expires then never expires."""
 
 _NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def now() -> datetime:
-    """The clock, as an aware UTC datetime."""
+    """The current time, as an aware UTC datetime."""
     return datetime.now(UTC)
 
 
 def now_text() -> str:
-    """The clock, as text."""
+    """The current time, as text."""
     return to_text(now())
 
 
 def to_text(time: datetime) -> str:
     """
-    Write a time the way Step Functions writes `$$.State.EnteredTime`, so that text compares as time does.
+    Write a time the way Step Functions writes `$$.State.EnteredTime`. Texts sort as their times do.
 
     Raises:
-        ValueError: the time has no zone, so nobody can say when it is.
+        ValueError: the time has no zone.
     """
     if time.tzinfo is None:
         raise ValueError(f"The time {time.isoformat()} has no zone. Give it one, for example UTC.")
@@ -34,7 +34,12 @@ def to_text(time: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
-    """Read a time written by `to_text`, or by anybody else who writes ISO 8601 with a zone."""
+    """
+    Read a time in ISO 8601 with a zone, such as `to_text` writes.
+
+    Raises:
+        ValueError: the text is no time, has no zone, or is beyond the calendar.
+    """
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(f"The time {text!r} has no zone. End it with Z for UTC.")
@@ -45,7 +50,7 @@ def from_text(text: str) -> datetime:
 
 
 def after(time: datetime, seconds: float | None) -> datetime:
-    """The time so many seconds later; None means never."""
+    """Add seconds to a time. None means never."""
     if seconds is None:
         return _NEVER
     try:
@@ -55,5 +60,5 @@ def after(time: datetime, seconds: float | None) -> datetime:
 
 
 def epoch_seconds(text: str) -> int:
-    """The time as DynamoDB's TTL wants it: whole seconds since 1970, rounded up."""
+    """The time as DynamoDB's TTL needs it: whole seconds since 1970, rounded up."""
     return -int(-from_text(text).timestamp() // 1)
