@@ -1,6 +1,6 @@
 """
-Locks: what a request holds while it runs, and what answers for it afterwards.
+The lock records: a request holds one while it runs, and its outcome is stored there afterwards.
 
     record  the attributes of one lock record
-    table   reads and fenced writes
+    table   reads lock records, and writes them with fences
 """

@@ -1,4 +1,4 @@
-"""The lock record: its attributes, its statuses, and what was done to it."""
+"""The lock record: its attributes, its failure, and the interventions in it."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ _OURS_ALONE = ("callId", "lockedBy", "requestId", "attempt", "created", "expecte
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as Step Functions reports it; either part may be missing."""
+    """An error as Step Functions reports it. Both parts are optional."""
 
     error: str | None
     cause: str | None
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """Read what `to_json` or the workflow wrote. JSON that is no object becomes the cause."""
         found = json.loads(text)
         return cls.from_catch(found) if isinstance(found, dict) else cls(None, text)
 
     @classmethod
     def from_catch(cls, caught: Mapping[str, Any]) -> Self:
-        """Read the object that a Catch puts into the state's data: `{"Error": …, "Cause": …}`."""
+        """Read the object that a Catch puts into the state's input: `{"Error": …, "Cause": …}`."""
         return cls(caught.get("Error"), caught.get("Cause"))
 
     def to_json(self) -> str:
+        """The text that a record stores."""
         return json.dumps({"Error": self.error, "Cause": self.cause}, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Intervention:
     """
-    What somebody other than the owner did to a record.
+    A change of a record by somebody other than its owner.
 
     Args:
         at: When, as UTC text.
-        by: Who: a function of ours, or a person's name.
+        by: Who: the name of a function or of a person.
         what: completed, failed, held, released or cancelled.
-        why: In words.
+        why: The reason, in words.
     """
 
     at: str
@@ -98,7 +100,7 @@ class Lock:
         Read a DynamoDB item in its typed form (`{"status": {"S": "COMPLETED"}}`).
 
         Raises:
-            RecordUnreadable: an attribute is missing, or is not what the workflow writes.
+            RecordUnreadable: an attribute is missing, or has a form that the workflow never writes.
         """
         read = Attributes(item, "lockToken")
         read.optional_json("result")
@@ -153,7 +155,7 @@ class Lock:
 
     @property
     def is_of_an_execution(self) -> bool:
-        """Whether its owner is an execution, which can be asked. Plain Python cannot: it has a lease."""
+        """Whether its owner is an execution. The owner of a guard's lock is none, and has a lease instead."""
         return self.locked_by.startswith(_EXECUTION)
 
     def has_payload(self, payload_hash: str | None) -> bool:
@@ -166,9 +168,9 @@ class Lock:
 
     def is_leased(self, now: str) -> bool:
         """
-        Whether plain Python holds it that has not yet used up the time that it asked for.
+        Whether a guard holds the lock and its lease is not over.
 
-        Powertools' own layer does so until it, or DynamoDB's TTL, ends its record.
+        A lock of Powertools' own layer counts as leased until that layer, or DynamoDB's TTL, ends its record.
         """
         if self.status != INPROGRESS or self.is_of_an_execution:
             return False
@@ -178,11 +180,10 @@ class Lock:
 
     def is_reusable(self, now: str) -> bool:
         """
-        Whether anyone may take this record, as AcquireLock's condition has it.
+        Whether anyone may take this lock. It is the same rule as AcquireLock's condition.
 
-        A lock in progress is never reusable: only its owner's death frees it, not a clock. A failure
-        that waits for a person has no `ttl`, and stays as well. A record of Powertools' is that layer's to
-        take, until DynamoDB deletes it.
+        A lock in progress never expires by a clock. A failure that waits for a person has no `ttl`, and does
+        not expire either. A record of Powertools' own layer is not taken until DynamoDB deletes it.
         """
         if self.is_of_powertools:
             return False

@@ -1,8 +1,8 @@
 """
-The LocksTable, seen from Python.
+Reads the LocksTable, and writes to it with fences.
 
-The workflow writes to it from its own states; what is here serves the client (which reads) and whoever
-settles what a dead execution left open, be it a function of ours or a person.
+The workflow writes from its own states. This module serves the client, which only reads, and the functions
+and operators that settle locks of dead executions.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
 
 OWNER_AND_STATUS = ("status", "openStatus", "callId", "lockedBy", "attempt")
-"""Attributes by which a record that cannot be read is known again."""
+"""Attributes that identify the state of an unreadable record: a delete compares them."""
 
 KEPT_INTERVENTIONS = 20
-"""A record tells of so many, the newest."""
+"""How many interventions a record keeps, the newest ones."""
 
 _PAGE = 100
 
-_AS_IT_WAS = "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND #status = :was"
-"""With the attempt: a redriven owner has the same callId and execution, and takes its lock anew."""
+# Same owner: callId and lockedBy. Not redriven since: attempt, because a redriven owner takes its lock again
+# under the same callId and ARN. Not settled since: status.
+_UNCHANGED = "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND #status = :was"
 
 
 class Locks:
     """
-    The table.
+    The table of lock records.
 
-    Every write is fenced: it takes effect only while the record has the owner, attempt and status that `lock`
-    says, and does nothing (False) otherwise. It adds itself to the record's interventions.
+    Every write is fenced: it takes effect only while the record still has the owner, attempt and status of
+    the `lock` that was read. Otherwise it changes nothing and returns False. The fence protects the invariant
+    that only a record's present owner, or an intervention that saw it dead, decides the request's outcome.
+    Every write but a delete adds an intervention to the record.
     """
 
     def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
@@ -50,11 +53,14 @@ class Locks:
 
     def get(self, lock_token: str) -> Lock | None:
         """
-        Read one record, consistently; None where there is none.
+        Read one record with a consistent read.
+
+        Returns:
+            None if there is no record.
 
         Raises:
-            RecordUnreadable: something else has written to it.
-            Unavailable: no answer; safe to ask again.
+            RecordUnreadable: another program has damaged the record.
+            Unavailable: no answer; safe to try again.
         """
         with answering("DynamoDB"):
             answer = self._dynamodb.get_item(
@@ -63,7 +69,7 @@ class Locks:
         return Lock.from_item(answer["Item"]) if "Item" in answer else None
 
     def reread(self, lock: Lock) -> Lock | None:
-        """The record as it is, if it still has the owner, attempt and status that `lock` says."""
+        """Read the record again. None if its owner, attempt or status is no longer that of `lock`."""
         now = self.get(lock.lock_token)
         return now if now is not None and _fence(now) == _fence(lock) else None
 
@@ -77,27 +83,27 @@ class Locks:
         skip: Skip | None = None,
     ) -> Iterator[Lock]:
         """
-        Go through one shard of the open index, page by page, the longest overdue first.
+        List one shard of the open index page by page, the longest overdue first.
 
         Args:
             status: INPROGRESS or FAILED.
-            shard: 0 and up.
-            expected_from: Only locks that should be done at this time (UTC text) or later,
-            expected_until: and not after this one.
-            skip: Is told of each record that cannot be read. None: the first of them ends the list.
+            shard: The shard's number, from 0.
+            expected_from: The earliest expectedCompletion to list (UTC text).
+            expected_until: The latest expectedCompletion to list (UTC text).
+            skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
 
         Returns:
-            What the index holds of each lock: neither payload hash nor failure nor expiry. It may lag behind
-            the table, so `get` before you write.
+            The locks, without the attributes that the index lacks: payload hash, failure, expiry, lease. The
+            index may lag behind the table, so `get` a record before you write to it.
         """
         span = {":from": expected_from, ":until": expected_until}
         due = " AND expectedCompletion BETWEEN :from AND :until"
-        # Small pages, since the reader may do much with each lock, and keeps one page in memory.
+        # Pages are small, because the reader may take long over each lock.
         for page in self._open_pages(status, shard, due, span, PaginationConfig={"PageSize": _PAGE}):
             yield from read_each(page["Items"], Lock.from_item, skip)
 
     def count_open(self, status: str, shard: int, *, created_before: str = times.NEVER) -> int:
-        """How many locks one shard of the open index holds that are at least so old (UTC text)."""
+        """Count the locks in one shard of the open index that were created before a time (UTC text)."""
         filter_expression = "attribute_type(created, :text) AND created < :created"
         older: dict[str, Any] = {"FilterExpression": filter_expression, "Select": "COUNT"}
         pages = self._open_pages(status, shard, "", {":created": created_before, ":text": "S"}, **older)
@@ -105,10 +111,10 @@ class Locks:
 
     def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[Lock]:
         """
-        Every record whose lock token begins so, by reading the whole table, page by page.
+        List every record whose lock token begins with a prefix. This scans the whole table, page by page.
 
         Args:
-            prefix: As it is.
+            prefix: Plain text.
             skip: As for `open`.
         """
         pages = self._dynamodb.get_paginator("scan").paginate(
@@ -122,33 +128,36 @@ class Locks:
                 yield from read_each(page["Items"], Lock.from_item, skip)
 
     def complete(self, lock: Lock, result: str, *, by: str, why: str) -> bool:
-        """Write the result (JSON text, at most about 390 KB) of a request whose work is done."""
+        """Store the result (JSON text, at most about 390 KB) of a request whose work is done."""
         done = {"#status": COMPLETED, "#result": result}
         return self._settle(lock, done, ["failure"], Intervention(times.now_text(), by, "completed", why))
 
     def fail(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
-        """Write a final answer: it is replayed to everyone who asks, and expires as a result does."""
+        """Store a final failure. It is replayed to every later request, and expires as a result does."""
         done = {"#status": FAILED, "failure": failure.to_json()}
         return self._settle(lock, done, [], Intervention(times.now_text(), by, "failed", why))
 
     def release(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
-        """Let anyone take the lock at once; `failure` says why its last attempt has no answer."""
+        """Free the lock at once. `failure` says why the last attempt has no outcome."""
         done = {"#status": RELEASED, "failure": failure.to_json()}
         return self._settle(lock, done, [], Intervention(times.now_text(), by, "released", why))
 
     def hold(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
-        """Write how a request failed, on the open index and without `ttl`, until a person settles it."""
+        """Store a failure that waits for a person: it stays on the open index and has no `ttl`."""
         shard = (lock.open_status or "#0").rpartition("#")[2]
         held = {"#status": FAILED, "failure": failure.to_json(), "openStatus": f"{FAILED}#{shard}"}
         return self._update(lock, held, ["#ttl"], Intervention(times.now_text(), by, "held", why))
 
     def cancel(self, before: Lock | None, lock: Lock, *, by: str, why: str) -> bool:
         """
-        Write the record of a request that was cancelled before it had one, or when its lock was free.
+        Store the record of a cancelled request whose lock is free, or which has no record yet.
+
+        The fence: the record is still the free one that was read, or is still absent. So a request that took
+        the lock meanwhile keeps it.
 
         Args:
-            before: The record as it was read, which is free; None where there was none.
-            lock: The record as it is to be: FAILED, for good.
+            before: The free record as it was read. None if there was none.
+            lock: The new record: FAILED, finally.
         """
         done = Intervention(lock.actual_completion or times.now_text(), by, "cancelled", why)
         told = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
@@ -177,14 +186,14 @@ class Locks:
         return self._holds(
             self._dynamodb.update_item,
             Key={"lockToken": {"S": lock.lock_token}},
-            ConditionExpression="attribute_not_exists(lockToken)",
+            ConditionExpression="attribute_not_exists(lockToken)",  # there is still no record
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
             **arguments,
         )
 
     def erase(self, lock: Lock) -> bool:
-        """Delete a record, if it still is as it was read."""
+        """Delete a record, if its owner, attempt and status are still those that were read."""
         if lock.is_of_powertools:
             return self._holds(
                 self._dynamodb.delete_item,
@@ -196,7 +205,7 @@ class Locks:
         return self._write(lock, self._dynamodb.delete_item, {}, {})
 
     def erase_unreadable(self, item: Item) -> bool:
-        """Delete a record that no Lock can be made of, if it still has the owner and status of this item."""
+        """Delete an unreadable record, if its owner and status are still those of this item."""
         arguments = unchanged(item, OWNER_AND_STATUS)
         return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
 
@@ -214,7 +223,7 @@ class Locks:
             )
 
     def _settle(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
-        """A record that nobody need look at any more expires."""
+        """Write a final outcome: the record leaves the open index, and gets its expiry."""
         expires_at = _kept_until(lock)
         sets = sets | {"expiresAt": expires_at, "#ttl": str(times.epoch_seconds(expires_at))}
         return self._update(lock, sets, [*removes, "openStatus"], done)
@@ -230,10 +239,10 @@ class Locks:
         return self._write(lock, self._dynamodb.update_item, values, {"UpdateExpression": expression})
 
     def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
-        """Write if the record is as `lock` says; whether it was."""
+        """Make a write under the fence of `lock`. Returns whether the fence held."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
-        condition, fence = _AS_IT_WAS, _fence(lock)
-        if lock.lease_until is not None:  # who has extended its lease meanwhile is alive
+        condition, fence = _UNCHANGED, _fence(lock)
+        if lock.lease_until is not None:  # a guard that has extended its lease is alive
             condition, fence = f"{condition} AND leaseUntil = :lease", _lease(lock) | fence
         return self._holds(
             write,
@@ -245,7 +254,7 @@ class Locks:
         )
 
     def _holds(self, write: Any, **arguments: Any) -> bool:
-        """Make a conditional write; whether its condition held."""
+        """Make a conditional write. Returns whether its condition held."""
         try:
             with answering("DynamoDB"):
                 write(TableName=self._table, **arguments)
@@ -270,7 +279,7 @@ def _lease(lock: Lock) -> dict[str, dict[str, str]]:
 
 
 def _kept_until(lock: Lock) -> str:
-    """As long from now as the record would have been kept from its start: it was not settled until now."""
+    """When a record that is settled now expires: after its retention time, counted from now."""
     if lock.expires_at is None or lock.expires_at == times.NEVER:
         return times.NEVER
     kept = times.from_text(lock.expires_at) - times.from_text(lock.created)

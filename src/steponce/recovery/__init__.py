@@ -1,6 +1,6 @@
 """
-Recovery of locks whose owners died.
+Recovers locks whose owners died.
 
-    owner   decides what became of an owner, and records what it left
+    owner   decides whether an owner is dead, and records the outcome that it left
     repair  repairs one lock whose owner may be dead
 """

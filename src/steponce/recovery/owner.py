@@ -1,9 +1,9 @@
 """
-The owner of an open lock: does it live, and if not, what did it leave?
+Decides whether the owner of an open lock is dead, and records the outcome that it left.
 
-`settle_owner` is the one place that decides, for the workflow (by the function check_owner) and for
-everything that watches over it, so that no two of them decide differently. No clock decides: the
-execution is asked, then its history. Only plain Python that holds a lock cannot be asked: it has a lease.
+`settle_owner` makes this decision for everyone: the workflow (through the function check_owner), the status
+rule, the schedule and the commands. So they never disagree. It asks Step Functions for the execution and its
+history, and decides by no clock. A guard's lock has no execution to ask; its lease decides.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ Verdict = Literal["alive", "settled", "idle", "unknown", "unwritten"]
 """
 What is known of an owner:
     alive      it runs, or its work may still run
-    settled    it is dead, and how it ended is on record now
-    idle       it died before its work began; nothing happened
-    unknown    it died during its work; it may have taken effect or not
+    settled    it is dead, and its outcome is on record
+    idle       it died before its work began, so nothing happened
+    unknown    it died during its work, which may have taken effect
     unwritten  its work is done, but no record can hold the result
 """
 
 WhenOutcomeUnknown = Literal["hold", "take-over"]
 
 _ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")
-"""Errors with which Lambda's own runtime says that an invocation is over, its time-out among them."""
+"""Prefixes of the errors by which Lambda's runtime reports that an invocation ended, as by its time-out."""
 
 _SAID_LIMIT = 1_000
-"""Characters of a cancellation's cause in an intervention; a record keeps many of these, in 400 KB."""
+"""Characters of a cancellation's cause in an intervention. A record of 400 KB keeps twenty of them."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """
-    What became of a lock's owner.
+    What `settle_owner` found.
 
     Args:
         verdict: See `Verdict`.
         redrive_count: How often the owner has been redriven.
-        state: The state that it died in; None where it lives, or nobody can know.
-        failure: As `state`: what ReleaseLock was about to write, else the execution's own error.
-        wrote: Whether this look has changed the record.
-        reason: Why nobody could look, where the verdict is `alive` for that; else empty.
+        state: The state that it died in. None while it is alive, or if its history does not tell.
+        failure: The failure that ReleaseLock was about to write, else the execution's own. None as `state`.
+        wrote: Whether this call changed the record.
+        reason: Why the owner could not be described. Then the verdict is `alive`. Else empty.
     """
 
     verdict: Verdict
@@ -84,7 +84,7 @@ class Finding:
 
     @property
     def is_finalisation_failure(self) -> bool:
-        """Whether the work was done, and its owner could not write that down."""
+        """Whether the work was done, and its owner died before it could record the outcome."""
         return self.verdict == "unwritten" or (self.wrote and self.state in OUTCOMES)
 
 
@@ -100,23 +100,27 @@ def settle_owner(
     cancelled: Failure | None = None,
 ) -> Finding:
     """
-    Find out what became of a lock's owner, and write down on its behalf what it could not.
+    Find out whether a lock's owner is dead. If it is, record its outcome on its behalf.
 
-    What a cancelled owner left is settled at once, since nobody is to run its work again: an outcome that it
-    was about to write is written; else the request has FAILED as cancelled, finally if its work had not
-    begun, and for a person to look at if it had.
+    The lock of a cancelled owner is settled at once, because its work must not run again. If the owner was
+    about to write an outcome, that outcome is written. Otherwise the request becomes FAILED as cancelled:
+    finally if its work had not begun, and held for a person if it had.
+
+    The fence of every write: the record must still have the owner's callId, execution and attempt, and be
+    INPROGRESS. So an owner that finished or was redriven meanwhile keeps its own outcome.
 
     Args:
         lock: An INPROGRESS record, as it was read or as the open index has it. It is read again before
-            anything is written, and the write is fenced by its callId, execution and attempt.
+            anything is written.
         sfn: A Step Functions client that may describe executions and read their histories.
         locks: The table that `lock` is from.
-        work_timeout_seconds: Stopping an execution does not stop its Lambda: so long its work may go on.
-        when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown and leaves it to a person;
-            `take-over` leaves it to whoever asks next.
-        by: Who settles, for the record.
-        home: The state machine whose lock this is to be, or any ARN of its region and account.
-        cancelled: Settle a dead owner as if it had been stopped with this, though it died of something else.
+        work_timeout_seconds: How long the work may run after its execution was stopped. Stopping an
+            execution does not stop its Lambda.
+        when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown, for a person to settle. `take-over`
+            writes nothing, so that the next request can take the lock over.
+        by: The name that goes into the record's interventions.
+        home: The ARN of the state machine that the lock belongs to, or any ARN of its region and account.
+        cancelled: Treat a dead owner as cancelled with this failure, whatever it died of.
 
     Raises:
         Unavailable: Step Functions or DynamoDB did not answer; safe to try again.
@@ -130,7 +134,7 @@ def settle_owner(
             owner = describe_execution(sfn, lock.locked_by, home)
             verdict, end = _look(lock, owner, sfn, work_timeout, cancelled)
     except OwnerHidden as hidden:
-        # Who cannot ask must not conclude that it is dead.
+        # No permission to look does not show that the owner is dead.
         return Finding("alive", reason=str(hidden))
     wrote = False
     if end is not None and verdict == "settled":
@@ -143,7 +147,7 @@ def settle_owner(
         wrote = _write(lock, locks, lambda record: _hold(record, locks, by))
     redrives = owner.redrive_count if owner else 0
     if verdict == "unknown" and owner and end is not None and works_until(None, owner.closed, work_timeout):
-        # It died taking over: the one before it may have been redriven, and have passed its fence just then.
+        # It died taking over. The owner before it may have been redriven, and have just passed its fence.
         return Finding("alive", redrives)
     if end is None:
         return Finding(verdict, redrives, wrote=wrote)
@@ -152,11 +156,12 @@ def settle_owner(
 
 def lease_is_over(lock: Lock) -> bool:
     """
-    Whether an owner that is no execution has had all the time that it asked for; False for an execution.
+    Whether the lease of a guard's lock is over. False for the lock of an execution.
 
     Args:
-        lock: A whole record: the open index does not hold leases. Without any lease it is waited for as for
-            an execution that cannot be described. Of Powertools' own records nobody else decides the end.
+        lock: A whole record, because the open index does not hold leases. A record without a lease counts as
+            leased for 15 minutes, as a new execution does that cannot be described yet. Of
+            Powertools' own records nobody else decides the end.
     """
     if lock.is_of_an_execution or lock.is_of_powertools:
         return False
@@ -165,16 +170,20 @@ def lease_is_over(lock: Lock) -> bool:
 
 
 def hold_after_lease(lock: Lock, locks: Locks, *, by: str) -> bool:
-    """Leave a lock whose lease is over to a person, unless its owner has extended it or settled it."""
+    """
+    Hold a guard's lock whose lease is over, until a person settles it.
+
+    The fence includes the lease: if the owner has extended it or finished meanwhile, nothing is written.
+    """
     cause = (
-        f"The lease of {lock.locked_by} was over at {lock.lease_until} without a word from it, so nobody "
-        "knows whether its work took effect. Look for its log, then complete or release the lock."
+        f"The lease of {lock.locked_by} ended at {lock.lease_until}, and its outcome was not recorded. It is "
+        "not known whether its work took effect. Look at its log, then complete or release the lock."
     )
     return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its lease is over")
 
 
 def _settle_leased(lock: Lock, locks: Locks, by: str, *, hold: bool) -> Finding:
-    """Nobody can ask this owner, so its lease decides; and that as it is now, since it may be extended."""
+    """Settle a guard's lock by its lease, read anew because the guard may have extended it."""
     record = locks.reread(lock)
     if record is None:
         return Finding("settled")
@@ -185,9 +194,9 @@ def _settle_leased(lock: Lock, locks: Locks, by: str, *, hold: bool) -> Finding:
 
 def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     """
-    Whether an owner that was found dead is still as dead: not running, not redriven since.
+    Whether an owner that was found dead is still dead: it does not run, and was not redriven since.
 
-    Of one with a lease TakeOverLock itself has made sure.
+    Always True for a guard's lock: the condition of TakeOverLock has compared its lease.
     """
     if not lock.is_of_an_execution:
         return True
@@ -201,19 +210,19 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
 
 def works_until(failure: Failure | None, since: str | None, work_timeout: timedelta) -> str | None:
     """
-    Until when work may still run whose execution has closed or has recorded an error.
+    Until when work may still run after its execution closed or recorded an error.
 
-    Neither stopping an execution nor an error of the service between ends a Lambda. Only its own word does:
-    until then it may run for its whole time-out, counted from the moment at which it was last heard of. Not
-    from its start: Step Functions may have sent it once more just before it gave up.
+    Neither stopping an execution nor an error of the service ends a Lambda. Unless the function itself
+    reported its end, it may run for its whole time-out. That counts from the execution's end and not from the
+    function's start, because Step Functions may have invoked the function again just before the end.
 
     Args:
-        failure: What its execution recorded; None where it died without hearing of any end.
-        since: When it closed, or recorded that (UTC text).
-        work_timeout: How long the work may take.
+        failure: The failure that the execution recorded. None if it recorded none.
+        since: When the execution closed or recorded it (UTC text).
+        work_timeout: The work's time-out.
 
     Returns:
-        UTC text; None where the work is over for certain.
+        UTC text. None if the work is certainly over.
     """
     if since is None or (failure is not None and proves_the_end(failure.error)):
         return None
@@ -223,11 +232,11 @@ def works_until(failure: Failure | None, since: str | None, work_timeout: timede
 
 def proves_the_end(error: str | None) -> bool:
     """
-    Whether an error of the work says that its function is over, or never ran.
+    Whether an error of the work proves that its function ended, or never ran.
 
-    What a function raises is named by a class, without a dot; Lambda's runtime has prefixes of its own. All
-    others are somebody else's, who only stopped hearing of it: `States.Timeout`, `Lambda.ServiceException`,
-    `Lambda.Unknown`, an error without a name, and our own for an outcome that nobody knows.
+    A function's own errors are named after their class, without a dot. Lambda's runtime uses prefixes of its
+    own. All other errors only say that somebody stopped waiting for the function: `States.Timeout`,
+    `Lambda.ServiceException`, `Lambda.Unknown`, an error without a name, `OutcomeUnknown` and `Cancelled`.
     """
     if not error or error in (CANCELLED, OUTCOME_UNKNOWN):
         return False
@@ -236,7 +245,7 @@ def proves_the_end(error: str | None) -> bool:
 
 @dataclass(frozen=True)
 class _End:
-    """How an owner died: its last state, what that was given, the error; and that again, if `cancelled`."""
+    """How an owner died: its last state, that state's input, its failure, and its cancellation, if any."""
 
     state: str
     input: Mapping[str, Any]
@@ -251,7 +260,12 @@ def _look(
     work_timeout: timedelta,
     cancelled: Failure | None,
 ) -> tuple[Verdict, _End | None]:
-    """The verdict, `settled` where the end holds the outcome; and the end, if it was this lock's owner's."""
+    """
+    The verdict, and how the owner ended.
+
+    `settled` means here that the end holds the outcome. The end is None if the owner is alive, or if the
+    execution that was found is not this lock's owner.
+    """
     if owner is not None and owner.is_open and owner.owns(lock):
         return "alive", None
     history = None if owner is None else _History.read(sfn, lock.locked_by)
@@ -265,7 +279,7 @@ def _look(
     if not history.is_whole(owner):
         return "alive", None
     if not owned:
-        # Names come back after 90 days, or with a stack made anew: this one is a stranger.
+        # A name can be used again after 90 days, or in a new stack. This execution is not the owner.
         return "unknown", None
     end = _end(owner, history, cancelled)
     verdict = _verdict_by_end(end, owner, work_timeout)
@@ -293,13 +307,13 @@ def _end(owner: Execution, history: _History, cancelled: Failure | None) -> _End
 
 
 def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
-    """Write to a record, of which there may be but an old copy. If it has changed, it needs no help."""
+    """Write to the record as it is now, unless its owner, attempt or status has changed."""
     record = locks.reread(lock)
     return record is not None and write(record)
 
 
 def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
-    """Write what an execution meant to write when it died."""
+    """Write the outcome that an execution was about to write when it died."""
     why = f"{lock.locked_by} died in {end.state}; this is what it meant to write"
     if end.state == "CompleteRequest":
         result = json.dumps(end.input["work"]["result"], separators=(",", ":"), ensure_ascii=False)
@@ -317,7 +331,7 @@ def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -
         return locks.fail(lock, Failure(CANCELLED, said), by=by, why=why)
     cause = (
         f"{said.rstrip('.')}. The execution {lock.locked_by} was in its work, which may have taken effect. "
-        "Look, then complete or release the lock."
+        "Find out whether it did, then complete or release the lock."
     )
     return locks.hold(lock, Failure(CANCELLED, cause), by=by, why=why)
 
@@ -325,14 +339,14 @@ def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -
 def _hold(lock: Lock, locks: Locks, by: str) -> bool:
     cause = (
         f"The execution {lock.locked_by} died during its work, so nobody knows whether it took effect. "
-        "Look, then complete or release the lock."
+        "Find out whether it did, then complete or release the lock."
     )
     return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its outcome is unknown")
 
 
 @dataclass
 class _History:
-    """What an execution's events tell: the last state it entered, with its input, and its callId."""
+    """A summary of an execution's events: the last state that it entered, that state's input, its callId."""
 
     last_state: str = ""
     last_input_text: str = "{}"
@@ -352,11 +366,11 @@ class _History:
 
     @property
     def last_input(self) -> Mapping[str, Any]:
-        """Parsed when asked for: thousands of states may have had 256 KB each."""
+        """Parsed only when it is needed, because a history may hold thousands of inputs of 256 KB."""
         return read_input(self.last_input_text)
 
     def is_whole(self, owner: Execution) -> bool:
-        """Whether the end can be seen already: histories are eventually consistent, too."""
+        """Whether the history contains the end. Histories are eventually consistent."""
         return self.last_event in EXECUTION_ENDS and self.redrives == owner.redrive_count
 
     def _add(self, event: HistoryEventTypeDef) -> None:

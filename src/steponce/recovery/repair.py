@@ -1,8 +1,8 @@
 """
-The repair of one lock whose owner may be dead, for the status rule and for the schedule alike.
+Repairs one lock whose owner may be dead. The status rule and the schedule both call it.
 
-What the owner left is decided where the workflow has it decided, in `settle_owner`. What is added here is
-the release of a lock whose owner died before its work: in a workflow the next request takes it over.
+`settle_owner` decides, as it does for the workflow. The repair adds one case: it releases a lock whose owner
+died before its work. In the workflow the next request takes such a lock over.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 class Repairer:
     """
-    Settles locks on behalf of the dead.
+    Settles the locks of dead owners.
 
     Args:
         locks: The lock table.
         sfn: A Step Functions client that may describe executions and read their histories.
-        work_timeout_seconds: So long the work may go on after its execution was stopped.
-        when_outcome_unknown: What becomes of an outcome that nobody knows.
-        by: Who repairs, for the record.
-        home: The state machine that is looked after. Of another one, on the same table, a lock may have an
-            owner that cannot be asked for from here; of this one, that is a fault.
+        work_timeout_seconds: How long the work may run after its execution was stopped.
+        when_outcome_unknown: What to do with an unknown outcome; see `settle_owner`.
+        by: The name that goes into the record's interventions.
+        home: The ARN of the state machine that this repairer watches. An owner of another machine on the
+            same table may be hidden from here. A hidden owner of this machine is an error.
     """
 
     def __init__(
@@ -56,19 +56,18 @@ class Repairer:
         """
         Settle a lock if its owner is dead.
 
-        Where the verdict is `idle`, the lock is free now. Where it is `unknown`, the lock stays open, though
-        WhenOutcomeUnknown lets it be taken over: only the next request's workflow can make sure, after it
-        has the lock, that the dead owner was not redriven meanwhile. Where it is `unwritten`, it stays open
-        until a person completes it.
+        After the verdict `idle` the lock is free. After `unknown` it stays open, even if WhenOutcomeUnknown
+        allows a takeover: only the next request's workflow can confirm, once it holds the lock, that the dead
+        owner was not redriven. After `unwritten` it stays open until a person completes it.
 
         Args:
             lock: An INPROGRESS record, as it was read or as the open index has it.
 
         Returns:
-            What was found. If the record has changed since it was read, nothing is written.
+            The finding. If the record changed after it was read, nothing is written.
 
         Raises:
-            OwnerHidden: an execution of this very machine may not be looked at.
+            OwnerHidden: an execution of this machine may not be described.
             Unavailable: AWS did not answer; safe to try again.
         """
         found = settle_owner(
@@ -91,10 +90,10 @@ class Repairer:
 
     def repair_after(self, execution_arn: str, lock_token: str) -> Finding | None:
         """
-        Settle what an execution left open under its key, if it is dead and this was its lock.
+        Settle the lock of one execution, if the execution is dead and still holds it.
 
         Returns:
-            As `repair`; None if the execution does not hold the lock, or not any more.
+            As `repair`. None if the execution does not hold the lock.
         """
         lock = self._locks.get(lock_token)
         if lock is None or (lock.status, lock.locked_by) != (INPROGRESS, execution_arn):
