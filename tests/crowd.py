@@ -74,7 +74,7 @@ def one_round(stack: LocalStack) -> tuple[Tally, float, float]:
         work_timeout_seconds=WORK_TIMEOUT_SECONDS,
         describes_per_second=1e9,
         seconds_left=lambda: 3600,
-        tell=lambda _message, **_facts: None,
+        log=lambda _message, **_facts: None,
     )
     begin = time.perf_counter()
     tally = monitor.round()

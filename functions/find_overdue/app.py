@@ -75,7 +75,7 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         work_timeout_seconds=settings.work_timeout_seconds,
         describes_per_second=settings.describes_per_second,
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000,
-        tell=report,
+        log=report,
     )
     tally = monitor.round()
     metrics.add_metric("MissingTasks", MetricUnit.Count, tally.missing_tasks)

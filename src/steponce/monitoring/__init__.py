@@ -1,6 +1,6 @@
 """
-The schedule's round: finds and repairs what no event reported.
+The monitor: every few minutes it finds and repairs what no event reported.
 
-    monitor      overdue and dead locks, and waiting steps past their time
-    missed_ends  executions that ended, and whose end no event reported
+    monitor      settles dead owners' locks and expired awaiting steps, and counts what stays open
+    missed_ends  resends the messages of executions that ended without an answer
 """

@@ -1,14 +1,14 @@
 """
-Executions that ended without an answer, and whose end no event has reported.
+Resends the messages of executions that ended without an answer, and whose end no event reported.
 
-A request that came as a message comes back by the status event of its execution, and AWS delivers such events
-as best it can. So every round looks at the executions of its machine that have ended badly since the round
-before, in the order of their ends, and sends each message again that nothing carries on. How far it has come
-is on record: a monitor that was down goes on from there, and an end is looked at once. Whoever dies between
-sending and writing that down sends some messages twice, which are duplicates and start nothing.
+A status event normally brings such a message back, but AWS delivers status events on a best-effort basis.
+So each round lists the executions that ended badly since the last round, in the order of their ends. It
+resends each message that no later attempt carries on. The lock table keeps the round's place, so a monitor
+that was down continues where it stopped. A round that dies after sending and before it stores its place
+sends some messages twice. A second message is a duplicate and starts nothing.
 
-Asking Step Functions costs the workflow nothing, neither a state nor a write, and misses no kind of end: a
-marker on the lock record would miss whoever never had the lock, or died before it could write.
+The list costs the workflow neither a state nor a write, and it contains every kind of end. A marker on the
+lock record would miss executions that never held a lock, or died before they could write.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 SEEN_AFTER = timedelta(minutes=16)
 """
-An end is looked at when it is this old: longer than a message waits at the most before it comes again, so
-that an end whose event has arrived has its next attempt by now; and than a list may lag behind.
+The age at which an end is examined. It is longer than the longest delay of a resent message, so an end whose
+event arrived has its next attempt by then. It is also longer than ListExecutions may lag behind.
 """
 
 FIRST_LOOK = timedelta(days=1)
-"""How far the first round of a machine looks back."""
+"""How far a machine's first round looks back."""
 
 LONGEST_LOOK = timedelta(days=14)
-"""How far any round looks back: a queue keeps no message longer."""
+"""How far any round looks back: a queue keeps a message no longer."""
 
 MOST_ENDS = 10_000
-"""How many ends a round keeps in memory, and looks at."""
+"""How many ends a round examines at most. It keeps them in memory."""
 
 LISTS_PER_SECOND = 2
 """ListExecutions allows 5 a second in large regions and 2 elsewhere, after a burst of 100."""
@@ -65,14 +65,14 @@ Page = TypeVar("Page")
 
 class Place:
     """
-    How far a machine's ends have been looked at, in an item of the lock table.
+    The time up to which a machine's ends have been examined, stored in the lock table.
 
-    Its key is blank, which no lock token is. It has an attribute for each machine.
+    The item's key is a blank, which no lock token is. The item has one attribute for each machine.
 
     Args:
-        dynamodb: A client that may read and update the table.
-        table: The lock table.
-        machine_arn: Whose place it is.
+        dynamodb: A DynamoDB client that may read and update the table.
+        table: The name of the lock table.
+        machine_arn: The ARN of the state machine.
     """
 
     def __init__(self, dynamodb: DynamoDBClient, table: str, machine_arn: str) -> None:
@@ -82,11 +82,11 @@ class Place:
 
     def read(self) -> datetime | None:
         """
-        All ends before this time have been looked at; None before the first round.
+        Read the place: all ends before this time have been examined. None before the first round.
 
         Raises:
-            RecordUnreadable: something else has written to it.
-            Unavailable: no answer; safe to ask again.
+            RecordUnreadable: another program has damaged the item.
+            Unavailable: no answer; safe to try again.
         """
         with answering("DynamoDB"):
             item = self._dynamodb.get_item(**self._item, ConsistentRead=True).get("Item")
@@ -94,12 +94,18 @@ class Place:
         return None if text is None else times.from_text(text)
 
     def move(self, to: datetime) -> None:
-        """Write it down, unless another round is further by now."""
+        """
+        Store the place. The fence: a place only moves forward, so a slow round does not undo a later one.
+
+        Raises:
+            Unavailable: no answer; safe to try again.
+        """
         try:
             with answering("DynamoDB"):
                 self._dynamodb.update_item(
                     **self._item,
                     UpdateExpression="SET #machine = :to",
+                    # First round: not_exists. Only forward: less than.
                     ConditionExpression="attribute_not_exists(#machine) OR #machine < :to",
                     ExpressionAttributeNames={"#machine": self._machine_arn},
                     ExpressionAttributeValues={":to": {"S": times.to_text(to)}},
@@ -112,12 +118,12 @@ class Place:
 @dataclass
 class Looked:
     """
-    What a look at the missed ends has brought.
+    What one look at the missed ends did.
 
     Args:
-        resent: Messages that were sent again.
-        dead_lettered: Messages that had come too often.
-        left: Ends that are for the next round.
+        resent: How many messages were resent.
+        dead_lettered: How many messages were dead-lettered, because their tries were used up.
+        left: How many ends were left to the next round.
     """
 
     resent: int = 0
@@ -127,14 +133,14 @@ class Looked:
 
 class MissedEnds:
     """
-    Looks at the executions of one machine that have ended badly.
+    Examines the executions of one machine that ended badly.
 
     Args:
-        sfn: A Step Functions client that may describe the machine, list its executions and describe those.
-        machine_arn: The machine.
+        sfn: A Step Functions client that may describe the machine, list its executions and describe them.
+        machine_arn: The ARN of the state machine.
         locks: Its lock table.
-        resender: Sends messages again.
-        place: How far the rounds have come.
+        resender: Resends messages.
+        place: The place of the rounds.
     """
 
     def __init__(
@@ -155,16 +161,16 @@ class MissedEnds:
         skip: Callable[[Exception, str], object],
     ) -> Looked:
         """
-        Send again what has come back by no event since the last look.
+        Resend what no event has brought back since the last look.
 
-        What may pass by itself (no answer, throttled, no permission) ends the look, and the next one begins
-        there. What does not pass is left behind.
+        A transient error (no answer, throttled, no permission) ends the look, and the next look begins at
+        that execution. After a permanent error the look goes on with the next execution.
 
         Args:
-            seconds_left: How much time there is.
-            per_second: How many executions may be described in a second.
-            pace: Of all who describe executions in this round.
-            skip: Is told of an error, and of the execution or machine that it is about.
+            seconds_left: Returns how much time is left.
+            per_second: How many executions may be described per second.
+            pace: The rate limit that all descriptions of this round share.
+            skip: Is called with each error, and the ARN of the execution or machine that it concerns.
         """
         looked = Looked()
         until = _as_written(times.now() - SEEN_AFTER)
@@ -179,7 +185,7 @@ class MissedEnds:
         for ended, execution_arn in ends[:most]:
             try:
                 pace.turn(seconds_left())
-            except Unavailable:  # its time is over; the rest is the next round's
+            except Unavailable:  # no time left: the next round examines the rest
                 reached = ended
                 break
             try:
@@ -201,17 +207,17 @@ class MissedEnds:
         place = self._place.read()
         if place is not None:
             return max(place, until - LONGEST_LOOK)
-        self._place.move(until - FIRST_LOOK)  # before anything is sent, to make sure that it can be written
+        self._place.move(until - FIRST_LOOK)  # shows that the place can be stored, before anything is sent
         return until - FIRST_LOOK
 
     def _ends(
         self, since: datetime, until: datetime, seconds_left: Callable[[], float], looked: Looked
     ) -> Iterator[tuple[datetime, str]]:
         """
-        The bad ends of this time, counted as left.
+        List the bad ends of this period, and count each as left.
 
-        The list begins with the newest execution, and one that began so early that it must have ended before
-        is the last that matters.
+        The list begins with the newest execution. It ends at one that started so early that it must have
+        ended before the period.
 
         Source: ListExecutions API reference ("sorted by time, with the most recent execution first").
         """
@@ -246,7 +252,7 @@ class MissedEnds:
         asked, why = asked_by_execution({"executionArn": execution_arn}, self._sfn, self._locks)
         if asked is None:
             return
-        pace.turn(float("inf"))  # what has begun is finished
+        pace.turn(float("inf"))  # an examination that has begun is finished
         if self._is_carried_on(execution_arn):
             return
         if self._resender.send_again(asked, why, execution_arn) == "resent":
@@ -255,7 +261,7 @@ class MissedEnds:
             looked.dead_lettered += 1
 
     def _is_carried_on(self, execution_arn: str) -> bool:
-        """Whether the next attempt came as a message too: then its own end brings that back."""
+        """Whether the next attempt came as a message too. Then its own end brings the message back."""
         machine, _, name = execution_arn.rpartition(":")
         request, attempt = split_attempt(name)
         following = describe_execution(self._sfn, f"{machine}:{attempt_name(request, attempt + 1)}")
@@ -264,15 +270,15 @@ class MissedEnds:
 
 def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], float]) -> Iterator[Page]:
     """
-    Pages at their pace.
+    Fetch pages at a limited rate.
 
     Raises:
-        Unavailable: there is no time for the next one.
+        Unavailable: there is no time for the next page.
     """
     rest = iter(pages)
     while True:
         if seconds_left() <= 0:
-            raise Unavailable("More has ended badly than can be listed in this time.")
+            raise Unavailable("More executions ended badly than this round has time to list.")
         pace.turn(seconds_left())
         try:
             page = next(rest)
@@ -282,5 +288,5 @@ def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], 
 
 
 def _as_written(time: datetime) -> datetime:
-    """A time as precise as a place on record."""
+    """Round a time to the precision of a stored place."""
     return times.from_text(times.to_text(time))

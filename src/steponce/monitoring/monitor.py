@@ -1,13 +1,13 @@
 """
-One round of the monitor: it finds what no event told of, and settles it.
+One round of the monitor: it finds and settles what no event reported.
 
-First come the awaiting steps whose time is over, then the messages that no event has brought back, each with
-a quarter of the time at the most; the locks have the rest.
+A round first closes expired awaiting steps, and then resends messages that no event brought back. Each of
+these gets at most a quarter of the time. The locks get the rest.
 
-A round looks at every open lock that is older than its work may last, the overdue ones first. If there are
-too many for its time and for the pace at which executions may be described, it takes a share of them; the
-next round takes the next share. Which lock is in which share follows from its key, so there is no place to
-be remembered: a round that dies is made up for when its share comes again, and two at once do no harm.
+A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
+little time or too low a rate limit for all of them, it takes one share of them, and the next round takes the
+next share. A hash of the key decides in which share a lock is, so no round stores a place. If a round dies,
+its share comes again. Two rounds at once do no harm.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from steponce.request.canonical import sha256
 from steponce.workflow import FAILED, INPROGRESS
 
 ROUND_SECONDS = 300
-"""The schedule's; shares change that often."""
+"""The schedule's interval. Each round takes the next share."""
 
 SPARE_SECONDS = 15
-"""So much of its time a round leaves, to count and to report."""
+"""The time that a round keeps for counting and logging."""
 
 NEAR = timedelta(minutes=15)
-"""A waiting step is near its time-out within this time."""
+"""A step that times out within this time is near its time-out."""
 
-TOLD = 100
-"""So many overdue locks a round tells of by name, and as many that it could not look at, or not read."""
+LOGGED = 100
+"""How many overdue locks a round logs one by one. The same limit holds for skipped and unreadable records."""
 
 _SHARE_OF_STEPS = 0.25
 _SHARE_OF_ENDS = 0.25
 
 
-class Tell(Protocol):
-    """Who wants to hear of something, in words and facts: a logger's method."""
+class Log(Protocol):
+    """A callable that logs one event, such as a Powertools logger's `warning`."""
 
     def __call__(self, message: str, /, **facts: object) -> object: ...
 
@@ -67,14 +67,14 @@ class Tally:
         missing_tasks: Overdue locks that are still in progress.
         open_failures: Failures that wait for a person.
         repairs: Locks that this round has settled or released.
-        finalisation_failures: Of work that was done, and whose owner could not write that down.
+        finalisation_failures: Locks whose work was done, but whose owner could not record the outcome.
         steps_closed: Awaiting steps that this round has closed.
-        steps_near_timeout: Steps that wait, with little time left.
-        skipped: What could not be looked at now: locks, steps, ends of executions.
-        unreadable: Records that something else has damaged.
-        resent: Messages of requests that ended without an answer, and whose end no event has reported.
-        dead_lettered: Such messages that had come too often.
-        ends_left: Ends of executions that are for the next round.
+        steps_near_timeout: Steps that wait and are near their time-out.
+        skipped: Locks, steps and ends of executions that could not be examined.
+        unreadable: Records that another program has damaged.
+        resent: Messages that this round has resent, because no event reported the end of their execution.
+        dead_lettered: Messages that this round has dead-lettered, because their tries were used up.
+        ends_left: Ends of executions that are left to the next round.
     """
 
     missing_tasks: int = 0
@@ -92,19 +92,19 @@ class Tally:
 
 class Monitor:
     """
-    Looks after the open locks and the awaiting steps of one state machine.
+    Settles the open locks and the awaiting steps of one state machine, and counts what stays open.
 
     Args:
         locks: The lock table.
-        repairer: Settles its locks.
+        repairer: Settles locks.
         steps: The table of awaiting steps.
-        callbacks: Settles those.
-        missed_ends: Brings back the messages whose executions ended without an answer.
+        callbacks: Settles awaiting steps.
+        missed_ends: Resends the messages whose executions ended without an answer.
         open_shards: How many shards the open index of the locks has.
-        work_timeout_seconds: Younger locks are left alone.
-        describes_per_second: How fast executions may be asked for; all callers share a quota of 15.
-        seconds_left: How much time is left until the round is stopped.
-        tell: Hears of each overdue lock and of each repair.
+        work_timeout_seconds: The work's time-out. Younger locks are not examined.
+        describes_per_second: The rate limit for DescribeExecution. All callers share AWS's quota of 15.
+        seconds_left: Returns how much time is left until the round is stopped.
+        log: Logs each overdue lock, each repair, and what could not be examined.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Monitor:
         work_timeout_seconds: float,
         describes_per_second: float,
         seconds_left: Callable[[], float],
-        tell: Tell,
+        log: Log,
     ) -> None:
         self._locks = locks
         self._repairer = repairer
@@ -131,20 +131,20 @@ class Monitor:
         self._per_second = describes_per_second
         self._pace = Pace(describes_per_second, burst=1)
         self._seconds_left = seconds_left
-        self._tell = tell
+        self._log = log
 
     def round(self) -> Tally:
         """
-        Settle what can be settled, and count what is left.
+        Settle what can be settled, and count what stays open.
 
-        One lock or step that cannot be looked at does not keep the round from the others.
+        A lock or step that cannot be examined is skipped, and the round goes on.
 
         Raises:
-            Unavailable: the tables did not answer. The next round does what this one could not.
+            Unavailable: the tables did not answer. The next round catches up.
         """
         tally, now = Tally(), times.now()
         self._settle_steps(tally, now)
-        self._bring_back(tally)
+        self._resend(tally)
         self._settle_locks(tally, now)
         tally.open_failures = sum(self._locks.count_open(FAILED, shard) for shard in range(self._open_shards))
         tally.steps_near_timeout = self._steps.count(
@@ -167,7 +167,7 @@ class Monitor:
         for lock in self._in_progress(shards, tally, until=time):
             if not (in_turn(lock) and self._time() > 0 and self._settle(lock, tally)):
                 tally.missing_tasks += 1
-                self._tell_overdue(lock, tally.missing_tasks)
+                self._log_overdue(lock, tally.missing_tasks)
         for lock in self._in_progress(shards, tally, since=time):
             if self._time() <= 0:
                 break
@@ -186,7 +186,7 @@ class Monitor:
             )
 
     def _settle(self, lock: Lock, tally: Tally) -> bool:
-        """Whether the lock is settled now: by this round, or because it has changed since it was read."""
+        """Examine one lock. Returns whether it is settled now, by this round or by somebody else."""
         try:
             self._pace.turn(self._time())
             found = self._repairer.repair(lock)
@@ -196,9 +196,9 @@ class Monitor:
         tally.repairs += found.wrote
         tally.finalisation_failures += found.is_finalisation_failure
         if found.wrote or found.verdict == "unwritten":
-            self._tell_found(lock, found)
+            self._log_finding(lock, found)
         if found.reason:
-            self._tell("counts as alive, since nobody can look", **_whose(lock), reason=found.reason)
+            self._log("counts as alive, since nobody can look", **_whose(lock), reason=found.reason)
         return found.verdict in ("settled", "idle")
 
     # -- Awaiting steps --------------------------------------------------------------------------
@@ -215,9 +215,9 @@ class Monitor:
             except Exception as error:
                 self._skip(error, tally, awaitingStepId=step_id)
 
-    # -- Ends that no event has told of -------------------------------------------------------------
+    # -- Ends that no event has reported -----------------------------------------------------------
 
-    def _bring_back(self, tally: Tally) -> None:
+    def _resend(self, tally: Tally) -> None:
         kept = self._time() * (1 - _SHARE_OF_ENDS)
         looked = self._missed_ends.look(
             seconds_left=lambda: self._time() - kept,
@@ -229,14 +229,14 @@ class Monitor:
         tally.dead_lettered += looked.dead_lettered
         tally.ends_left += looked.left
 
-    # -- What is told ----------------------------------------------------------------------------
+    # -- Logging -----------------------------------------------------------------------------------
 
-    def _tell_overdue(self, lock: Lock, number: int) -> None:
-        if number <= TOLD:
-            self._tell("overdue", **_whose(lock), expected=lock.expected_completion)
+    def _log_overdue(self, lock: Lock, number: int) -> None:
+        if number <= LOGGED:
+            self._log("overdue", **_whose(lock), expected=lock.expected_completion)
 
-    def _tell_found(self, lock: Lock, found: Finding) -> None:
-        self._tell(
+    def _log_finding(self, lock: Lock, found: Finding) -> None:
+        self._log(
             "repaired" if found.wrote else "finished, and never written down: complete it by hand",
             **_whose(lock),
             verdict=found.verdict,
@@ -246,14 +246,14 @@ class Monitor:
     def _skip(self, error: Exception, tally: Tally, **facts: object) -> None:
         if isinstance(error, RecordUnreadable):
             tally.unreadable += 1
-            if tally.unreadable <= TOLD:
-                self._tell("cannot be read", **facts | error.public())
+            if tally.unreadable <= LOGGED:
+                self._log("cannot be read", **facts | error.public())
             return
-        # Not the error's text, which may quote what a request carries.
+        # The error's text is not logged, because it may quote a payload.
         name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
         tally.skipped += 1
-        if tally.skipped <= TOLD:
-            self._tell("could not be looked at", error=name, **facts)
+        if tally.skipped <= LOGGED:
+            self._log("could not be looked at", error=name, **facts)
 
     def _time(self) -> float:
         return self._seconds_left() - SPARE_SECONDS
@@ -265,5 +265,5 @@ def _whose(lock: Lock) -> dict[str, str]:
 
 
 def share_of(lock_token: str, shares: int) -> int:
-    """In which of so many equal shares a lock is."""
+    """The share of a lock, from 0 to `shares` - 1."""
     return int(sha256(lock_token)[8:16], 16) % shares

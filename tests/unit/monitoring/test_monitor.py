@@ -20,7 +20,7 @@ from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
 from steponce.monitoring import monitor
 from steponce.monitoring.missed_ends import Looked
-from steponce.monitoring.monitor import ROUND_SECONDS, SPARE_SECONDS, TOLD, Monitor, Tally, share_of
+from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Monitor, Tally, share_of
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
@@ -62,14 +62,14 @@ class NoMissedEnds:
 
 
 class World:
-    """Tables in moto, Step Functions, a clock that calls move, and what the monitor tells."""
+    """Tables in moto, Step Functions, a clock that calls move, and what the monitor logs."""
 
     def __init__(self, dynamodb: Any) -> None:
         self.dynamodb = dynamodb
         self.locks = Locks(dynamodb, "locks")
         self.steps = AwaitingSteps(dynamodb, "steps", open_shards=SHARDS)
         self.sfn = StepFunctions()
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.logged: list[tuple[str, dict[str, Any]]] = []
         self.seconds = 240.0
         self.a_look_takes = 0.0
 
@@ -124,9 +124,9 @@ class World:
     def round(self, wait: Wait | None = None, per_second: float = 10_000) -> Tally:
         """One round; each look takes its time."""
 
-        def tell(message: str, **facts: Any) -> None:
+        def log(message: str, **facts: Any) -> None:
             logging.getLogger("monitor").warning(message, extra=facts)  # which refuses some names
-            self.told.append((message, facts))
+            self.logged.append((message, facts))
 
         repairer = Repairer(
             self.locks,
@@ -145,7 +145,7 @@ class World:
             work_timeout_seconds=WORK_TIMEOUT,
             describes_per_second=per_second,
             seconds_left=self.seconds_left,
-            tell=tell,
+            log=log,
         ).round()
 
 
@@ -203,7 +203,7 @@ def test_an_overdue_lock_whose_owner_lives_is_missing(world: World) -> None:
     world.put("k", None)
     assert Tally(missing_tasks=1) == world.round()
     facts = {"requestId": "k", "lockToken": "k", "owner": "arn:k", "expected": times.to_text(LONG_AGO)}
-    assert [("overdue", facts)] == world.told
+    assert [("overdue", facts)] == world.logged
 
 
 def test_a_young_lock_can_be_overdue(world: World) -> None:
@@ -225,7 +225,7 @@ def test_what_cannot_be_settled_stays_missing(world: World) -> None:
     world.put("unwritten", "ResultTooLarge", error="ResultTooLarge")
     assert Tally(missing_tasks=2, finalisation_failures=1) == world.round()
     assert [INPROGRESS] * 2 == [world.status("unknown"), world.status("unwritten")]
-    assert "finished, and never written down: complete it by hand" in [message for message, _ in world.told]
+    assert "finished, and never written down: complete it by hand" in [message for message, _ in world.logged]
 
 
 def test_failures_that_wait_for_a_person_are_counted(world: World) -> None:
@@ -244,12 +244,12 @@ def test_a_cancelled_request_is_settled(world: World) -> None:
     assert (1, 1, 0) == (tally.open_failures, tally.repairs, tally.missing_tasks)
 
 
-def test_only_so_many_overdue_locks_are_told_of(world: World) -> None:
+def test_only_so_many_overdue_locks_are_logged(world: World) -> None:
     """All are counted."""
-    for number in range(TOLD + 3):
+    for number in range(LOGGED + 3):
         world.put(f"k-{number}", None)
-    assert TOLD + 3 == world.round().missing_tasks
-    assert TOLD == len(world.told)
+    assert LOGGED + 3 == world.round().missing_tasks
+    assert LOGGED == len(world.logged)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_only_so_many_overdue_locks_are_told_of(world: World) -> None:
 def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_others(
     world: World, error: Exception
 ) -> None:
-    """It is told of by the error's name alone, since the text may quote a payload, and stays missing."""
+    """It is logged with the name of the error alone, since the text may quote a payload; it stays missing."""
     for number in range(6):
         world.put(f"k-{number}")
     described, events = world.sfn.executions["arn:k-3"]
     world.sfn.executions["arn:k-3"] = (described | {"raises": error}, events)
     assert Tally(missing_tasks=1, repairs=5, skipped=1) == world.round()
-    ((_, facts),) = [told for told in world.told if told[0] == "could not be looked at"]
+    ((_, facts),) = [event for event in world.logged if event[0] == "could not be looked at"]
     assert ("arn:k-3", False) == (facts["owner"], "work" in facts["error"])
 
 
@@ -284,7 +284,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, damage: str) -> None:
-    """It is counted, and told of by its key and the attribute; it stays as it is."""
+    """It is counted, and logged with its key and the attribute. It stays as it is."""
     for number in range(6):
         world.put(f"k-{number}")
     key = {"lockToken": {"S": "k-3"}}
@@ -295,7 +295,7 @@ def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, 
     tally = world.round()
 
     assert (5, 1, 0) == (tally.repairs, tally.unreadable, tally.skipped)
-    ((_, facts),) = [told for told in world.told if told[0] == "cannot be read"]
+    ((_, facts),) = [event for event in world.logged if event[0] == "cannot be read"]
     assert ("k-3", *DAMAGES[damage]) == (facts["key"], facts["attribute"])
     assert item == world.dynamodb.get_item(TableName="locks", Key=key)["Item"]
 
