@@ -1,7 +1,8 @@
 """
-The fence: right before its effect, the work asks whether it still holds the lock.
+The fence: right before its effect, the work checks that it still holds the lock.
 
-A workflow that was stopped, taken over and redriven would otherwise run its work beside its successor.
+The fence protects the invariant that only the lock's present owner acts. Without it, an execution that was
+stopped, taken over and redriven would run its work beside its successor's.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from steponce.workflow import INPROGRESS
 
 def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
     """
-    Ask, with one consistent read, whether this attempt still holds its lock.
+    Check, with one consistent read, that this attempt still holds its lock.
 
     Args:
-        work: What the workflow hands to the work: `lockToken`, `callId`, `attempt` and more.
-        locks: The lock table. Default: the one that the environment variable LocksTable names.
+        work: The input that the workflow gives to the work: `lockToken`, `callId`, `attempt` and more.
+        locks: The lock table. Default: the table that the environment variable LocksTable names.
 
     Raises:
-        LockLost: somebody else holds the lock, or nobody. Leave without any effect.
-        RetryLater: the table did not answer; nothing was done, so the workflow tries again.
+        LockLost: this attempt does not hold the lock. Stop without any effect.
+        RetryLater: the table did not answer. Nothing was done, so the workflow tries again.
     """
     try:
         lock = (locks or _locks()).get(work["lockToken"])
@@ -37,8 +38,8 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
     mine = (INPROGRESS, work["callId"], work["attempt"])
     if lock is None or (lock.status, lock.call_id, lock.attempt) != mine:
         raise LockLost(
-            f"Attempt {work['attempt']} does not hold the lock {work['lockToken']!r} any more. "
-            "Nothing was done; whoever holds it answers."
+            f"Attempt {work['attempt']} no longer holds the lock {work['lockToken']!r}. Nothing was done. "
+            "The present owner of the lock answers the request."
         )
 
 

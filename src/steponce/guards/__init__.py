@@ -1,12 +1,12 @@
 """
-The guarantee for plain Python: the same records as the workflow's, held by a lease.
+Guards: at most one run per key for plain Python code, on the workflow's lock table, by leases.
 
-    guard       what users make: a context manager and a decorator
-    terms       how its calls go
-    run         one call: its outcome, its lease, its result
-    holder      the conditional writes of an owner that is no execution
-    invocation  who holds a call's lock, and for how long
-    renewer     a lease that goes on while its work runs
-    finished    answers that never change, kept in memory
-    typed       results as the types that a function's annotation names
+    guard       the public class: a context manager and a decorator
+    terms       the options of a guard, a function and a call
+    run         one guarded call, from taking the lock to recording the outcome
+    holder      the fenced writes of a call that holds a lock
+    invocation  the owner and the lease of a call
+    renewer     extends a lease while its work runs
+    finished    an in-memory cache of final records
+    typed       converts arguments and results between Python types and JSON
 """

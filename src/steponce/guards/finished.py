@@ -1,4 +1,4 @@
-"""Answers that never change, kept in memory."""
+"""An in-memory cache of final records, which never change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from steponce.workflow import COMPLETED, FAILED
 
 
 class Finished:
-    """Finished records that this process has seen, the most recently used ones. Safe in threads."""
+    """
+    A cache of the most recently used final records. Safe in threads.
+
+    Args:
+        size: How many records to keep. 0 keeps none.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -19,7 +24,7 @@ class Finished:
         self._records: OrderedDict[str, Lock] = OrderedDict()
 
     def get(self, lock_token: str) -> Lock | None:
-        """The record, if it is kept here and has not expired."""
+        """Return a cached record that has not expired, else None."""
         with self._lock:
             record = self._records.get(lock_token)
             if record is None:
@@ -31,7 +36,7 @@ class Finished:
             return record
 
     def keep(self, record: Lock) -> None:
-        """Keep a record, if it is an answer that never changes."""
+        """Cache a record if it is final: COMPLETED, or FAILED and not on the open index."""
         if not self._size or record.status not in (COMPLETED, FAILED) or record.open_status is not None:
             return
         if record.is_of_powertools:  # which that layer may run again

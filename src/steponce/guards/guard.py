@@ -1,8 +1,8 @@
 """
-The guarantee of the workflow for plain Python: a Lambda behind a queue, a script, a web handler.
+The workflow's guarantee for plain Python: a Lambda behind a queue, a script, a web handler.
 
-A guard and a workflow on one table know each other's records: each replays the other's answers, and keeps
-away from what the other has begun.
+A guard and a workflow on one table share their records. Each replays the other's results, and neither runs
+work that the other has begun.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DISABLED = "STEPONCE_DISABLED"
-"""The environment variable that switches every guard off while it is `true`: for tests, not on Lambda."""
+"""The environment variable that disables every guard while it is `true`. For tests; ignored on Lambda."""
 
 
 class Options(TypedDict, total=False):
-    """What can be said of a guard, of a function and of a single call; `Terms` explains each."""
+    """The options of a guard, a function and a single call. `Terms` explains each."""
 
     lease_seconds: float | None
     when_outcome_unknown: WhenOutcomeUnknown
@@ -60,22 +60,22 @@ class Options(TypedDict, total=False):
 
 class Guard:
     """
-    Lets work run at most once under its key, and answers everybody else with its outcome.
+    Runs work at most once under its key, and replays its outcome to every other call.
 
     Args:
-        locks_table: Name of the table; the stack's Output `LocksTable`.
-        key_prefix: Goes before the keys of decorated functions, so that two programs on one table never
-            answer for each other. Default: that of the rules.
-        rules: Retention, payload hash and shards, as the workflows on this table have them. Default: the
+        locks_table: The name of the table; the stack's Output `LocksTable`.
+        key_prefix: Prefix of the keys of decorated functions. It keeps two programs on one table apart.
+            Default: the prefix in `rules`.
+        rules: Retention, payload hash and shards. Use those of the workflows on this table. Default: the
             template's defaults.
-        cache_size: How many finished records to keep in memory, to answer without a call; 0 keeps none. An
-            erased record is answered from there until its process ends.
+        cache_size: How many final records to keep in memory and replay from there. 0 keeps none. An erased
+            record is replayed from memory until the process ends.
         session: Your own boto3 session.
-        config: Your own botocore config, merged over ours.
-        endpoints: Other addresses for `dynamodb` and all else (`aws`), as a local stack has.
-        result_bucket: Where results go that are too large for a record; the Output `ResultBucket`. Without it
-            such a result is refused.
-        options: Of all its calls; see `Terms`.
+        config: Your own botocore config. It overrides the default one.
+        endpoints: Other addresses for `dynamodb` and for everything else (`aws`), for example a local stack's.
+        result_bucket: The bucket of results that are too large for a record; the Output `ResultBucket`.
+            Without it such a result is refused.
+        options: The options of all calls; see `Terms`.
 
     One guard may serve many functions, threads and tasks.
     """
@@ -106,7 +106,7 @@ class Guard:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make a guard on a stack's table from the stack's Outputs, with its rules and its bucket."""
+        """Make a guard from a stack's Outputs: on its table, with its rules and its bucket."""
         options = {"result_bucket": outputs.get("ResultBucket")} | options
         return cls(outputs["LocksTable"], rules=RequestRules.from_settings(outputs), **options)
 
@@ -116,18 +116,18 @@ class Guard:
         Make a guard on the table of a stack that was deployed on AWS.
 
         Args:
-            name: The CloudFormation stack's name; its Outputs tell the rest.
+            name: The CloudFormation stack's name. The guard reads its Outputs.
             options: As for a Guard.
 
         Raises:
-            StackNotFound: there is none of this name, in this account and region.
+            StackNotFound: this account and region have no stack of this name.
         """
         session = session or boto3.Session()
         return cls.from_outputs(stack_outputs(session, name), session=session, **options)
 
     def begin(self, lock_token: str, payload: Any, *, context: Any = None, **options: Unpack[Options]) -> Run:
         """
-        Prepare one call; `with` or `async with` takes its lock, or finds its answer.
+        Prepare one call. `with` or `async with` takes its lock, or finds its recorded outcome.
 
             with guard.begin("acme/charge/o-12", order) as run:
                 if not run.replayed:
@@ -135,22 +135,22 @@ class Guard:
                 return run.result
 
         Args:
-            lock_token: The business key, used as it is; at most 2,048 bytes.
-            payload: What every call under the key must share: JSON, a dataclass or a pydantic model. Only its
-                hash is kept.
-            context: Lambda's, on Lambda: it gives the lease its length and the record its owner.
-            options: Of this call alone; see `Terms`.
+            lock_token: The business key, used unchanged; at most 2,048 bytes.
+            payload: What every call under the key must share: JSON, a dataclass or a pydantic model. The
+                record keeps only its hash.
+            context: Lambda's context. It sets the length of the lease and the owner in the record.
+            options: The options of this call; see `Terms`.
 
         Raises:
             InvalidRequest: the key or payload cannot be used.
 
         Entering the block raises:
-            AlreadyInProgress: somebody else holds the lock, and may still work.
-            RequestFailed: the request failed before, finally or waiting for a person.
-            DuplicateRefused: it is completed, and duplicates are to be refused.
+            AlreadyInProgress: another call holds the lock, and may still work.
+            RequestFailed: the request has failed, finally or until a person settles it.
+            DuplicateRefused: the request is completed, and `when_completed` is `refuse`.
             PayloadMismatch: the key was used with another payload.
-            Unavailable: DynamoDB did not answer; nothing ran.
-            RecordUnreadable: something else has written to the record.
+            Unavailable: DynamoDB did not answer. Nothing ran.
+            RecordUnreadable: another program has damaged the record.
             ResultUnreadable: the answer is a large result that cannot be read from the stack's bucket.
         """
         check_lock_token(lock_token)
@@ -171,24 +171,24 @@ class Guard:
             def charge(order: Order) -> Charge: ...
 
         Args:
-            lock_token: JMESPath into the call's arguments that finds the business key; it is put behind the
-                guard's prefix and `name`. Default: the payload's hash.
-            payload: JMESPath to what every call under the key must share. Default: all arguments, but for
+            lock_token: JMESPath into the call's arguments that finds the business key. The key gets the
+                guard's prefix and `name` in front. Default: the payload's hash.
+            payload: JMESPath to what every call under the key must share. Default: all arguments except
                 self, cls and a Lambda's context.
-            name: Keeps functions on one guard apart. Default: the function's qualified name, so give one
-                before you rename it. "" makes the key that a workflow of the same prefix has.
-            options: Of this function; see `Terms`.
+            name: Keeps the functions of one guard apart. Default: the function's qualified name, so give a
+                name before you rename the function. "" makes the same key as a workflow with this prefix.
+            options: The options of this function; see `Terms`.
 
-        A replayed result has the type of the function's annotation: dataclass, TypedDict, pydantic model, or
-        a list, dict or union of these; `serialize` and `deserialize` replace that. Calls raise what `begin`
-        and its block raise.
+        A replayed result has the type of the function's annotation: a dataclass, TypedDict, pydantic model,
+        or a list, dict or union of these. `serialize` and `deserialize` replace this conversion. Calls raise
+        what `begin` and its block raise.
         """
 
         def decorate(function: F) -> F:
             if isinstance(function, classmethod | staticmethod):
                 return type(function)(decorate(function.__func__))
             if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-                raise TypeError(f"{function.__qualname__} yields, so it has no result to keep.")
+                raise TypeError(f"{function.__qualname__} yields, so it has no result to record.")
             prefix = function.__qualname__ if name is None else name
             call = _Call(self, function, prefix, lock_token, payload, self._typed(function, options))
             guarded = call.as_async() if inspect.iscoroutinefunction(function) else call.as_sync()
@@ -197,7 +197,7 @@ class Guard:
         return decorate
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
-        """The terms of a function's calls; annotations may name what is defined only after it."""
+        """The terms of a function's calls, made at the first call: annotations may name later definitions."""
 
         @functools.cache
         def terms() -> Terms:
@@ -210,7 +210,7 @@ class Guard:
         return terms
 
     def _hash(self, payload: Any) -> str:
-        """As a workflow on these rules would have it."""
+        """The payload's hash, as a workflow with these rules makes it."""
         if self._rules.payload_hash_path is not None and isinstance(payload, Mapping):
             return self._rules.payload_hash(payload)
         return sha256(canonical_json(payload))
@@ -238,7 +238,7 @@ class Guard:
 
 
 class _Call:
-    """A decorated function, and how its calls become runs."""
+    """A decorated function. Each of its calls becomes a run."""
 
     def __init__(
         self,

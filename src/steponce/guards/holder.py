@@ -1,9 +1,13 @@
 """
-The writes of a lock's holder in plain Python: the same attributes under the same conditions as the states of
-the workflow make, so that each reads the other's records.
+The fenced writes of a guarded call that holds a lock.
 
-What is different is the lease: `leaseUntil` says when the holder will certainly be done, since nobody can ask
-it. Every write is one conditional UpdateItem that its author may repeat.
+They write the same attributes under the same conditions as the workflow's states, so guards and workflows
+read each other's records. Only the lease is different: nobody can ask whether a guarded call still runs, so
+`leaseUntil` says when it is certainly over.
+
+Every write is one conditional UpdateItem, and its author may repeat it. Every write after `acquire` and
+`take_over` is fenced by callId, owner and attempt. The fence protects the invariant that only the call that
+holds the lock decides the outcome: a call whose lock was taken over changes nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +28,19 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# No record: attribute_not_exists. Free: RELEASED, or an expired final outcome (only a final one has a ttl).
+# Not a late copy of this call's own write: NOT callId, because this call may have released the lock since.
 _FREE = (
     "attribute_not_exists(lockToken) OR (NOT callId = :callId AND (#status = :released OR (#status IN "
     "(:completed, :failed) AND attribute_exists(#ttl) AND expiresAt < :now)))"
 )
+# Still the dead owner's, and its lease was not extended since it was read: deadCallId to deadLease.
+# Or this write's own repetition, whose first answer was lost: callId, owner, attempt.
 _ITS_LEASE_IS_OVER = (
     "#status = :inprogress AND ((callId = :deadCallId AND lockedBy = :deadOwner AND attempt = :deadAttempt "
     "AND leaseUntil = :deadLease) OR (callId = :callId AND lockedBy = :owner AND attempt = :attempt))"
 )
+# The fence. This call: callId and lockedBy. Not taken over since: attempt.
 _MINE = "callId = :callId AND lockedBy = :owner AND attempt = :attempt AND "
 _BEGUN = (
     "#status = :inprogress, openStatus = :open, callId = :callId, lockedBy = :owner, requestId = :requestId, "
@@ -43,24 +52,24 @@ _NOTHING_LEFT = "REMOVE #ttl, #result, failure, actualCompletion, in_progress_ex
 
 class Holder:
     """
-    One call's claim on one lock. Its callId is unique to it, for ever.
+    Writes the lock record for one guarded call. The call has a callId that no other call ever has.
 
     Args:
-        dynamodb: The client to write with.
-        table: The lock table.
+        dynamodb: A DynamoDB client that may update the table.
+        table: The name of the lock table.
         lock_token: The business key.
-        request_id: What the record calls the request: the key without its prefix.
-        payload_hash: SHA-256, which other calls under the key must share.
-        locked_by: Who holds it, so that people find its log.
-        rules: For shards and retention.
+        request_id: The request's id in the record: the key without its prefix.
+        payload_hash: SHA-256 of the payload. All calls under the key must share it.
+        locked_by: The owner's name in the record, by which people find its log.
+        rules: The rules for shards and retention.
         expires_after_work: Whether the retention counts from the end of the work. Default: from its begin.
 
     Attributes:
-        attempt: Of the record, once it is held; 0 before.
-        lease_until: The end of the lease (UTC text), once it is held.
+        attempt: The record's attempt while this call holds the lock. 0 before.
+        lease_until: The end of the lease (UTC text) while this call holds the lock.
 
-    Every method raises Unavailable if DynamoDB did not answer; the write may then have been made or not, and
-    is safe to make again.
+    Every method raises Unavailable if DynamoDB did not answer. The write may have taken effect, and is safe
+    to repeat.
     """
 
     def __init__(
@@ -93,10 +102,10 @@ class Holder:
         Take the lock if it is free.
 
         Returns:
-            None: it is held now. Else the record that refused: one write, and no read.
+            None if this call holds the lock now. Else the record that holds it; this costs no extra read.
 
         Raises:
-            RecordUnreadable: something else has written to the record.
+            RecordUnreadable: another program has damaged the record.
         """
         values = self._begin(lease_seconds) | {
             ":zero": {"N": "0"},
@@ -110,10 +119,11 @@ class Holder:
 
     def take_over(self, dead: Lock, lease_seconds: float) -> Lock | None:
         """
-        Take the lock of a holder whose lease is over, unless it has extended it meanwhile; as `acquire`.
+        Take over the lock of a guarded call whose lease is over. Returns and raises as `acquire`.
 
-        The next attempt is a number and not a count, so that a copy of this write that arrives late changes
-        nothing.
+        The fence: the record still has the dead owner's callId, name, attempt and lease. An owner that
+        extended its lease keeps the lock. The write sets the attempt to a number instead of adding 1, so a
+        delayed copy of it changes nothing.
         """
         values = self._begin(lease_seconds) | {
             ":deadCallId": {"S": dead.call_id},
@@ -130,7 +140,7 @@ class Holder:
         self.lease_until = lock.lease_until or ""
 
     def extend(self, lease_seconds: float) -> Lock | None:
-        """Let the lease end so many seconds from now, if it would not end later; as `_write`."""
+        """Extend the lease to this many seconds from now. It is never shortened. Returns as `_write`."""
         lease = max(self.lease_until, _later(lease_seconds))
         values = {":lease": {"S": lease}}
         refused = self._write(
@@ -150,23 +160,27 @@ class Holder:
         ).to_json()
 
     def complete(self, result: str) -> Lock | None:
-        """Write the result (JSON text); as `_write`."""
+        """Record the result (JSON text). Returns as `_write`."""
         return self._finish(COMPLETED, "#result", result, f"#ttl = :ttl {_OFF_THE_INDEX}")
 
     def fail(self, failure: Failure) -> Lock | None:
-        """Write a final answer, which is replayed to everyone who asks; as `_write`."""
+        """Record a final failure, which is replayed to later requests. Returns as `_write`."""
         return self._finish(FAILED, "failure", failure.to_json(), f"#ttl = :ttl {_OFF_THE_INDEX}")
 
     def release(self, failure: Failure) -> Lock | None:
-        """Let anyone take the lock at once, since nothing happened; as `_write`."""
+        """Free the lock at once, because nothing happened. Returns as `_write`."""
         return self._finish(RELEASED, "failure", failure.to_json(), f"#ttl = :ttl {_OFF_THE_INDEX}")
 
     def hold(self, failure: Failure) -> Lock | None:
-        """Write an error on the open index, without `ttl`, until a person settles it; as `_write`."""
+        """Record a failure that waits for a person: on the open index, without `ttl`. Returns as `_write`."""
         return self._finish(FAILED, "failure", failure.to_json(), "openStatus = :open REMOVE leaseUntil")
 
     def give_back(self, failure: Failure) -> None:
-        """As `release`, where it is not known whether the lock was ever taken, nor under which attempt."""
+        """
+        Free the lock after an `acquire` whose answer was lost, so that its attempt is unknown.
+
+        The fence is callId and owner, without the attempt. This call has taken the lock at most once.
+        """
         values = self._outcome(RELEASED, "failure", failure.to_json(), ":ttl")
         self._write(
             "callId = :callId AND lockedBy = :owner AND #status = :inprogress",
@@ -175,7 +189,7 @@ class Holder:
         )
 
     def finished(self, result: str) -> Lock:
-        """The record as `complete` has written it."""
+        """The record that `complete` has written."""
         now = times.now_text()
         return Lock(
             lock_token=self.lock_token,
@@ -207,7 +221,7 @@ class Holder:
         }
 
     def _take(self, condition: str, update: str, values: dict[str, Any]) -> Lock | None:
-        """A refusal by our own record is a success whose answer was lost."""
+        """Make a taking write. A refusal by this call's own record is a success whose answer was lost."""
         found = self._update(condition, update, values, ReturnValues="ALL_NEW")
         if isinstance(found, Lock):
             if (found.status, found.call_id, found.locked_by) != (INPROGRESS, self.call_id, self.locked_by):
@@ -223,6 +237,7 @@ class Holder:
             self._expires_at = self._expiry()
         values = self._outcome(status, value, text, ":ttl" if ":ttl" in rest else ":open")
         values[":expiresAt"] = {"S": self._expires_at}
+        # The fence; and the work is still in progress, or this is a repetition of the same outcome.
         condition = f"{_MINE}(#status = :inprogress OR (#status = :new AND {name} = :{value}))"
         update = (
             f"SET #status = :new, {name} = :{value}, actualCompletion = :now, expiresAt = :expiresAt, {rest}"
@@ -242,7 +257,7 @@ class Holder:
         }
 
     def _write(self, condition: str, update: str, values: dict[str, Any]) -> Lock | None:
-        """Write as the holder. None: it is written. Else the record that somebody else answers for by now."""
+        """Make a write under the fence. Returns None if it took effect, else the record of another owner."""
         values = values | {":inprogress": {"S": INPROGRESS}}
         if ":attempt" in condition:
             values[":attempt"] = {"N": str(self.attempt)}
@@ -252,7 +267,7 @@ class Holder:
     def _update(
         self, condition: str, update: str, values: dict[str, Any], **options: Any
     ) -> Lock | dict[str, Any]:
-        """What was written, or the record that refused; one that is gone refuses as RELEASED."""
+        """Returns the written attributes, or the record that refused. A missing record counts as RELEASED."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in condition + update}
         try:
             with answering("DynamoDB"):

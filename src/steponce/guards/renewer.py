@@ -1,4 +1,4 @@
-"""A lease that goes on while its work runs."""
+"""Extends a lease while its work runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Renewer:
-    """A thread that extends a lease while its work runs, three times in its length."""
+    """A thread that extends a lease, three times within the lease's length, until it is stopped."""
 
     def __init__(self, holder: Holder, lease_seconds: float) -> None:
         self._holder = holder
@@ -21,7 +21,7 @@ class Renewer:
         self._thread.start()
 
     def stop(self) -> None:
-        """No extension is made after this."""
+        """Stop the thread. It extends nothing after this returns."""
         self._stopped.set()
         self._thread.join()
 
@@ -29,6 +29,6 @@ class Renewer:
         while not self._stopped.wait(self._lease_seconds / 3):
             try:
                 if self._holder.extend(self._lease_seconds) is not None:
-                    return  # lost: the completion will say so
-            except Exception as error:  # the next try may come through
+                    return  # the lock is lost; the completion reports it
+            except Exception as error:  # the next try may succeed
                 _logger.warning("The lease of %r was not extended: %s", self._holder.lock_token, error)

@@ -1,6 +1,7 @@
 """
-One guarded call, from begin to end. Everything about a call belongs to its Run, so that calls may be nested,
-in threads and in tasks.
+One guarded call, from taking the lock to recording the outcome.
+
+All state of a call is in its Run, so calls may be nested, and run in threads and tasks.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WO
 T = TypeVar("T")
 
 RESULT_TOO_LARGE = "ResultTooLarge"
-"""The error of work that is done, with a result that no record and no workflow can carry."""
+"""The error of work that is done, but whose result is too large for a record or a workflow."""
 
 CAUSE_LIMIT = 32_768
-"""Characters of an error's text that a record keeps, as Step Functions does."""
+"""Characters of an error's text that a record keeps. Step Functions has the same limit."""
 
 _CHANGES = 5
 _LONGEST_PAUSE = 2.0
@@ -61,16 +62,16 @@ _logger = logging.getLogger(__name__)
 
 class Run:
     """
-    One call under a guard: `with` or `async with` begins it, and ends it as its block ends.
+    One call under a guard. `with` or `async with` takes the lock, and records the outcome at the block's end.
 
-    A block that raises ends the request as `Terms` says of the exception, which goes on to the caller. A
-    block that ends without `complete` leaves an unknown outcome: it is held for a person, and Unsettled is
-    raised.
+    If the block raises, the options in `Terms` decide how the exception is recorded, and the exception goes
+    on to the caller. If the block ends without `complete`, the outcome is unknown: the request is held for a
+    person, and the block raises Unsettled.
 
     Attributes:
-        lock_token: The business key; your work's own idempotency key towards others.
+        lock_token: The business key. Use it as the idempotency key of calls that your work makes.
         call_id: Unique to this call.
-        replayed: Whether the answer is an earlier call's. Then do nothing.
+        replayed: Whether the result is an earlier call's. Then the block does nothing.
     """
 
     def __init__(
@@ -100,21 +101,21 @@ class Run:
 
     @property
     def attempt(self) -> int:
-        """Grows with every call that took the lock; 0 before this one did, and for a replay."""
+        """How often the lock was taken under this key. 0 before this call takes it, and for a replay."""
         return self._holder.attempt if self._holder else 0
 
     @property
     def lease_until(self) -> str:
-        """When the lease ends, as UTC text."""
+        """When the lease ends (UTC text)."""
         return self._holder.lease_until if self._holder else times.NEVER
 
     @property
     def result(self) -> Any:
         """
-        The answer: this call's, or the earlier one's.
+        The result: this call's, or the one that is replayed.
 
         Raises:
-            NotFinished: there is none yet.
+            NotFinished: there is no result yet.
         """
         if not self._has_result:
             raise NotFinished(f"The work under {self.lock_token!r} has no result yet. Complete it first.")
@@ -122,15 +123,15 @@ class Run:
 
     def complete(self, result: Any) -> None:
         """
-        Write down the result: from now on everybody gets it. Safe to repeat with the same result.
+        Record the result. Later calls replay it. Safe to repeat with the same result.
 
         Args:
-            result: JSON, or what `serialize` makes JSON of; at most 262,144 bytes, so that a workflow can
-                replay it. With a bucket for large results at most 50 MiB; then the record has its address.
+            result: JSON, or what `serialize` converts to JSON; at most 262,144 bytes, so that a workflow can
+                replay it. With a bucket for large results at most 50 MiB; then the record has the address.
 
         Raises:
-            CompletionRefused: the lease was over, and somebody else answers for the lock by now.
-            NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result; the error has it.
+            CompletionRefused: the lease was over, and another owner has the lock.
+            NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result. The error carries it.
         """
         self._expect_begun("complete")
         self._state = "worked"
@@ -142,10 +143,13 @@ class Run:
 
     def extend(self, seconds: float | None = None) -> None:
         """
-        Let the lease end so many seconds from now (default: as many as at first), if it would not end later.
+        Extend the lease to this many seconds from now. It is never shortened.
+
+        Args:
+            seconds: Default: the lease's first length.
 
         Raises:
-            LockLost: somebody else answers for the lock by now. Leave without any effect.
+            LockLost: another owner has the lock. Stop without any effect.
             Unavailable: no answer; safe to try again.
         """
         self._expect_begun("extend")
@@ -156,12 +160,12 @@ class Run:
 
     def check(self) -> None:
         """
-        The fence: ask, with one consistent read, whether this call still holds its lock and its lease.
+        The fence: check, with one consistent read, that this call still holds its lock and its lease.
 
-        Ask right before the effect.
+        Call it right before the effect. It protects the invariant that only the lock's present owner acts.
 
         Raises:
-            LockLost: it does not. Leave without any effect.
+            LockLost: this call does not hold the lock. Stop without any effect.
             RetryLater: the table did not answer.
         """
         self._expect_begun("check")
@@ -195,7 +199,7 @@ class Run:
         return self
 
     def _begin(self) -> Generator[float, None, None]:
-        """Take the lock, or find the answer; what is yielded are pauses in seconds."""
+        """Take the lock, or find the recorded outcome. Yields the pauses to make, in seconds."""
         if self._state != "new":
             raise RuntimeError("A run begins once. Call guard.begin again.")
         if self._holder is None:
@@ -224,7 +228,8 @@ class Run:
         try:
             return holder.acquire(self._lease_seconds)
         except Unavailable:
-            # The write may have been made, and the work does not begin: nobody need wait for its lease.
+            # The write may have taken effect, but the work does not begin. Without this, others would wait
+            # until the lease ends.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
             raise
 
@@ -238,7 +243,7 @@ class Run:
             )
 
     def _answers(self, record: Lock) -> bool:
-        """Whether the record is the answer, which is then this run's."""
+        """Whether the record holds an outcome. A result becomes this run's, and a failure raises."""
         if record.is_reusable(times.now_text()) or record.status == INPROGRESS:
             return False
         self._kept.keep(record)
@@ -268,7 +273,7 @@ class Run:
         self._result, self._has_result, self.replayed, self._state = found, True, True, "over"
 
     def _wait(self, record: Lock, end: float, pause: float) -> Generator[float, None, None]:
-        """Give the owner of the lock a while, and look until the record may have changed."""
+        """Wait until the lock's owner finishes or its lease ends. Yields the pauses to make, in seconds."""
         now: Lock | None = record
         while now is not None and now.status == INPROGRESS and not lease_is_over(now):
             left = end - time.monotonic()
@@ -285,7 +290,7 @@ class Run:
             now = self._locks.get(self.lock_token)
 
     def _settle(self, holder: Holder, record: Lock) -> bool:
-        """What is to become of a lock whose lease is over; whether it is this call's now."""
+        """Take over or hold a lock whose lease is over. Returns whether this call holds it now."""
         if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
             return holder.take_over(record, self._lease_seconds) is None
         hold_after_lease(record, self._locks, by=holder.locked_by)
@@ -321,16 +326,16 @@ class Run:
             self._record(error, lambda holder: holder.hold(failure))
 
     def _record(self, error: BaseException | None, write: Callable[[Holder], Lock | None]) -> None:
-        """Write down how the work failed. It has failed, whether that can be written or not."""
+        """Record how the work failed. If the write fails, the work's own error still goes to the caller."""
         if self._holder is None:
             return
         try:
             refused = write(self._holder)
             problem = _lost(refused) if refused is not None else ""
-        except Exception as unwritten:  # the work's own error is the one to be heard
+        except Exception as unwritten:  # the work's own error matters more
             problem = str(unwritten)
         if problem:
-            note = f"How the work under {self.lock_token!r} ended could not be written down. {problem}"
+            note = f"The outcome of the work under {self.lock_token!r} could not be recorded. {problem}"
             _logger.warning(note)
             if error is not None:
                 error.add_note(note)
@@ -339,7 +344,7 @@ class Run:
         limit = LARGEST_KEPT if self._results else WORKFLOW_LIMIT
         try:
             text = canonical_json(self._terms.serialize(result), "result", limit=limit)
-        except Exception as error:  # `serialize` is anybody's
+        except Exception as error:  # `serialize` is the user's function
             self._hold_unwritable(result, error)
         try:
             text = self._fitting(holder, text)
@@ -355,8 +360,8 @@ class Run:
             ) from error
         if refused is not None:
             raise CompletionRefused(
-                f"{_lost(refused)} The work was late, and its result is in this error and nowhere else. Find "
-                "out whether the work has taken effect twice.",
+                f"{_lost(refused)} The work was late. Only this error holds its result. Find out whether the "
+                "work took effect twice.",
                 self.lock_token,
                 result,
             )
@@ -419,21 +424,22 @@ def as_error(record: Lock) -> RequestFailed:
 
 async def in_thread(call: Callable[[], T]) -> T:
     """
-    Make a blocking call in a thread. A cancelled task waits for it: what was sent cannot be taken back, and
-    must not go on behind the back of whoever was told that it is over.
+    Make a blocking call in a thread. A cancelled task waits until the call has ended.
+
+    A request that was sent cannot be taken back. Without the wait it would take effect after the task's end.
     """
-    made = asyncio.ensure_future(asyncio.to_thread(call))
+    running = asyncio.ensure_future(asyncio.to_thread(call))
     try:
-        return await asyncio.shield(made)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([made])
-        if not made.cancelled() and made.exception() is not None:
-            _logger.warning("A cancelled call failed: %s", made.exception())
+        await asyncio.wait([running])
+        if not running.cancelled() and running.exception() is not None:
+            _logger.warning("A cancelled call failed: %s", running.exception())
         raise
 
 
 def _lost(record: Lock) -> str:
-    """What there is in the place of a record that was held."""
+    """Say how a lock was lost: the status and owner of its record now."""
     failure = f" with {record.failure.error}" if record.failure and record.status == FAILED else ""
     holder = f" by {record.locked_by}" if record.status == INPROGRESS else ""
-    return f"The lock {record.lock_token!r} was lost: its record is {record.status}{failure}{holder} by now."
+    return f"The lock {record.lock_token!r} was lost: its record is now {record.status}{failure}{holder}."

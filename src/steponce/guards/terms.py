@@ -1,4 +1,4 @@
-"""How a guard's calls go: what can be said of a guard, of a function and of a single call."""
+"""The options of a guard. A function and a single call can override them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from steponce.recovery.owner import WhenOutcomeUnknown
 
 
 def as_it_is(value: Any) -> Any:
-    """What serialises a result that is JSON already."""
+    """Return a value unchanged: the default `serialize` and `deserialize`, for results that are JSON."""
     return value
 
 
 @dataclass(frozen=True)
 class Terms:
     """
-    How a guard's calls go.
+    The options of a guarded call.
 
     Args:
-        lease_seconds: How long the work takes at most. No other call takes the lock in this time. Afterwards
-            the outcome is unknown. Default: what a Lambda's context gives, else 900. It is counted by this
-            machine's clock; allow for clocks that differ.
-        when_outcome_unknown: What becomes of a lock whose lease is over: `hold` leaves it to a person
-            (FAILED, OutcomeUnknown, on the open index), `take-over` lets this call do the work again, under
+        lease_seconds: How long the work takes at most. No other call takes the lock during this time.
+            Afterwards the outcome is unknown. Default: the remaining time of a Lambda's context, else 900.
+            This machine's clock counts it; allow for clocks that differ.
+        when_outcome_unknown: What to do with a lock whose lease is over. `hold` leaves it to a person
+            (FAILED, OutcomeUnknown, on the open index). `take-over` lets this call run the work again, under
             the same key and with a higher attempt.
-        when_completed: `replay` answers with the first result, `refuse` raises DuplicateRefused.
-        releases: Exceptions of the work after which nothing has happened, beside RetryLater: the lock is
-            free again.
-        final: Exceptions that are answers: recorded, and replayed as RequestFailed. All others are recorded
-            on the open index, and wait for a person.
-        wait_seconds: How long to wait for the owner's answer before AlreadyInProgress is raised.
-        renew: Extend the lease again and again in a thread while the work runs. The work must be certain to
-            end, or to end with its process.
-        on_replay: Is called with the result and the record of each replay; what it returns is the result.
-        serialize, deserialize: Your own pair of functions: a result to JSON, and back.
+        when_completed: `replay` returns the first result. `refuse` raises DuplicateRefused.
+        releases: Exceptions of the work that mean that nothing happened, in addition to RetryLater. They free
+            the lock.
+        final: Exceptions of the work that are final answers. They are recorded, and replayed as
+            RequestFailed. All other exceptions are recorded on the open index, and wait for a person.
+        wait_seconds: How long to wait for the owner's answer before raising AlreadyInProgress.
+        renew: Extend the lease in a thread while the work runs. Use it only for work that certainly ends, or
+            that ends with its process.
+        on_replay: Called with the result and the record of each replay. Its return value is the result.
+        serialize: Your own function that converts a result to JSON.
+        deserialize: Your own function that converts it back.
     """
 
     lease_seconds: float | None = None

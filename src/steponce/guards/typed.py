@@ -1,4 +1,4 @@
-"""Between Python's types and JSON: arguments and results of guarded functions, by their annotations."""
+"""Converts arguments and results of guarded functions between Python types and JSON, by annotation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def plain(value: Any) -> Any:
     """
-    A value as JSON has it: dataclasses and pydantic models as objects, enums by value, and times, UUIDs and
-    decimals as text. What JSON has no form for is left as it is, for `canonical_json` to refuse.
+    Convert a value to JSON's types: dataclasses and pydantic models to objects, enums to their values, and
+    dates, UUIDs and decimals to text. Other values stay unchanged, and `canonical_json` may refuse them.
     """
     if isinstance(value, Enum):
         return plain(value.value)
@@ -39,14 +39,14 @@ def plain(value: Any) -> Any:
 
 def restore(value: Any, kind: Any) -> Any:
     """
-    The value of an annotated type that `plain` has made this of.
+    Convert what `plain` returned back to a value of an annotated type.
 
     Args:
         value: Parsed JSON.
-        kind: A type or an annotation; what is not known here leaves the value as it is.
+        kind: A type or an annotation. One that this module does not know leaves the value unchanged.
 
     Raises:
-        TypeError, ValueError, KeyError: the value does not fit.
+        TypeError, ValueError, KeyError: the value does not fit the type.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is typing.Annotated:
@@ -64,7 +64,7 @@ def restore(value: Any, kind: Any) -> Any:
 
 
 def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
-    """The first kind that the value fits."""
+    """Convert to the first type of a union that the value fits."""
     if value is None and type(None) in kinds:
         return None
     for kind in kinds:
@@ -81,8 +81,8 @@ def _restore_class(value: Any, kind: type) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
-        made = {field.name for field in dataclasses.fields(kind) if field.init}
-        return kind(**{name: item for name, item in given.items() if name in made})
+        accepted = {field.name for field in dataclasses.fields(kind) if field.init}
+        return kind(**{name: item for name, item in given.items() if name in accepted})
     if typing.is_typeddict(kind):
         hints = get_type_hints(kind)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
@@ -96,13 +96,13 @@ def _restore_class(value: Any, kind: type) -> Any:
 
 
 def _is_model(kind: type) -> TypeGuard[type[BaseModel]]:
-    """Whether a class is one of pydantic's, which is not imported for that."""
+    """Whether a class is a pydantic model. This does not import pydantic."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(kind, pydantic.BaseModel)
 
 
 def result_type(function: Any) -> Any:
-    """The annotation of what a function returns; Any where there is none, or it cannot be resolved."""
+    """The annotation of a function's return value. Any if there is none, or it cannot be resolved."""
     try:
         return get_type_hints(function).get("return", Any)
     except (NameError, TypeError, AttributeError):

@@ -250,7 +250,7 @@ def test_an_error_that_cannot_be_written_down_stays_itself(world: World) -> None
     with pytest.raises(ZeroDivisionError) as raised, world.guard().begin(KEY, ORDER):
         world.fault = die
         raise ZeroDivisionError
-    assert "could not be written down" in raised.value.__notes__[0]
+    assert "could not be recorded" in raised.value.__notes__[0]
     assert INPROGRESS == world.lock().status
 
 
