@@ -1,4 +1,4 @@
-"""What the outside answers to a waiting step: success with an output, or failure with error and cause."""
+"""The answer to an awaiting step: success with an output, failure with error and cause, or a heartbeat."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
 OUTPUT_LIMIT = WORKFLOW_LIMIT
 RECORD_LIMIT = 327_680
-"""Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent: 1e15 is."""
+"""Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent, as for 1e15."""
 ERROR_LIMIT = 256
 RESERVED = ("States.", "Lambda.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended")
-"""Error names that the workflow retries or catches as the service's own, not as an answer's."""
+"""Prefixes of error names that the workflow retries or catches as AWS's own. An answer may not use them."""
 CAUSE_LIMIT = 32_768
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
@@ -29,12 +29,13 @@ _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": se
 @dataclass(frozen=True, eq=False)
 class Answer:
     """
-    One answer. Two are the same if their canonical JSON is.
+    One answer. Two answers are equal if their canonical JSON is equal.
 
     Args:
-        outcome: success, failure or heartbeat (which settles nothing, and only buys time).
+        outcome: success, failure or heartbeat. A heartbeat only extends the step's heartbeat time.
         output: Any JSON value, for success; at most 262,144 bytes.
-        error, cause: Text or None, for failure; at most 256 and 32,768 characters.
+        error: Text or None, for failure; at most 256 characters.
+        cause: Text or None, for failure; at most 32,768 characters.
 
     Source: SendTaskSuccess and SendTaskFailure API references.
     """
@@ -51,8 +52,8 @@ class Answer:
         `{"outcome": "heartbeat"}`.
 
         Raises:
-            InvalidAnswer: something is missing, unknown or of the wrong kind; the message says what.
-            OutputTooLarge: more than Step Functions takes.
+            InvalidAnswer: a field is missing, unknown or of the wrong type; the message names it.
+            OutputTooLarge: a field is larger than Step Functions allows.
         """
         outcome = body.get("outcome") if isinstance(body, Mapping) else None
         if not isinstance(outcome, str) or outcome not in _FIELDS:
@@ -78,21 +79,22 @@ class Answer:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Read the text that `to_json` returned."""
         return cls(**json.loads(text))
 
     def to_json(self) -> str:
         """
-        Canonical text, which equal answers share.
+        The canonical text of this answer. Equal answers have the same text.
 
-        What a holder of the raw task token sent may have no such text, and is then like none of ours.
+        An answer that was sent with the raw task token may have no canonical form. It gets a text that equals
+        no parsed answer's.
         """
         return self._json
 
     @cached_property
     def _json(self) -> str:
         try:
-            if self.outcome == "success":  # so an output may be as deep in here as alone
+            if self.outcome == "success":  # the output may have all 300 levels: the object around adds none
                 return f'{{"outcome":"success","output":{self.output_json()}}}'
             return canonical_json({"outcome": self.outcome, "error": self.error, "cause": self.cause})
         except InvalidPayload:
@@ -103,9 +105,9 @@ class Answer:
 
     def for_a_record(self) -> Answer:
         """
-        This answer; or, where no record can hold it, one that only says how long it is and what its hash is.
+        This answer, or a stand-in if it is too large for a record. The stand-in has its size and hash.
 
-        Only a holder of the raw task token can send so much, so no answer of ours is equal to it.
+        Only a sender with the raw task token can send such an answer, so no parsed answer equals it.
         """
         text = self.to_json()
         size = len(text.encode())
@@ -120,12 +122,12 @@ class Answer:
         return hash(self.to_json())
 
     def output_json(self) -> str:
-        """The output as SendTaskSuccess wants it."""
+        """The output as JSON text, for SendTaskSuccess."""
         return canonical_json(self.output, "output")
 
 
 def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
-    """One text of a failure. Empty is none: what a Catch gets for a missing one is an empty text."""
+    """Read one text of a failure. Empty text becomes None: a Catch gets empty text for a missing one."""
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise InvalidAnswer(f"The {name} is text, or absent.")

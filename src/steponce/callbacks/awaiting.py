@@ -1,11 +1,11 @@
 """
-The awaiting-step record: a step of a workflow that waits for the outside, and the answer that it gets.
+The records of awaiting steps: each has a step's task token, and then the answer that the step got.
 
     PENDING  --claim-->  ANSWERING  --delivered-->  ANSWERED
        \\______________________\\____ too late ____>  LATE
 
-Every write is conditional. An answer is in the record before anybody sends it, so whoever finds ANSWERING
-can finish it. LATE waits again if the workflow enters the step again, with a newer token.
+Every write is conditional. An answer is stored before it is sent, so any call that finds ANSWERING can send
+it. If the workflow enters a LATE step again, the step is PENDING again with a newer token.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ ANSWERED = "ANSWERED"
 LATE = "LATE"
 
 KEPT = timedelta(days=30)
-"""So long after its time a step can still say of an answer that it is a duplicate or late."""
+"""How long a record is kept after its step expired. So a later answer still gets `duplicate` or `late`."""
 
 STATUS_AND_TRY = ("status", "enteredAt", "retryCount")
-"""Attributes by which a record is known again before it is deleted."""
+"""Attributes that identify the state of a record: a delete compares them."""
 
 _TRIES = 5
+
+# The stored try is older: it entered the state earlier, or it is an earlier retry of the same entry.
 _NEWER = "(enteredAt < :enteredAt OR (enteredAt = :enteredAt AND retryCount < :retryCount))"
 
 
 @dataclass(frozen=True)
 class AwaitingStep:
     """
-    One waiting step. Times are UTC text; `task_token` is a secret and is in no text that people see.
+    One awaiting step. Times are UTC text. `task_token` is a secret and never appears in logs or output.
 
-    `answer`, `claim` (the call that brought it) and `answered_at` are there from ANSWERING on, unless it came
-    too late. An answer that came by the task token itself has no `claim`, and its `answered_at` is the time
-    when it was found.
+    `answer`, `claim` (the call that brought it) and `answered_at` are set from ANSWERING on, and None for LATE.
+    An answer that was sent with the raw task token has no `claim`, and its `answered_at` is when it was found.
     """
 
     id: str
@@ -74,11 +75,11 @@ class AwaitingStep:
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> Self:
         """
-        Read what the workflow hands to the function record_awaiting_step.
+        Read the event that the workflow sends to the function record_awaiting_step.
 
-        The id is the same for every try of one processing run, and no other run has it: the callId in
-        it is as random as a password, so nobody guesses an id. A retry's time-out begins anew, though
-        its EnteredTime is the first try's; so the step expires so long from now, never earlier.
+        All tries of a step in one run share an id, and no other run has it. The id contains a hash of the
+        random callId, so nobody can guess it. A retry's time-out starts anew, but its EnteredTime is the
+        first try's. So the expiry counts from now, or from EnteredTime if that is later.
         """
         try:
             run = (event["lockToken"], event["step"], event["callId"], str(event["attempt"]))
@@ -109,7 +110,7 @@ class AwaitingStep:
         Read a DynamoDB item in its typed form.
 
         Raises:
-            RecordUnreadable: an attribute is missing, or is not what this class writes.
+            RecordUnreadable: an attribute is missing, or has a form that this class never writes.
         """
         read = Attributes(item, "awaitingStepId")
         status, answer = read.text("status"), _answer(read)
@@ -136,7 +137,7 @@ class AwaitingStep:
         )
 
     def public(self) -> dict[str, Any]:
-        """What may be shown and logged: everything but the token and the answer's content."""
+        """The fields that may be shown and logged: all but the token and the answer's content."""
         return {
             "awaitingStepId": self.id,
             "step": self.step,
@@ -148,7 +149,7 @@ class AwaitingStep:
         }
 
     def is_older_than(self, other: AwaitingStep) -> bool:
-        """Whether the other is a later try of the same step."""
+        """Whether the other one is a later try of the same step."""
         return (self.entered_at, self.retry_count) < (other.entered_at, other.retry_count)
 
     def __repr__(self) -> str:
@@ -157,12 +158,12 @@ class AwaitingStep:
 
 class AwaitingSteps:
     """
-    The AwaitingStepsTable.
+    The table of awaiting steps.
 
     Args:
         dynamodb: A DynamoDB client.
         table: The table's name.
-        open_shards: In how many parts its open index is kept; see `RequestRules`.
+        open_shards: How many shards its open index has; see `RequestRules`.
     """
 
     def __init__(self, dynamodb: DynamoDBClient, table: str, *, open_shards: int = OPEN_SHARDS) -> None:
@@ -172,21 +173,24 @@ class AwaitingSteps:
 
     def get(self, step_id: str) -> AwaitingStep | None:
         """
-        Read one record, consistently; None where there is none.
+        Read one record with a consistent read.
+
+        Returns:
+            None if there is no record.
 
         Raises:
-            RecordUnreadable: something else has written to it.
-            Unavailable: no answer; safe to ask again.
+            RecordUnreadable: another program has damaged the record.
+            Unavailable: no answer; safe to try again.
         """
         item = self._item(step_id)
         return None if item is None else AwaitingStep.from_item(item)
 
     def open(self, *, skip: Skip | None = None) -> list[AwaitingStep]:
         """
-        All steps that still wait, from the sparse index, soonest time-out first.
+        List all steps that still wait, the earliest expiry first.
 
         Args:
-            skip: Is told of each record that cannot be read. None: the first of them ends the list.
+            skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
         """
         found = [step_id for status in (PENDING, ANSWERING) for step_id in self.ids(status)]
         items = (item for item in map(self._item, found) if item is not None)
@@ -196,29 +200,29 @@ class AwaitingSteps:
 
     def ids(self, status: str, *, since: str = "0", until: str = times.NEVER) -> Iterator[str]:
         """
-        Go through the ids of the steps that still wait, page by page, in every shard of the open index.
+        List the ids of the steps that still wait, page by page, from every shard of the open index.
 
         Args:
             status: PENDING or ANSWERING.
-            since: Only steps that expire then or later (UTC text),
-            until: and not after this time.
+            since: The earliest expiry to list (UTC text).
+            until: The latest expiry to list (UTC text).
 
         Returns:
-            What the index holds. It may lag behind the table, so `get` before you write.
+            The ids in the index. It may lag behind the table, so `get` a record before you write to it.
         """
         for page in self._pages(status, since, until, "SPECIFIC_ATTRIBUTES"):
             yield from (item["awaitingStepId"]["S"] for item in page["Items"])
 
     def count(self, status: str, *, since: str = "0", until: str = times.NEVER) -> int:
-        """How many `ids` there are, as the index has it."""
+        """Count what `ids` lists."""
         return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
 
     def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[AwaitingStep]:
         """
-        Every step whose lock token begins so, by reading the whole table, page by page.
+        List every step whose lock token begins with a prefix. This scans the whole table, page by page.
 
         Args:
-            prefix: As it is. A record whose lock token itself is damaged is nobody's, and not found.
+            prefix: Plain text. A record whose lock token itself is damaged is not found.
             skip: As for `open`.
         """
         pages = self._dynamodb.get_paginator("scan").paginate(
@@ -232,7 +236,7 @@ class AwaitingSteps:
                 yield from read_each(page["Items"], AwaitingStep.from_item, skip)
 
     def erase(self, step: AwaitingStep) -> bool:
-        """Delete a record, if it still has the status and the try that `step` says; whether it had."""
+        """Delete a record, if its status and try are still those of `step`. Returns whether they were."""
         return self.erase_unreadable(
             {
                 "awaitingStepId": {"S": step.id},
@@ -243,7 +247,7 @@ class AwaitingSteps:
         )
 
     def erase_unreadable(self, item: Item) -> bool:
-        """Delete a record, readable or not, if it still has the status and the try of this item."""
+        """Delete a record, readable or not, if its status and try are still those of this item."""
         try:
             with answering("DynamoDB"):
                 self._dynamodb.delete_item(
@@ -259,17 +263,20 @@ class AwaitingSteps:
 
     def record(self, step: AwaitingStep) -> None:
         """
-        Store a step's token. A retry's newer token replaces the stored one, never an older.
+        Store a step's task token. A retry's newer token replaces the stored one.
 
-        An answer that was claimed under the old token stays, to be finished with the new one.
+        The fence protects two invariants. An older token never replaces a newer one. An answer that was
+        claimed under an older token stays, and is sent with the newer one.
 
         Raises:
-            StepAlreadyAnswered: this step of this run has its answer; give a second wait another name.
+            StepAlreadyAnswered: this step of this run has its answer. A second wait needs another step name.
             Unavailable: DynamoDB did not answer; safe to try again.
         """
         values = _values(step)
         refreshed = (":taskToken", ":enteredAt", ":retryCount", ":expiresAt", ":ttl")
         for _ in range(_TRIES):
+            # First write: no record yet, or a newer try of a step that waits or was late.
+            # Second write: a newer try of a step whose answer is claimed. It keeps status and answer.
             waits = self._update(
                 step.id,
                 "SET #status = :pending, openStatus = :open, step = :step, taskToken = :taskToken, "
@@ -289,7 +296,7 @@ class AwaitingSteps:
                 return
             stored = self.get(step.id)
             if stored is not None and not stored.is_older_than(step):
-                return  # this try or a newer one has been here
+                return  # this try, or a newer one, is stored already
             if stored is not None and stored.status == ANSWERED:
                 raise StepAlreadyAnswered(
                     f"The step {step.step!r} of this run has its answer already. "
@@ -299,12 +306,16 @@ class AwaitingSteps:
 
     def claim(self, step: AwaitingStep, answer: Answer, call: str) -> AwaitingStep | None:
         """
-        Put an answer into the record, if nobody has and the token is still this one.
+        Store an answer before it is sent.
+
+        The fence protects the invariant that a step gets at most one answer: of two claims one finds the
+        status PENDING, and a claim under an old token finds another token.
 
         Returns:
-            The record as it is now; None if it was refused. A claim whose reply was lost is refused when
-            it is repeated: the record tells by `call` whose answer it holds.
+            The record as it is now. None if the claim was refused. A repeated claim whose first reply was
+            lost is refused too; the record's `claim` says whose answer it holds.
         """
+        # Nobody has claimed: PENDING. The token is the one that the answer will use: taskToken.
         return self._update(
             step.id,
             "SET #status = :answering, answer = :answer, claim = :claim, answeredAt = :answeredAt, "
@@ -322,7 +333,15 @@ class AwaitingSteps:
         )
 
     def release(self, step: AwaitingStep) -> AwaitingStep | None:
-        """Take out a claimed answer that Step Functions will never take. Returns as `claim` does."""
+        """
+        Remove a claimed answer that Step Functions refuses, so that the step can get another one.
+
+        The fence protects an answer of another call, and one that is sent again with a newer token.
+
+        Returns:
+            As `claim`.
+        """
+        # Still claimed: ANSWERING. Under the same token: taskToken. By the same call: claim.
         return self._update(
             step.id,
             "SET #status = :pending, openStatus = :open REMOVE answer, claim, answeredAt",
@@ -338,10 +357,19 @@ class AwaitingSteps:
 
     def close(self, step: AwaitingStep, arrived: Answer | None) -> AwaitingStep | None:
         """
-        Write what this token brought: ANSWERED with what the workflow really got, or LATE.
+        Record what the workflow got with this token: ANSWERED with that answer, or LATE.
 
-        Returns as `claim` does.
+        The fence protects a newer try: a close under an old token does not end the wait of a retry. It also
+        keeps a closed record as it is.
+
+        Args:
+            step: The record as it was read.
+            arrived: The answer that the workflow got. None if it got none in time.
+
+        Returns:
+            As `claim`.
         """
+        # Not closed yet: PENDING or ANSWERING. Not tried again since: taskToken.
         values: dict[str, str | int] = {
             ":pending": PENDING,
             ":answering": ANSWERING,

@@ -1,9 +1,9 @@
 """
-Signed links: whoever holds one may answer one step, until a time, with some outcomes, and nothing else.
+Signs and verifies links. The holder of a link may answer one step, until a time, with certain outcomes.
 
-The link carries the step's id and never its task token. The signature is an HMAC-SHA256 over id, expiry and
-allowed outcomes. The key is a secret with two versions that are valid at once, so that it can be rotated
-under links that are out.
+A link carries the step's id and never its task token. The signature is an HMAC-SHA256 over id, expiry and
+allowed outcomes. The key is a secret with two valid versions, so rotating it does not break links that were
+sent.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
 SIGNING_SECONDS = 300
-"""So long a cached key signs. One that was replaced meanwhile is the previous one, which is valid still."""
+"""How long a cached key signs. If the key is rotated meanwhile, it is the previous key and still valid."""
 
 CHECKING_SECONDS = 10
 """
-So long cached keys check links, genuine or forged: a key that was rotated out opens nothing for longer, and
-nobody who tries links makes us ask Secrets Manager more often than that.
+How long cached keys verify links. A key that was rotated out stays valid no longer than this. Forged links
+cannot cause more frequent calls of Secrets Manager.
 """
 
 UNANSWERED_SECONDS = 300
-"""So long they check links while Secrets Manager does not answer."""
+"""How long cached keys verify links while Secrets Manager does not answer."""
 
 
 class Keys:
@@ -54,7 +54,7 @@ class Keys:
 
     def newest(self) -> str:
         """
-        The key to sign with.
+        The key that signs.
 
         Raises:
             Unavailable: Secrets Manager did not answer; safe to try again.
@@ -64,7 +64,7 @@ class Keys:
         return self._keys[0]
 
     def valid(self) -> list[str]:
-        """The keys to check with, newest first. Raises as `newest`."""
+        """The keys that verify, newest first. Raises as `newest`."""
         if self._age() >= CHECKING_SECONDS:
             try:
                 self._read()
@@ -97,10 +97,10 @@ def sign(keys: Keys, step_id: str, expires_at: str, outcomes: Sequence[str]) -> 
     Make the path and query of a link.
 
     Args:
-        keys: The newest of them signs.
+        keys: The signing keys; the newest signs.
         step_id: The awaiting-step id.
-        expires_at: UTC text; from then on the link is refused.
-        outcomes: What it may answer: success, failure, heartbeat.
+        expires_at: When the link expires (UTC text).
+        outcomes: The outcomes that the link may answer: success, failure, heartbeat.
     """
     expires, allow = str(times.epoch_seconds(expires_at)), ",".join(sorted(outcomes))
     query = {"expires": expires, "allow": allow, "signature": _mac(keys.newest(), step_id, expires, allow)}
@@ -109,10 +109,10 @@ def sign(keys: Keys, step_id: str, expires_at: str, outcomes: Sequence[str]) -> 
 
 def verify(keys: Keys, step_id: str, query: Mapping[str, str]) -> frozenset[str]:
     """
-    Check a link, in constant time.
+    Verify a link in constant time.
 
     Args:
-        keys: Any of the valid ones may have signed it.
+        keys: The signing keys; any valid one may have signed the link.
         step_id: From the link's path.
         query: The link's query parameters.
 

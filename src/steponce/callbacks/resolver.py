@@ -1,14 +1,14 @@
 """
-Answers to waiting steps: each gets exactly one verdict, and the workflow gets at most one answer.
+Gives each answer to an awaiting step exactly one verdict. The workflow gets at most one answer.
 
-    accepted   the workflow got this answer, and no other call was told so
+    accepted   the workflow got this answer, and no other call got this verdict
     duplicate  the workflow got the same answer before
     conflict   the workflow got another answer
-    late       the step does not wait any more: it got no answer, or has its answer and needs no heartbeat
+    late       the step no longer waits: it got no answer, or it has its answer and needs no heartbeat
     unknown    there is no such step
 
-The verdict is read off the record, after it is written what the workflow got. So a call that dies, or
-loses an answer of AWS, leaves nothing that the next call could misread.
+The verdict is read from the record, after the record says what the workflow got. So if a call dies, or AWS's
+reply is lost, the next call still gives the right verdict.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _OF_A_TRY = frozenset(
         "TaskTimedOut",
     }
 )
-"""What happens between entering a Task state and leaving it. A retry adds more of the same."""
+"""The events between entering and leaving a Task state. A retry adds more of them."""
 
 
 class Callbacks:
     """
-    Gives verdicts on answers.
+    Resolves answers to awaiting steps.
 
     Args:
         steps: The table of awaiting steps.
-        sfn: A Step Functions client that may send task results and read the executions' histories.
+        sfn: A Step Functions client that may send task results and read executions' histories.
     """
 
     def __init__(self, steps: AwaitingSteps, sfn: SFNClient) -> None:
@@ -66,15 +66,15 @@ class Callbacks:
 
     def resolve(self, step_id: str, answer: Answer) -> Verdict:
         """
-        Give one answer to a waiting step.
+        Give one answer to an awaiting step.
 
-        The answer first claims the record, by one conditional write, and is sent only then; so two that
-        arrive at once cannot both be sent, and an answer whose sender died is finished by the next one.
+        The answer first claims the record by a conditional write, and is sent after that. So of two answers
+        that arrive at once only one is sent. If its sender dies, the next call sends it.
 
         Raises:
-            InvalidAnswer: Step Functions does not take this answer. The step waits on.
-            Unavailable: AWS did not answer, or it cannot be known yet what became of the answer. The
-                same call is safe to try again.
+            InvalidAnswer: Step Functions does not accept this answer. The step still waits.
+            Unavailable: AWS did not answer, or the outcome of the answer cannot be seen yet. The same call is
+                safe to try again.
         """
         call = uuid4().hex
         step = self._steps.get(step_id)
@@ -96,16 +96,16 @@ class Callbacks:
 
     def settle(self, step_id: str) -> bool:
         """
-        Do for a step what nobody has come to do: finish its answer, or write down how its time ended.
+        Close a step that no further answer closes: send its claimed answer, or record that it timed out.
 
-        A step that waits and still has time is left alone.
+        A step that waits and has time left is not changed.
 
         Returns:
             Whether the record is closed now.
 
         Raises:
-            Unavailable: AWS did not answer, or it cannot be known yet what became of the step. The same
-                call is safe to try again.
+            Unavailable: AWS did not answer, or the outcome of the step cannot be seen yet. The same call is
+                safe to try again.
         """
         step = self._steps.get(step_id)
         for _ in range(_TRIES):
@@ -121,17 +121,17 @@ class Callbacks:
         raise Unavailable("Answers to this step keep coming in between. Try again.")
 
     def _finish(self, step: AwaitingStep, answer: Answer, call: str | None) -> AwaitingStep | None:
-        """Send the answer that this call has claimed, or one that somebody perhaps did not live to send."""
-        fate = self._send(step, answer)
-        if fate == "refused":
+        """Send the claimed answer of this call, or of an earlier call that may have died before sending."""
+        delivery = self._send(step, answer)
+        if delivery == "refused":
             released = self._steps.release(step)
             if step.claim == call:
-                raise InvalidAnswer("Step Functions does not take this answer. Send a plainer one.")
+                raise InvalidAnswer("Step Functions does not accept this answer. Send a plainer one.")
             return released
-        return self._steps.close(step, answer if fate == "sent" else self._what_arrived(step, answer))
+        return self._steps.close(step, answer if delivery == "sent" else self._what_arrived(step, answer))
 
     def _send(self, step: AwaitingStep, answer: Answer) -> Literal["sent", "used up", "refused"]:
-        """Send an answer. If the token is used up, only the history tells by what."""
+        """Send an answer. If the token is used up, only the history says which answer used it."""
         try:
             with answering("Step Functions"):
                 if answer.outcome == "heartbeat":
@@ -153,12 +153,12 @@ class Callbacks:
 
     def _what_arrived(self, step: AwaitingStep, sent: Answer | None = None) -> Answer | None:
         """
-        Read in the execution's history which answer a used-up token brought; None if it brought none.
+        Find in the execution's history the answer that used up a token. None if no answer did.
 
-        TaskTimedOut says only that the token has expired or was used, not which of the two.
+        The error TaskTimedOut does not say whether the token has expired or was used.
 
         Raises:
-            Unavailable: it cannot be seen yet, or the workflow is about to wait for this step again.
+            Unavailable: the history does not show it yet, or the workflow may try this step again.
         """
         events = execution_events(self._sfn, step.execution)
         if events is None:
@@ -167,7 +167,7 @@ class Callbacks:
         else:
             arrived, over = _outcome_of(events, step.task_token, sent)
         if arrived is None and not over:
-            raise Unavailable("What became of this step's last try cannot be seen yet. Try again.")
+            raise Unavailable("The outcome of this step's last try cannot be seen yet. Try again.")
         return arrived
 
 
@@ -183,9 +183,9 @@ def _outcome_of(
     events: Sequence[HistoryEventTypeDef], token: str, sent: Answer | None
 ) -> tuple[Answer | None, bool]:
     """
-    The answer that the step got with this token or a retry's, and whether the step is over.
+    Find the answer that the step got with this token or a retry's, and whether the step is over.
 
-    Events of one branch are linked by previousEventId. The step is not over while a retry may follow.
+    The events of one branch are linked by previousEventId. While a retry may follow, the step is not over.
     """
     linked: set[int] = set()
     submitted = False
@@ -198,7 +198,7 @@ def _outcome_of(
             return None, True
         linked.add(event["id"])
         arrived = _answer_in(event)
-        # A failure before the function has returned is the function's own, unless it is what we sent.
+        # A failure before the function has returned is the function's own, unless it is the sent answer.
         if arrived is not None and (arrived.outcome == "success" or submitted or arrived == sent):
             return arrived, True
         submitted = event["type"] == "TaskSubmitted" or (submitted and scheduled is None)

@@ -420,7 +420,7 @@ def test_an_answer_that_step_functions_refuses_does_not_block_the_step():
     scene = waiting()
     scene.wait.refuses = NO
 
-    with pytest.raises(InvalidAnswer, match="does not take this answer"):
+    with pytest.raises(InvalidAnswer, match="does not accept this answer"):
         scene.callbacks().resolve(scene.step.id, NO)
 
     assert PENDING == scene.status()
@@ -820,7 +820,7 @@ OF_WAITING = "#status IN (:pending, :late) AND"
 PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
     (resolver, BY_CLAIM, '"accepted"', some_order),
     (resolver, BY_CLAIM, '"duplicate"', races(YES, "nothing")),
-    (resolver, 'if fate == "sent" else self._what_arrived(step, answer)', "", some_order),
+    (resolver, 'if delivery == "sent" else self._what_arrived(step, answer)', "", some_order),
     (resolver, "else self._what_arrived(step, answer)", "else None", some_order),
     (resolver, "if arrived is None and not over:", "if False:", some_order),
     (resolver, "if arrived is None and not over:", "if arrived is None:", some_order),
