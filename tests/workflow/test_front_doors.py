@@ -298,7 +298,7 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     put(hasty_doors, CONFIRMED, requestId=request_id, key=key)
 
     (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
-    assert "AlreadyInProgress: sent again 2 times." == letter["reason"]
+    assert "AlreadyInProgress: resent 2 times." == letter["reason"]
     assert ("request", 2) == (letter["kind"], letter["tries"])
     seen = len(fates(hasty_doors, request_id))
 

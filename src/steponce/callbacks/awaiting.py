@@ -52,8 +52,9 @@ class AwaitingStep:
     """
     One awaiting step. Times are UTC text. `task_token` is a secret and never appears in logs or output.
 
-    `answer`, `claim` (the call that brought it) and `answered_at` are set from ANSWERING on, and None for LATE.
-    An answer that was sent with the raw task token has no `claim`, and its `answered_at` is when it was found.
+    `answer`, `claim` (the call that brought it) and `answered_at` are set from ANSWERING on, and None for
+    LATE. An answer that was sent with the raw task token has no `claim`, and its `answered_at` is the time
+    when it was found.
     """
 
     id: str

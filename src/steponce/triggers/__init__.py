@@ -1,13 +1,13 @@
 """
-Triggers: messages and events that start requests, and to which nobody waits for an answer.
+Triggers: messages and events that start requests. Nobody waits for their answer.
 
-    start_request    reads a request id, payload, lock token and time out of what came
-    messages         what came from a queue, in whichever of its shapes
-    events           what came from EventBridge, a schedule, S3 or Kinesis
-    starter          starts a request, or puts it where it is not lost
-    resend           sends a request again that must be retried later
-    dead_letters     stores a request that cannot start, in a form that can be put back
-    failure_records  what AWS writes about its own failures, which is no request
-    redrive          lists dead letters, and puts them back
-    sqs              limits of an SQS message, and sending one
+    start_request    finds request id, payload, lock token and time in a message or event
+    messages         reads messages from SQS and SNS
+    events           reads events from EventBridge, schedules, S3 and Kinesis
+    starter          starts a request, or resends or dead-letters its message
+    resend           resends the message of a request that must be retried later
+    dead_letters     stores a message that cannot start a request, in a form that can be redriven
+    failure_records  recognises AWS's own failure records, which are no requests
+    redrive          lists and redrives dead letters
+    sqs              checks the limits of an SQS message, and sends one
 """

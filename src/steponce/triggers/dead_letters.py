@@ -1,21 +1,21 @@
 """
-Dead letters: what a door lays aside, so that it can be put back as the same request.
+Dead letters: messages and events that could not start a request, stored so that they can be redriven.
 
-A letter is a message that the queue's door reads as what it was. Put back as it is, it asks for the same
-request id, payload and lock token as the first time, whichever door it came by. Two attributes are ours:
+A redriven letter asks for the same request id, payload and lock token as the first time, whichever trigger it
+came by. A letter has two attributes of its own:
 
     steponceReason   the error, for people
-    steponceLetter   JSON: the shape that it came in, and what the queue would else give it anew
+    steponceLetter   JSON: its shape, and the id and time that a redriven message would get anew
 
 The shapes:
 
-    message   the message as it came, with the id and the time that its queue gave it
+    message   the original message, with the id and the time that its queue gave it
     event     the body is the JSON of an event, or of one record of S3 or Kinesis
-    request   the body is the payload, and the attributes are those of a message that was sent again
+    request   the body is the payload, and the attributes are those of a resent message
 
-SQS allows ten attributes. Of a message with nine or ten the smallest are kept inside of `steponceLetter`,
-where quotes and backslashes double. The queues that take requests allow 832 KiB, so the letter of any message
-fits into the 1 MiB of a dead-letter queue: 832 KiB, a fifth of them once more, and 24 KiB of ours.
+SQS allows ten attributes. If a message has nine or ten, `steponceLetter` also holds the smallest of them,
+with quotes and backslashes escaped. The requests queues allow 832 KiB, so the letter of any message fits into
+the 1 MiB of a dead-letter queue: 832 KiB, a fifth of that again for escapes, and 24 KiB for both attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from steponce.triggers.start_request import Asked
 
 REASON = "steponceReason"
 LETTER = "steponceLetter"
-"""Attributes of a dead letter: the error for people, and what its door needs to read it again."""
+"""Attributes of a dead letter: the error for people, and what its trigger needs to read it again."""
 
 OURS = (REASON, LETTER)
 
@@ -45,16 +45,16 @@ _SHAPES: Mapping[str, Shape] = {"message": "message", "event": "event", "request
 @dataclass(frozen=True)
 class Letter:
     """
-    What a letter says of itself.
+    The content of a letter's attribute `steponceLetter`.
 
     Args:
-        shape: How its body and attributes are to be read.
-        source: The ARN or name of where it came from, and its id there.
-        request_id: For people; None if none was found.
-        tries: How often it had been sent again, for people.
-        message_id: Of a message: the id that its queue gave it.
-        sent_at: Of a message: when it was sent, as UTC text.
-        folded: Attributes for which SQS has no place beside ours.
+        shape: How the letter's body and attributes are read.
+        source: The ARN or name of its origin, and its id there.
+        request_id: The request id, for people. None if none was found.
+        tries: How often it had been resent, for people.
+        message_id: For a message: the id that its queue gave it.
+        sent_at: For a message: when it was sent (UTC text).
+        folded: Attributes beyond SQS's limit of ten.
     """
 
     shape: Shape
@@ -71,7 +71,7 @@ class Letter:
         Read the attribute `steponceLetter`.
 
         Raises:
-            InvalidRequest: it is not one that was written here.
+            InvalidRequest: no trigger wrote this attribute.
         """
         try:
             told = json.loads(text)
@@ -84,7 +84,7 @@ class Letter:
             tries = int(told.get("tries", 0))
             return cls(shape, source or "", request_id, tries, message_id, sent_at, folded)
         except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
-            raise InvalidRequest(f"The attribute {LETTER} is none that a door wrote. Take it off.") from None
+            raise InvalidRequest(f"No trigger wrote this attribute {LETTER}. Remove it.") from None
 
     def to_text(self) -> str:
         """The attribute's text."""
@@ -103,12 +103,12 @@ class Letter:
 @dataclass(frozen=True)
 class Original:
     """
-    What came, as it is kept if it cannot become a request.
+    A message or event as it arrived, ready to become a dead letter.
 
     Args:
-        letter: What its letter will say of it.
-        body: Of the message; of an event, its JSON.
-        attributes: Message attributes, as SendMessage wants them.
+        letter: The content of its attribute `steponceLetter`.
+        body: The message's body, or the event's JSON.
+        attributes: The message's attributes, in SendMessage's form.
     """
 
     letter: Letter
@@ -117,11 +117,11 @@ class Original:
 
     @property
     def source(self) -> str:
-        """Where it came from, and its id there."""
+        """Its origin, and its id there."""
         return self.letter.source
 
     def to_send(self, reason: str | None = None) -> dict[str, Mapping[str, Any]]:
-        """The attributes of its letter, or of the letter put back where no reason is given."""
+        """The attributes of its dead letter. Without a reason: the attributes of the redriven message."""
         ours = {} if reason is None else {REASON: text_attribute(_short(reason))}
         given = {name: value for name, value in self.attributes.items() if name not in OURS}
         by_size = sorted(given, key=lambda name: size_of(name, given[name]), reverse=True)
@@ -132,11 +132,11 @@ class Original:
 
 class DeadLetters:
     """
-    The queue for what a person has to look at.
+    The dead-letter queue.
 
     Args:
-        sqs: A client that may send to it.
-        queue_url: Its URL; a standard queue.
+        sqs: An SQS client that may send to it.
+        queue_url: Its URL. It is a standard queue.
     """
 
     def __init__(self, sqs: Queues, queue_url: str) -> None:
@@ -145,10 +145,15 @@ class DeadLetters:
 
     def give_up(self, original: Original, reason: str, asked: Asked | None) -> None:
         """
-        Lay something aside as it came, with the reason.
+        Dead-letter a message or event.
+
+        Args:
+            original: The message or event as it arrived.
+            reason: The error, for people.
+            asked: The request that was found in it. None if none was found.
 
         Raises:
-            PayloadTooLarge: no letter can hold it. Nothing was sent.
+            PayloadTooLarge: it is too large for a letter. Nothing was sent.
             Unavailable: throttled or no answer; safe to try again.
         """
         if asked is not None:

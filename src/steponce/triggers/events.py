@@ -1,14 +1,15 @@
 """
-Events, all seen as the same thing:
+Reads events from EventBridge, schedules, S3 and Kinesis into one uniform shape:
 
     {"id": …, "time": "2026-01-31T12:00:00.000Z", "source": …, "detail": …}
 
-    EventBridge   its own id, time, source and detail
-    a schedule    the id is the rule's name and the scheduled time: fired twice for one time, it asks once
-    S3            the id is bucket, key, version and sequencer, and the detail what both ways of S3 say of
-                  them: an object told of by a notification and by EventBridge as well is one request
-    Kinesis       the id is the record's eventID, the detail the JSON in its data (its text if it is no JSON,
-                  its Base64 if it is no text)
+    EventBridge   The event's own id, time, source and detail.
+    a schedule    The id is the rule's name and the scheduled time. A second event for one time has the same
+                  id.
+    S3            The id is bucket, key, version and sequencer. The detail has what both kinds of S3 events
+                  have in common, so a notification and an EventBridge event of one change are one request.
+    Kinesis       The id is the record's eventID. The detail is the JSON in its data; the text if it is no
+                  JSON, the Base64 if it is no text.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _NOTIFIED = {"ObjectCreated": "Object Created", "ObjectRemoved": "Object Deleted
 
 
 def single_events(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The events of one invocation: S3 may send several, EventBridge sends one."""
+    """The events of one invocation. S3 may send several, EventBridge sends one."""
     records = event.get("Records")
     return list(records) if isinstance(records, list) else [event]
 
 
 def asked_by(event: Mapping[str, Any], door: Door) -> Asked:
     """
-    What an event, or a single record of one, asks for.
+    Find the request in an event, or in one record of S3 or Kinesis.
 
     Raises:
-        InvalidRequest: nothing that could be started; the message says why.
+        InvalidRequest: there is no valid request in it; the message says why.
     """
     expect_readable(_size_of(event))
     seen = see(event)
@@ -53,10 +54,10 @@ def asked_by(event: Mapping[str, Any], door: Door) -> Asked:
 
 def see(event: Mapping[str, Any]) -> dict[str, Any]:
     """
-    The event in its uniform shape.
+    Convert an event to the uniform shape.
 
     Raises:
-        InvalidRequest: it is of no known kind, or lacks what its kind has.
+        InvalidRequest: the event is of no known kind, or lacks fields of its kind.
     """
     try:
         if event.get("eventSource") == "aws:kinesis":
@@ -66,15 +67,17 @@ def see(event: Mapping[str, Any]) -> dict[str, Any]:
         return _of_bus(EventBridgeEvent(dict(event)))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(
-            f"This is no event of EventBridge, S3 or Kinesis, or not a whole one ({type(error).__name__}). "
+            f"This is no event of EventBridge, S3 or Kinesis, or it is incomplete ({type(error).__name__}). "
             "Send one of these."
         ) from None
 
 
 def original_of(event: Mapping[str, Any]) -> Original:
     """
-    The event as it came. A record of a stream that no message can hold lacks its data: it can never start,
-    and the stream has it.
+    The event as it arrived, ready to become a dead letter.
+
+    A Kinesis record that is too large for a message is kept without its data. It can never start a request,
+    and the stream still has it.
     """
     body = escaped(_json(event))
     source = f"{event.get('eventSource') or event.get('source')} {event.get('eventID') or event.get('id')}"
@@ -84,7 +87,7 @@ def original_of(event: Mapping[str, Any]) -> Original:
 
 
 def _size_of(event: Mapping[str, Any]) -> int:
-    """The bytes of what it says; of a record of a stream, before it was made Base64."""
+    """The event's size in bytes. A Kinesis record counts without its Base64 encoding."""
     size = len(_json(event).encode("utf-8", "surrogatepass"))
     return size * 3 // 4 if event.get("eventSource") == "aws:kinesis" else size
 
@@ -96,7 +99,7 @@ def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
         name = event.resources[0].partition("/")[2]
         return seen | {"id": f"{name} {event.time}"}
     if event.source == "aws.s3" and event.detail_type in _NOTIFIED.values():
-        # Powertools' class would decode the key, but here S3 has not encoded it.
+        # Powertools' class would decode the key, but S3 does not encode it in EventBridge events.
         return seen | _of_object(event.detail_type, detail["bucket"]["name"], detail["object"])
     return seen
 

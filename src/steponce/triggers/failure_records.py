@@ -1,8 +1,8 @@
 """
-What AWS writes about its own failures. It looks like any JSON, and is no request.
+Recognises the records that AWS writes about its own failures. They are JSON, but no requests.
 
-Such records lie in a queue of their own, which nothing reads. If somebody moves one into the queue for
-requests by hand, its door knows it and lays it aside.
+AWS writes them to a queue of their own, which no function reads. If a person moves one into the requests
+queue, its function recognises the record and dead-letters it.
 """
 
 from __future__ import annotations

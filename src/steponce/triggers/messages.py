@@ -1,17 +1,16 @@
 """
-Messages from a queue, all seen as the same thing:
+Reads messages from SQS and SNS into one uniform shape:
 
     {"messageId": …, "attributes": {name: text}, "body": the JSON in it, "sentAt": "2026-01-31T12:00:00.000Z"}
 
-whether they were sent to the queue or published to a topic, with raw delivery or without, and whether the
-queue is FIFO or not. A published message has the id that SNS gave it; with raw delivery SNS hides that one,
-so there it is the queue's own. Binary attributes are their Base64 text, as powertools_base64 takes it; a body
-that is no JSON is its text.
+The shape is the same for messages sent to a queue and published to a topic, with and without raw delivery,
+and for standard and FIFO queues. A published message has the id that SNS gave it. Raw delivery hides that id,
+so such a message has the queue's. Binary attributes become their Base64 text, which powertools_base64
+decodes. A body that is no JSON stays text.
 
-A message that the re-sender sent says itself what is asked, in attributes of ours; they win over the door's
-paths, so that the first id survives every hop. Whoever may send to the queue could write them too, but gains
-nothing by it: such a sender may ask for any request with any id anyway. So it is with a dead letter that was
-put back; see `letters`.
+A resent message carries its request in attributes of its own. They win over the trigger's paths, so the first
+request id stays the same. A redriven dead letter works alike; see `dead_letters`. Anybody who may send to the
+queue could write these attributes, but gains nothing, because a message may name any request id anyway.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ _STARTS_AS_NOTIFICATION = re.compile(r'\s*\{\s*"Type"\s*:\s*"Notification"')
 
 def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
     """
-    What a message asks for.
+    Find the request in a message.
 
     Args:
-        record: As Lambda got it from the queue.
-        door: Where in a message the request is.
-        event_door: Where in an event it is; for a letter of an event that was put back.
+        record: The message as Lambda received it.
+        door: The paths for a message.
+        event_door: The paths for an event, for a redriven letter of an event.
 
     Raises:
-        InvalidRequest: nothing that could be started; the message says why.
+        InvalidRequest: there is no valid request in it; the message says why.
     """
     if not _STARTS_AS_NOTIFICATION.match(record.body):
         expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
@@ -59,7 +58,7 @@ def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
     if letter is not None and letter.shape == "event":
         event = json_or_text(record.body)
         if not isinstance(event, Mapping):
-            raise InvalidRequest("The body of an event that was laid aside is no JSON object.")
+            raise InvalidRequest("The body of a redriven event is no JSON object.")
         return events.asked_by(event, event_door)
     seen = see(record)
     foreign = foreign_record(seen["body"], seen["attributes"])
@@ -69,7 +68,7 @@ def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
 
 
 def original_of(record: SQSRecord) -> Original:
-    """The message as it came, in the words of SendMessage; what was sent again has all its tries anew."""
+    """The message as it arrived, ready to become a dead letter. A resent message gets all its tries back."""
     given = record.get("messageAttributes") or {}
     attributes = {name: _to_send(attribute) for name, attribute in given.items()}
     return original(
@@ -85,14 +84,14 @@ def original(
     body: str, attributes: Mapping[str, Mapping[str, Any]], source: str, message_id: str, sent_at: str | None
 ) -> Original:
     """
-    A message as it is kept.
+    A message, ready to become a dead letter.
 
     Args:
-        body: Of the message.
-        attributes: As SendMessage wants them.
-        source: Where it came from, and its id there.
+        body: The message's body.
+        attributes: The message's attributes, in SendMessage's form.
+        source: Its origin, and its id there.
         message_id: The id that its queue gave it.
-        sent_at: When it was sent, as UTC text.
+        sent_at: When it was sent (UTC text).
     """
     known = _letter_in(attributes.get(LETTER, {}).get("StringValue"))
     given = {name: value for name, value in attributes.items() if name not in OURS}
@@ -106,10 +105,10 @@ def original(
 
 def see(record: SQSRecord) -> dict[str, Any]:
     """
-    The message in its uniform shape.
+    Convert a message to the uniform shape.
 
     Raises:
-        InvalidRequest: it says that it was laid aside, and not as a door does.
+        InvalidRequest: it has an attribute `steponceLetter` that no trigger wrote.
     """
     body = json_or_text(record.body)
     if _is_notification(body):
@@ -132,7 +131,7 @@ def see(record: SQSRecord) -> dict[str, Any]:
 
 
 def _letter_of(record: SQSRecord) -> Letter | None:
-    """What the message says of itself, if it was laid aside before and put back."""
+    """The attribute `steponceLetter` of a redriven message, else None."""
     attribute = (record.get("messageAttributes") or {}).get(LETTER)
     text = attribute.get("stringValue") if isinstance(attribute, Mapping) else None
     return None if text is None else Letter.from_text(text)
@@ -159,7 +158,7 @@ def _is_notification(body: Any) -> bool:
 
 
 def _attributes(given: Any, kind: str, text: str, binary: str) -> dict[str, str]:
-    """Attributes by name. SQS and SNS call the parts of one differently."""
+    """Attributes by name. `kind`, `text` and `binary` are the field names that SQS or SNS uses."""
     if not isinstance(given, Mapping):
         return {}
     found = {}
@@ -195,7 +194,7 @@ def _time_of(seen: Mapping[str, Any]) -> datetime | None:
 def _sent_again(seen: Mapping[str, Any]) -> Asked:
     attributes, payload = seen["attributes"], seen["body"]
     if not isinstance(payload, Mapping):
-        raise InvalidPayload("The body of a message that was sent again is no JSON object.")
+        raise InvalidPayload("The body of a resent message is no JSON object.")
     if not re.fullmatch("[0-9]{1,9}", attributes[TRIES]):
         raise InvalidRequest(f"The attribute {TRIES} is no whole number.")
     at = attributes.get(REQUESTED_AT)
@@ -218,5 +217,5 @@ def _json_text(attributes: Mapping[str, str], name: str) -> str:
     except (KeyError, ValueError, RecursionError):
         value = None
     if not isinstance(value, str) or not value.strip():
-        raise InvalidRequest(f"The attribute {name} of a message that was sent again is no JSON text.")
+        raise InvalidRequest(f"The attribute {name} of a resent message is no JSON text.")
     return value

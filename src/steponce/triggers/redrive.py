@@ -1,10 +1,11 @@
 """
-Looking at what was laid aside, and putting it back.
+Lists and redrives dead letters.
 
-SQS shows a message only by handing it out: for a while nobody else gets it. So whoever looks gives everything
-back at once, and if it dies, the queue does so two minutes later. Two operators at once share the letters
-between them. Putting back is sending and then deleting: a death in between leaves a letter that was put back
-already, which is harmless, since it asks for the same id.
+SQS shows a message to one receiver only, and hides it from others for a while. So each list makes its letters
+visible again at once. If the program dies, they are visible again after two minutes. Two operators at the
+same time each see some of the letters. A redrive sends the message and then deletes the letter. If the
+program dies in between, the letter can be redriven again. That does no harm, since it has the same request
+id.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from steponce.triggers.sqs import Attributes, Queues, send
 from steponce.triggers.start_request import json_or_text
 
 HIDDEN_SECONDS = 120
-"""For so long a letter is hidden from others if whoever looks at it dies."""
+"""How long a letter is hidden from others if the program that lists it dies."""
 
 _BATCH = 10
 _SNS_SAYS = ("ErrorCode", "ErrorMessage", "RequestID")
 
 
 class LetterQueues(Queues, Protocol):
-    """What is used of boto3's SQS client."""
+    """The part of boto3's SQS client that sends, lists and deletes."""
 
     def receive_message(self, **arguments: Any) -> Any:
         """ReceiveMessage."""
@@ -51,18 +52,18 @@ class LetterQueues(Queues, Protocol):
 
 
 class LetterNotFound(SteponceError, LookupError):
-    """There is no letter with this id, or somebody else looks at it just now."""
+    """No letter has this id, or another operator is looking at it."""
 
 
 @dataclass(frozen=True)
 class Box:
     """
-    A queue of letters.
+    A dead-letter queue.
 
     Args:
-        name: For people.
+        name: Its name, for people.
         url: Its URL.
-        back_to: The URL of the queue that its letters are put back into; None if they cannot be.
+        back_to: The URL of the queue that its letters are redriven to. None if they cannot be redriven.
     """
 
     name: str
@@ -73,16 +74,16 @@ class Box:
 @dataclass(frozen=True)
 class Found:
     """
-    One letter, as it lies in its queue.
+    One dead letter.
 
     Args:
         box: Its queue.
-        id: The id of the message that it is.
-        body: As it was laid aside.
-        attributes: As SendMessage wants them.
-        when: When it was laid aside; of what a queue gave up by itself, when it was sent. UTC text.
-        group: Its message group, in a FIFO queue.
-        receipt: What SQS wants to delete it.
+        id: Its message id.
+        body: Its body.
+        attributes: Its attributes, in SendMessage's form.
+        when: When it was dead-lettered (UTC text). If SQS itself moved it: when it was sent.
+        group: Its message group in a FIFO queue, else None.
+        receipt: The receipt handle that deletes it.
     """
 
     box: Box
@@ -95,7 +96,7 @@ class Found:
 
     @classmethod
     def from_message(cls, box: Box, message: Mapping[str, Any]) -> Found:
-        """Read what ReceiveMessage answers."""
+        """Read a message that ReceiveMessage returned."""
         attributes = {
             name: {
                 key: part for key, part in value.items() if key in ("DataType", "StringValue", "BinaryValue")
@@ -116,7 +117,7 @@ class Found:
 
     @property
     def letter(self) -> Letter:
-        """What it says of itself, or what its queue says of a message that it has given up."""
+        """Its attribute `steponceLetter`. If SQS itself moved the message: what its other attributes tell."""
         try:
             return Letter.from_text(self._text(LETTER) or "")
         except InvalidRequest:
@@ -128,15 +129,15 @@ class Found:
 
     @property
     def reason(self) -> str:
-        """Why it lies here."""
+        """Why it was dead-lettered."""
         if self._text(REASON):
             return str(self._text(REASON))
         if all(name in self.attributes for name in _SNS_SAYS):
             return f"NotDelivered: SNS could not put it into the queue ({self._text('ErrorCode')})."
-        return "ReceivedTooOften: its queue handed it out as often as it may, and gave it up."
+        return "ReceivedTooOften: SQS has delivered it as often as its queue allows."
 
     def put_back(self) -> tuple[str, dict[str, Mapping[str, Any]]]:
-        """The body and the attributes with which it asks for what it asked for the first time."""
+        """The body and attributes of the message that redrives it."""
         given = dict(self.attributes)
         if all(name in given for name in _SNS_SAYS):
             given = {name: value for name, value in given.items() if name not in _SNS_SAYS}
@@ -145,7 +146,7 @@ class Found:
         return self.body, original(self.body, given, self.box.name, self.id, self.when).to_send()
 
     def text_attributes(self) -> dict[str, str]:
-        """Its attributes that are text."""
+        """Its text attributes."""
         return {
             name: value["StringValue"] for name, value in self.attributes.items() if "StringValue" in value
         }
@@ -156,11 +157,11 @@ class Found:
 
 class Letters:
     """
-    The letters of a stack.
+    The dead letters of a stack.
 
     Args:
-        sqs: A client that may receive from the boxes, delete there, and send to where they are put back.
-        boxes: The queues of letters.
+        sqs: An SQS client that may receive and delete in each box, and send to its `back_to`.
+        boxes: The dead-letter queues.
     """
 
     def __init__(self, sqs: LetterQueues, boxes: list[Box]) -> None:
@@ -170,7 +171,10 @@ class Letters:
 
     def look(self, limit: int) -> tuple[list[Found], int]:
         """
-        The first letters, and about how many more there are; none of them is taken.
+        List letters. None is removed.
+
+        Returns:
+            At most `limit` letters, and about how many more there are.
 
         Raises:
             Unavailable: throttled or no answer; safe to try again.
@@ -182,12 +186,12 @@ class Letters:
         return found, max(0, count - len(found))
 
     def count(self) -> int:
-        """About how many there are; SQS knows it to within a minute."""
+        """About how many letters there are. SQS's count lags by up to a minute."""
         return sum(map(self._count, self._boxes))
 
     def get(self, letter_id: str) -> Found:
         """
-        One letter; it is not taken.
+        Find one letter. It is not removed.
 
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
@@ -204,11 +208,11 @@ class Letters:
 
     def redrive(self, letter_id: str) -> Found:
         """
-        Put one letter back.
+        Redrive one letter.
 
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
-            Refused: it is AWS's own record of a failure, and no request.
+            Refused: it is one of AWS's own failure records, and no request.
         """
         for box in self._boxes:
             with closing(self._take(box)) as taken:
@@ -223,15 +227,15 @@ class Letters:
 
     def redrive_all(self) -> Iterator[Found]:
         """
-        Put back all that can be, one by one; what comes to lie here meanwhile may stay.
+        Redrive all letters that are requests, one by one. Letters that arrive meanwhile may stay.
 
         Raises:
-            Unavailable: throttled or no answer. What was put back until then is put back.
+            Unavailable: throttled or no answer. The letters until then are redriven.
         """
         for box in self._boxes:
             if box.back_to is None:
                 continue
-            most = max(self._count(box), _BATCH)  # what is poison still is here again at once
+            most = max(self._count(box), _BATCH)  # a letter that still cannot start comes back at once
             with closing(self._take(box)) as taken:
                 for found in islice(taken, most):
                     if is_foreign(found) is None:
@@ -245,7 +249,7 @@ class Letters:
                 f"back, it would be taken for a request of that record. {advice(found)}"
             )
         body, attributes = found.put_back()
-        # A new deduplication id: with its old one SQS would drop it in silence for five minutes.
+        # A new deduplication id: SQS silently drops a message with the old one for five minutes.
         fifo = {"MessageGroupId": found.group, "MessageDeduplicationId": uuid.uuid4().hex}
         send(self._sqs, found.box.back_to, body, attributes, **(fifo if found.group else {}))
         with answering("SQS"):
@@ -253,7 +257,7 @@ class Letters:
         self._deleted.add(found.id)
 
     def _take(self, box: Box) -> Generator[Found]:
-        """Its letters, each once; whatever was not deleted is given back in the end."""
+        """Receive each letter of a queue once. At the end, all that were not deleted become visible again."""
         receipts: dict[str, str] = {}
         try:
             while batch := self._receive(box):
@@ -271,14 +275,14 @@ class Letters:
                 QueueUrl=box.url,
                 MaxNumberOfMessages=_BATCH,
                 VisibilityTimeout=HIDDEN_SECONDS,
-                WaitTimeSeconds=1,  # a longer look asks all of the queue's servers
+                WaitTimeSeconds=1,  # long polling asks all of the queue's servers
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             )
         return [Found.from_message(box, message) for message in answer.get("Messages", [])]
 
     def _give_back(self, box: Box, receipts: list[str]) -> None:
-        """Let others see them."""
+        """Make letters visible again."""
         for start in range(0, len(receipts), _BATCH):
             with answering("SQS"):
                 self._sqs.change_message_visibility_batch(
@@ -298,7 +302,7 @@ class Letters:
 
 
 def is_foreign(found: Found) -> str | None:
-    """What a record of AWS's own failures is of; None for a letter of ours."""
+    """The kind of AWS's own failure record that a letter is. None for a request."""
     foreign = foreign_record(json_or_text(found.body), found.text_attributes())
     if foreign is not None:
         return foreign.kind
@@ -312,7 +316,7 @@ def advice(found: Found) -> str:
 
 
 def reason_of(found: Found) -> str:
-    """Why a letter lies where it does."""
+    """Why a letter was dead-lettered, or what AWS's own failure record says."""
     foreign = foreign_record(json_or_text(found.body), found.text_attributes())
     if REASON in found.attributes or foreign is None:
         return found.reason

@@ -1,10 +1,10 @@
 """
-Sending again what has to come back later, and laying aside what cannot become a request.
+Resends the message of a request that must be retried later.
 
-A request that came as a message has nobody who waits for its answer and asks again. So the execution carries
-who it was (`redelivery`), and if it ends without having done anything, its message is made anew from its
-input. Nothing here depends on how often, how late or in which order one hears of such an end: a message too
-many asks for an id that is known already, and starts nothing.
+Nobody waits for the answer of a request that came as a message, and nobody would start it again. So the
+execution's input carries what a new message needs (`redelivery`), and if the execution ends without an
+outcome, its message is sent again. Reports of such an end may be late, repeated or out of order. A message
+too many is a duplicate and starts nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
 REQUESTED_AT = "steponceRequestedAt"
 TRIES = "steponceTries"
-"""Attributes of a message that was sent again. Id and lock token are JSON, so that any character fits."""
+"""Attributes of a resent message. Id and lock token are JSON, so they may have any character."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class ResendSettings:
 
 class Resender:
     """
-    Sends a request's message again, later and later, and in the end to the dead letters.
+    Resends a request's message with exponential backoff, and dead-letters it after the last try.
 
     Args:
-        sqs: A client that may send to the queue.
-        queue_url: The queue that requests come from; a standard queue.
-        dead_letters: Where a message goes that was sent again too often.
-        tries: How often a message is sent again.
-        base_seconds: About so long the first one waits; each further one twice as long.
-        max_seconds: None waits longer. SQS itself allows 900.
+        sqs: An SQS client that may send to the queue.
+        queue_url: The requests queue. It is a standard queue.
+        dead_letters: The dead-letter queue.
+        tries: How often a message is resent.
+        base_seconds: The longest delay of the first try. It doubles with each further try.
+        max_seconds: The longest delay of any try. SQS allows at most 900.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Resender:
 
     @classmethod
     def from_settings(cls, sqs: Queues, settings: ResendSettings) -> Self:
-        """As a function's settings say."""
+        """Make a resender from a function's settings."""
         return cls(
             sqs,
             settings.requests_queue_url,
@@ -91,21 +91,21 @@ class Resender:
 
     def send_again(self, asked: Asked, why: str, source: str) -> Literal["resent", "dead-lettered"]:
         """
-        Let a request come back later.
+        Resend a request, or dead-letter it if its tries are used up.
 
         Args:
-            asked: As it was asked the last time.
+            asked: The request, with the tries that it has used.
             why: The error that it ended with.
-            source: Where that was seen; for whoever reads the dead letter.
+            source: Where that was seen, for the dead letter.
 
         Raises:
-            PayloadTooLarge: no message can hold it.
+            PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
         if asked.tries >= self._tries:
-            # Whoever puts it back into the queue gives it all its tries again.
+            # A redriven letter gets all its tries back.
             original = Original(Letter("request", source), _json(asked.payload), _attributes(asked, 0))
-            reason = f"{why}: sent again {asked.tries} times."
+            reason = f"{why}: resent {asked.tries} times."
             self._dead_letters.give_up(original, reason, asked)
             return "dead-lettered"
         self._send(asked, asked.tries + 1)
@@ -113,12 +113,12 @@ class Resender:
 
     def postpone(self, asked: Asked) -> None:
         """
-        Let a request come by the queue that could not be started now; this is none of its tries.
+        Put a request that could not be started now into the queue. This does not count as a try.
 
-        The queue holds it as long as AWS is busy, and hands it out at the pace of its door.
+        The queue keeps it while AWS is busy, and its function starts it at the rate of StartsPerSecond.
 
         Raises:
-            PayloadTooLarge: no message can hold it.
+            PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
         self._send(asked, asked.tries)
@@ -129,26 +129,26 @@ class Resender:
         send(self._sqs, self._queue_url, body, attributes, DelaySeconds=delay)
 
     def _delay(self, tries: int) -> int:
-        """Doubled with every try; somewhere in its upper half, so that not all come back at once."""
+        """Exponential backoff with jitter: a random delay in the upper half of the try's longest delay."""
         longest = min(self._max_seconds, self._base_seconds * 2 ** min(tries, 20))
         return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
 
 
 def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient, locks: Locks) -> tuple[Asked | None, str]:
     """
-    What has to come back of an execution that did not end well.
+    Find the request to resend after an execution ended badly.
 
-    The record decides, not the error's name: unless it holds an answer, the request has none. A message too
-    many is a duplicate.
+    The lock record decides, and not the error's name: without an outcome on record the request must be
+    retried. A message too many is a duplicate.
 
     Args:
-        detail: Of its "Step Functions Execution Status Change" event.
-        sfn: Asked for what the event leaves out: a large input, or the error.
+        detail: The detail of a "Step Functions Execution Status Change" event.
+        sfn: A Step Functions client, for what the event leaves out: a large input, or the error.
         locks: The table with the request's record.
 
     Returns:
-        What its message asked for, and its error. None instead of the first if it did not come as a message
-        or an event, has an answer, or was cancelled.
+        The request, and the execution's error. The request is None if it did not come as a message or event,
+        has an outcome, or was cancelled.
 
     Raises:
         Unavailable: Step Functions did not answer, or does not know the execution yet.
@@ -175,7 +175,7 @@ def _is_answered(lock: Lock | None) -> bool:
 
 
 def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The execution's input; None if the event leaves it out, as it does with a large one."""
+    """The execution's input. None if the event leaves it out because it is large."""
     if not (detail.get("inputDetails") or {}).get("included", True) or not detail.get("input"):
         return None
     given = json.loads(detail["input"])

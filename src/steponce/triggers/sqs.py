@@ -1,4 +1,4 @@
-"""What an SQS message may hold, and sending one."""
+"""Checks the limits of an SQS message, and sends one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steponce.aws.errors import answering
 from steponce.errors import PayloadTooLarge
 
 MAX_MESSAGE_BYTES = 1_048_576
-"""What SQS takes, attributes included; the queues that take requests want less, so that a letter has room."""
+"""SQS's limit, attributes included. The requests queues have a lower one, so that a dead letter has room."""
 
 MAX_ATTRIBUTES = 10
 MAX_DELAY_SECONDS = 900
@@ -21,7 +21,7 @@ Attributes = Mapping[str, Mapping[str, Any]]
 
 
 class Queues(Protocol):
-    """What is used of boto3's SQS client."""
+    """The part of boto3's SQS client that sends."""
 
     @property
     def send_message(self) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more:
     Send one message.
 
     Raises:
-        PayloadTooLarge: no message can hold it. Nothing was sent.
+        PayloadTooLarge: it is too large for a message. Nothing was sent.
         Unavailable: throttled or no answer; safe to try again.
     """
     if not fits(body, attributes):
@@ -46,24 +46,24 @@ def send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more:
 
 
 def fits(body: str, attributes: Attributes) -> bool:
-    """Whether SQS takes such a message."""
+    """Whether a message is within SQS's limits."""
     size = _bytes(body) + sum(size_of(name, attribute) for name, attribute in attributes.items())
     return size <= MAX_MESSAGE_BYTES and len(attributes) <= MAX_ATTRIBUTES
 
 
 def size_of(name: str, attribute: Mapping[str, Any]) -> int:
-    """The bytes of a message that an attribute takes: of its name, its type and its value."""
+    """The bytes that an attribute adds to a message: its name, its type and its value."""
     texts = [name, *(value for value in attribute.values() if isinstance(value, str))]
     return sum(map(_bytes, texts)) + len(attribute.get("BinaryValue", b""))
 
 
 def text_attribute(text: str) -> Mapping[str, str]:
-    """A message attribute that is text."""
+    """Make a text attribute."""
     return {"DataType": "String", "StringValue": escaped(text)}
 
 
 def escaped(text: str) -> str:
-    """Text with what no message may hold written as in JSON. Source: SendMessage API reference."""
+    """Escape what a message may not contain, in JSON's way. Source: SendMessage API reference."""
     return _NOT_IN_A_MESSAGE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

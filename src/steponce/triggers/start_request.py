@@ -1,4 +1,4 @@
-"""What every door makes of what comes: a request id, a payload, perhaps a lock token and a time."""
+"""Finds request id, payload, lock token and time in a message or event, by the trigger's paths."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from steponce.workflow import WORKFLOW_LIMIT
 
 MAX_READ_BYTES = 2 * (WORKFLOW_LIMIT - RESULT_RESERVE)
 """
-Larger text is refused unread. What was admitted once is never so large: in a message it grows to at most the
-double, if it is all U+FFFE and U+FFFF, which SQS wants escaped.
+Larger text is refused before it is parsed. A request that started once is never larger when it is resent:
+escapes at most double it, if it is all U+FFFE and U+FFFF, which SQS does not allow unescaped.
 """
 
 
 @dataclass(frozen=True)
 class Asked:
     """
-    A request as a message or an event asks for it.
+    The request that a message or event asks to start.
 
     Args:
-        request_id: As the door found it; the same for every delivery of one message.
+        request_id: The request id. It is the same for every delivery of one message.
         payload: JSON object for the work.
-        lock_token: The business key, if the door looks for one.
-        requested_at: The message's own time, with a zone; None where it has none.
-        tries: How often it was sent again before, because its work could not be done yet.
+        lock_token: The business key. None: the machine's rules make it.
+        requested_at: The message's own time, with a zone. None if it has none.
+        tries: How often the message was resent before, because the request had to be retried later.
     """
 
     request_id: str
@@ -51,23 +51,24 @@ class Asked:
 
     @property
     def redelivery(self) -> dict[str, Any]:
-        """What the execution carries for the re-sender; the same for every delivery of one message."""
+        """What the execution's input carries for a resend: the same for every delivery of one message."""
         return {"requestId": self.request_id, "tries": self.tries}
 
 
 @dataclass(frozen=True)
 class Door:
     """
-    Where in what comes the request is found.
+    The paths by which a trigger finds the request in a message or event.
 
     Args:
         request_id_path: JMESPath that finds the request id: text, or a whole number, which becomes text.
         payload_path: JMESPath that finds the payload, a JSON object.
-        lock_token_path: JMESPath that finds the lock token, likewise. Empty: the machine's own rules.
+        lock_token_path: JMESPath that finds the lock token: text or a whole number. Empty: the machine's
+            rules make it.
 
     Raises:
-        InvalidRequest: one of them is no JMESPath. So a door with a wrong setting takes nothing in, rather
-            than finding fault with every message.
+        InvalidRequest: a path is no JMESPath. A function with a wrong setting fails at its start, and does
+            not dead-letter every message.
     """
 
     request_id_path: str
@@ -83,14 +84,14 @@ class Door:
 
     def ask(self, seen: Mapping[str, Any], requested_at: datetime | None) -> Asked:
         """
-        Find the request in what came.
+        Find the request in a message or event.
 
         Args:
-            seen: A message or an event in its uniform shape; see `messages` and `events`.
+            seen: A message or event in its uniform shape; see `messages` and `events`.
             requested_at: Its own time.
 
         Raises:
-            InvalidRequest: it has no id, no payload or no lock token where they ought to be.
+            InvalidRequest: there is no request id, payload or lock token at its path.
         """
         request_id = _text_of(find(self.request_id_path, seen, "message"), self.request_id_path)
         if request_id is None:
@@ -120,13 +121,13 @@ class Door:
 
 def expect_readable(size: int) -> None:
     """
-    Refuse by its size what can never start, before it costs anything.
+    Refuse a message or event that is too large, before it is parsed.
 
     Args:
-        size: Its bytes.
+        size: Its size in bytes.
 
     Raises:
-        PayloadTooLarge: no request that fits into a workflow comes so large.
+        PayloadTooLarge: no payload that fits into a workflow is this large.
     """
     if size > MAX_READ_BYTES:
         raise PayloadTooLarge(
@@ -136,7 +137,7 @@ def expect_readable(size: int) -> None:
 
 
 def json_or_text(text: str) -> Any:
-    """Read JSON; what is none stays the text that it is, for paths like `powertools_base64(body)`."""
+    """Parse JSON. Text that is no JSON stays text, for paths like `powertools_base64(body)`."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -144,7 +145,7 @@ def json_or_text(text: str) -> Any:
 
 
 def _text_of(found: Any, path: str) -> str | None:
-    """Text that is not blank, or a whole number as text; None for everything else."""
+    """Text that is not blank, or a whole number as text. None for every other value."""
     if isinstance(found, int | float):
         found = canonical_json(found, path)  # 1 and 1.0 are one number; true is none
         return found if found.lstrip("-").isdecimal() else None

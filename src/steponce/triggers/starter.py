@@ -1,6 +1,8 @@
 """
-Starting what is asked, so that nothing is lost: every message is started or known already, sent again,
-laid aside with its reason, or comes back because something raises.
+Starts the request of a message or event, and loses none.
+
+Each message ends in one of these ways: its request is started, or is known already; the message is resent or
+dead-lettered; or an error makes its source deliver it again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import Asked
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
-"""What does not pass by itself, however often the message comes."""
+"""Permanent errors: another delivery of the same message would fail alike."""
 
 Fate = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
 
@@ -44,15 +46,15 @@ COUNTED: Mapping[Fate, str] = {
 @dataclass(frozen=True)
 class Outcome:
     """
-    What became of one message or event.
+    What a trigger did with one message or event.
 
     Args:
-        fate: started; duplicate: the request runs already; replayed: it has its answer already; resent: it
-            comes back later; dead-lettered: it cannot become a request, or came back too often.
-        request_id: None if none was found.
-        status: Of the request, if it is known.
-        replayed: Whether the answer was there before.
-        reason: The error's name, if it was laid aside, or could not be started now.
+        fate: started; duplicate: the request runs already; replayed: it has its outcome already; resent: it
+            comes back later; dead-lettered: it cannot start, or its tries are used up.
+        request_id: The request id. None if none was found.
+        status: The request's status, if it is known.
+        replayed: Whether the request was known before.
+        reason: The error's name, if the message was dead-lettered or could not be started now.
     """
 
     fate: Fate
@@ -62,12 +64,12 @@ class Outcome:
     reason: str | None = None
 
     def public(self) -> dict[str, Any]:
-        """The same for a log line."""
+        """The fields of a log line."""
         return json_object(self)
 
 
 def fate_of(receipt: Receipt) -> Fate:
-    """What a call of `start` has brought about."""
+    """What a call of `Client.start` did."""
     if not receipt.duplicate:
         return "started"
     return "duplicate" if receipt.status == "RUNNING" else "replayed"
@@ -75,14 +77,15 @@ def fate_of(receipt: Receipt) -> Fate:
 
 class Entrance:
     """
-    Where all doors for messages lead to.
+    Starts the requests of all triggers that have no caller.
 
     Args:
-        client: Of the machine that runs the requests.
-        dead_letters: For what cannot become a request.
-        resender: For a request whose key is held by another one.
-        postpones: What AWS cannot start now goes into the queue. For doors whose own way to come back is too
-            short: Lambda tries an event twice more, within three minutes, and a stream would stand still.
+        client: A client of the machine that runs the requests.
+        dead_letters: The dead-letter queue.
+        resender: Resends a request whose key another request holds.
+        postpones: Whether a request that AWS cannot start now goes into the requests queue. For sources that
+            deliver again for too short a time: Lambda retries an event twice, within three minutes, and a
+            stream would stop.
     """
 
     def __init__(
@@ -98,11 +101,12 @@ class Entrance:
         Start one request, or find the one that was started before.
 
         Args:
-            ask: Finds what is asked, or raises InvalidRequest.
-            original: What came, should it have to be laid aside.
+            ask: Finds the request, or raises InvalidRequest.
+            original: The message or event, for a dead letter.
 
         Raises:
-            Exception: the message has to come back as it is. `Unavailable`: that alone will do.
+            Unavailable: transient. The source must deliver the message again.
+            Exception: any other error. The source must deliver the message again as well.
         """
         asked = None
         try:
@@ -125,25 +129,25 @@ class Entrance:
             lock_token=asked.lock_token,
             requested_at=asked.requested_at,
             redelivery=asked.redelivery,
-            check_owner=asked.tries > 0,  # it may meet the lock that its own last attempt has left behind
+            check_owner=asked.tries > 0,  # its own last attempt may have left the lock open
         )
         fate = fate_of(receipt)
-        runs = _is_own(receipt) and not (receipt.duplicate and asked.tries)  # it may be a dead one's lock
+        runs = _is_own(receipt) and not (receipt.duplicate and asked.tries)  # the lock's owner may be dead
         if receipt.status == "RUNNING" and not runs and not self._is_cared_for(asked):
             fate = self._resender.send_again(asked, "AlreadyInProgress", source)
         return Outcome(fate, asked.request_id, receipt.status, replayed=receipt.duplicate)
 
     def _is_cared_for(self, asked: Asked) -> bool:
         """
-        Whether an open execution carries this request on: its end, if it ends AlreadyInProgress, brings the
-        message back. A closed one has brought it back already, or has laid it aside; so it cares for nothing
-        any more. One message too many does no harm, one too few loses the request.
+        Whether an open execution carries this message on. If it ends AlreadyInProgress, that end brings the
+        message back. A closed execution has already brought it back or dead-lettered it. One message too many
+        does no harm. One too few loses the request.
         """
         execution, _ = self._client.machine.newest(name_of(asked.request_id), 1)
         return execution is not None and execution.is_open and "redelivery" in execution.input
 
 
 def _is_own(receipt: Receipt) -> bool:
-    """Whether it is an execution of the request itself that runs."""
+    """Whether the execution in a receipt belongs to the request itself."""
     execution = receipt.execution_arn.rpartition(":")[2]
     return name_of(receipt.request_id) == split_attempt(execution)[0]

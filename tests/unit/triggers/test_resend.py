@@ -84,7 +84,7 @@ def test_after_the_last_try_a_person_has_to_look():
 
     (letter,) = world.dead()
     assert [] == world.resent()
-    assert "RetryLater: sent again 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert "RetryLater: resent 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
     about = {"shape": "request", "source": "the execution", "requestId": "order-1", "tries": 3}
     assert about == letter_of(letter)
     assert Asked("order-1", ORDER, "key", NOON, 0) == asked_by(_record(letter), DOOR, DOOR)
