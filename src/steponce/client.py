@@ -21,6 +21,7 @@ from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNo
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
+from steponce.next_step import NextStep
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
 from steponce.request.names import name_of
@@ -292,8 +293,15 @@ class Client:
             how = f"the execution {lock.locked_by} is closed ({end})"
         raise Unsettled(
             f"Request {request_id!r}: {how} and left its lock open. "
-            "Start the request again with check_owner=True to settle it."
+            "Start the request again with check_owner=True to settle it.",
+            next_steps=[self._settling(request_id, lock)],
         )
+
+    def _settling(self, request_id: str, lock: Lock) -> NextStep:
+        """A start that settles a lock. It names the lock token only if that is the request's own."""
+        is_default = lock.lock_token == self.machine.lock_token_of(name_of(request_id), {})
+        token = None if is_default else lock.lock_token
+        return NextStep("start request", request_id, lock_token=token, check_owner=True)
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

@@ -1,69 +1,82 @@
 """
-What can go wrong, as one tree:
+All errors of this package, as one tree:
 
     SteponceError
-    ├── InvalidRequest (ValueError)      nothing was started; mend the request
+    ├── InvalidRequest (ValueError)      the request is invalid; nothing was started
     │   ├── InvalidRequestId
     │   ├── InvalidEventTime             too far in the future, or too old to be counted
     │   ├── InvalidLockToken
-    │   ├── InvalidPayload               not JSON, or not what the schema asks for
-    │   ├── MissingKey                   a JMESPath expression found nothing to take as the key
+    │   ├── InvalidPayload               not JSON, or not what the schema allows
+    │   ├── MissingKey                   a JMESPath expression found no key in the payload
     │   ├── PayloadTooLarge
-    │   ├── InvalidAnswer                a callback's answer is not one
-    │   └── OutputTooLarge               a callback's answer is larger than Step Functions takes
+    │   ├── InvalidAnswer                a callback's answer is malformed
+    │   └── OutputTooLarge               a callback's answer is larger than Step Functions allows
     ├── InvalidSetting (ValueError)      an environment variable or Output is missing or malformed
     ├── Conflict                         the id or key is taken; nothing was started
     │   ├── PayloadMismatch              by another payload
     │   └── LockTokenMismatch            by another business key
     ├── StepAlreadyAnswered              a run waits twice under one step name
-    ├── Forbidden                        a callback link is forged, expired or not meant for this
+    ├── Forbidden                        a callback link is forged or expired, or allows another outcome only
     ├── Refused                          an operator's command does not fit the record; nothing was written
-    │   └── RecordChanged                it is not any more what the operator was shown
-    ├── RecordUnreadable                 something else has written to a record; nothing was decided by it
-    ├── OwnerHidden                      the execution that holds a lock cannot be asked for from here
-    ├── LockNotFound (LookupError)       no record has this lock token, nor is it a request's that has one
-    ├── RequestNotFound (LookupError)    nobody has started it, or its record has expired
+    │   └── RecordChanged                the record changed after the operator saw it
+    ├── RecordUnreadable                 another program has damaged a record
+    ├── OwnerHidden                      the execution that holds a lock cannot be described from here
+    ├── LockNotFound (LookupError)       no record has this lock token or request id
+    ├── RequestNotFound (LookupError)    the request was never started, or its record has expired
     ├── StackNotFound (LookupError)      no stack of this name is deployed
-    ├── NotFinished                      asked for the result of a request that still runs
-    ├── RequestFailed                    asked for the result of a request that failed
+    ├── NotFinished                      the request still runs, so it has no result
+    ├── RequestFailed                    the request failed, so it has no result
     ├── AlreadyInProgress                another call of a guard holds the key, and may still work
-    ├── DuplicateRefused                 a guard that refuses duplicates met a request that is completed
-    ├── NotRecorded                      a guard's work is done, and its result is not on record
-    │   └── CompletionRefused            because somebody else answers for its lock by now
+    ├── DuplicateRefused                 the request is completed, and the guard refuses duplicates
+    ├── NotRecorded                      a guard's work is done, but its result is not on record
+    │   └── CompletionRefused            because another owner has its lock
     ├── ResultNotKept                    raised in the work: its large result could not be put into the bucket
     ├── ResultUnreadable                 a large result cannot be read from its bucket; its work is done
     │   ├── ResultGone                   it was deleted
     │   ├── ResultAltered                it is not what was kept
     │   └── ResultForbidden              the caller may not read it, or not there
-    ├── Unsettled                        its execution is closed and nobody has written down how it ended
-    ├── WaitTimeout (TimeoutError)       still running after the time the caller wanted to wait
+    ├── Unsettled                        the request's owner is dead, and its outcome is not on record
+    ├── WaitTimeout (TimeoutError)       the request still runs after the time to wait
     ├── TooManyAttempts                  every name for a next attempt is taken
     ├── Unavailable                      AWS throttled or did not answer; safe to try again
-    ├── LockLost                         raised in the work: somebody else owns the lock now, do nothing
+    ├── LockLost                         raised in the work: another owner has the lock, so do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
 
-The class names of the last two and of ResultNotKept are error names of the workflow, so they do not change.
-RecordUnreadable is one, too: the workflow ends with it where it meets such a record.
+The workflow uses the class names LockLost, RetryLater, RecordUnreadable and ResultNotKept as error names, so
+they do not change.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steponce.next_step import NextStep
 
 _LONGEST_SHOWN = 200
 
 
 def shown(text: object) -> str:
-    """A text from outside as an error message shows it: in quotes, and cut off where it gets long."""
+    """Quote a text from outside for an error message. A long text is cut off."""
     if isinstance(text, str) and len(text) > _LONGEST_SHOWN:
         return f"{text[:_LONGEST_SHOWN]!r}…"
     return repr(text)
 
 
 class SteponceError(Exception):
-    """Anything that this package raises on purpose."""
+    """
+    The base of all errors that this package raises.
+
+    Attributes:
+        next_steps: What a person can do about the error, in the order in which it makes sense. May be empty.
+    """
+
+    def __init__(self, *args: object, next_steps: Iterable[NextStep] = ()) -> None:
+        super().__init__(*args)
+        self.next_steps = tuple(next_steps)
 
 
 class InvalidRequest(SteponceError, ValueError):
-    """The request cannot be started as it is; nothing was started or written."""
+    """The request is invalid; nothing was started or written."""
 
 
 class InvalidRequestId(InvalidRequest):
@@ -83,7 +96,7 @@ class InvalidPayload(InvalidRequest):
 
 
 class MissingKey(InvalidRequest):
-    """The payload lacks the part that was to become the lock token or the payload hash."""
+    """The payload lacks the part that becomes the lock token or the payload hash."""
 
 
 class PayloadTooLarge(InvalidRequest):
@@ -91,11 +104,11 @@ class PayloadTooLarge(InvalidRequest):
 
 
 class InvalidAnswer(InvalidRequest):
-    """A callback's answer lacks something, or has something that no answer has."""
+    """A callback's answer has missing, unknown or malformed fields."""
 
 
 class OutputTooLarge(InvalidRequest):
-    """A callback's output, error or cause, or a result given by hand, is larger than Step Functions takes."""
+    """A callback's output, error or cause, or a result given by hand, is too large for Step Functions."""
 
 
 class InvalidSetting(SteponceError, ValueError):
@@ -103,7 +116,7 @@ class InvalidSetting(SteponceError, ValueError):
 
 
 class StepAlreadyAnswered(SteponceError):
-    """This step of this run has its answer; a second wait needs a step name of its own."""
+    """This step of this run has its answer. A second wait needs another step name."""
 
 
 class Forbidden(SteponceError):
@@ -123,23 +136,26 @@ class LockTokenMismatch(Conflict):
 
 
 class Refused(SteponceError):
-    """An operator's command would do harm, or has nothing to do, as the record is; nothing was written."""
+    """An operator's command would do harm to this record, or has nothing to do. Nothing was written."""
 
 
 class RecordChanged(Refused):
-    """Somebody has changed the record, or what runs, since the operator was shown it."""
+    """The record, or the execution, changed after the operator saw it."""
 
 
 class RecordUnreadable(SteponceError):
     """
-    A record is not as this package and its workflow write it, so nobody can tell what it says.
+    A record has a form that this package and its workflow never write.
 
-    `key` is its lock token or awaiting-step id, `attribute` what is wrong with it, `problem` in which way.
+    Attributes:
+        key: The record's lock token or awaiting-step id.
+        attribute: The name of the damaged attribute.
+        problem: What is wrong with it. The value is never quoted.
     """
 
     def __init__(self, key: str, attribute: str, problem: str) -> None:
         super().__init__(
-            f"The record {key!r} cannot be read: its attribute {attribute} {problem}. Something else writes "
+            f"The record {key!r} cannot be read: its attribute {attribute} {problem}. Another program writes "
             "to the table. Mend the attribute there; or delete the record, once nothing of it runs."
         )
         self.key = key
@@ -147,27 +163,28 @@ class RecordUnreadable(SteponceError):
         self.problem = problem
 
     def public(self) -> dict[str, str]:
-        """What may be shown and logged."""
+        """The fields that may be shown and logged."""
         return {"key": self.key, "attribute": self.attribute, "problem": self.problem}
 
 
 class OwnerHidden(SteponceError):
     """
-    Nobody here can or may ask for the execution that holds a lock: it is in another region or account, or the
-    permission is missing. It counts as alive.
+    The execution that holds a lock cannot be described from here. It counts as alive.
+
+    It is in another region or account, or the permission is missing.
     """
 
 
 class LockNotFound(SteponceError, LookupError):
-    """There is no lock record of this name."""
+    """No lock record has this lock token or request id."""
 
 
 class RequestNotFound(SteponceError, LookupError):
-    """Neither a record nor an execution answers to this request id."""
+    """Neither a record nor an execution belongs to this request id."""
 
 
 class StackNotFound(SteponceError, LookupError):
-    """CloudFormation knows no stack of this name in this account and region."""
+    """This account and region have no stack of this name."""
 
 
 class NotFinished(SteponceError):
@@ -176,9 +193,11 @@ class NotFinished(SteponceError):
 
 class RequestFailed(SteponceError):
     """
-    The request ended in an error, which is its answer to everyone who asks.
+    The request failed. Later requests under its key get the same failure.
 
-    `error` and `cause` are as the work gave them; either may be None.
+    Attributes:
+        error: The error's name, as the work gave it. May be None.
+        cause: The error's text, as the work gave it. May be None.
     """
 
     def __init__(self, message: str, error: str | None, cause: str | None) -> None:
@@ -189,9 +208,11 @@ class RequestFailed(SteponceError):
 
 class AlreadyInProgress(SteponceError):
     """
-    Somebody else holds the lock, and still works or may still work. Nothing happened; ask again later.
+    Another call holds the lock, and may still work. Nothing happened; try again later.
 
-    `locked_by` is the holder, `lease_until` (UTC text) the end of its lease; None where it is an execution.
+    Attributes:
+        locked_by: The owner of the lock.
+        lease_until: When its lease ends (UTC text). None if the owner is an execution.
     """
 
     def __init__(self, message: str, locked_by: str, lease_until: str | None) -> None:
@@ -201,24 +222,28 @@ class AlreadyInProgress(SteponceError):
 
 
 class DuplicateRefused(SteponceError):
-    """The request is completed, and the guard is to refuse duplicates instead of answering them."""
+    """The request is completed, and the guard's `when_completed` is `refuse`."""
 
 
 class NotRecorded(SteponceError):
     """
-    The work is done, and its result is not on record. It must not be run again for that.
+    The work is done, but its result is not on record. The work must not run again.
 
-    `lock_token` names the record, `result` is what the work returned.
+    Attributes:
+        lock_token: The record's lock token.
+        result: What the work returned.
     """
 
-    def __init__(self, message: str, lock_token: str, result: object) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, lock_token: str, result: object, *, next_steps: Iterable[NextStep] = ()
+    ) -> None:
+        super().__init__(message, next_steps=next_steps)
         self.lock_token = lock_token
         self.result = result
 
 
 class CompletionRefused(NotRecorded):
-    """The work was late: its lease had ended, and somebody else answers for its lock by now."""
+    """The work was late: its lease had ended, and another owner has its lock."""
 
 
 class ResultNotKept(SteponceError):
@@ -246,17 +271,15 @@ class ResultForbidden(ResultUnreadable):
 
 
 class Unsettled(SteponceError):
-    """The execution that holds the lock is closed, and how it ended is not on record yet."""
+    """The owner of the request's lock is dead, and its outcome is not on record."""
 
 
 class WaitTimeout(SteponceError, TimeoutError):
-    """The request still runs; waiting again is free of side effects."""
+    """The request still runs. Waiting again does no harm."""
 
 
 class Unavailable(SteponceError):
-    """
-    AWS throttled the call (`throttled`) or did not answer. The same call is safe to try again.
-    """
+    """AWS throttled the call (then `throttled` is true) or did not answer. The call is safe to repeat."""
 
     def __init__(self, message: str, *, throttled: bool = False) -> None:
         super().__init__(message)
@@ -268,7 +291,7 @@ class TooManyAttempts(SteponceError):
 
 
 class LockLost(SteponceError):
-    """This attempt does not hold the lock any more; its work must not take effect."""
+    """This attempt no longer holds the lock. Its work must not take effect."""
 
 
 class RetryLater(SteponceError):

@@ -13,6 +13,7 @@ from typing import Any
 
 from steponce.errors import ResultNotKept, Unavailable
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
+from steponce.next_step import NextStep
 
 
 def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -> Any:
@@ -54,8 +55,9 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         ).to_dict()
     except Unavailable as error:
         raise ResultNotKept(
-            f"The work is done, and its result was not kept. {error} Do not run it again: complete it by "
-            "hand (steponce locks complete)."
+            f"The work is done, and its result was not kept. {error} Do not run it again: complete its "
+            "lock by hand.",
+            next_steps=[NextStep("complete lock", work["lockToken"])],
         ) from error
 
 

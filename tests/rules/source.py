@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from steponce import environment
+from steponce.cli.commands import steponce
 
 from .documents import ROOT
 
 PACKAGE = ROOT / "src" / "steponce"
+COMMANDS = sorted(steponce.commands)
 
 LAYERS = [
+    {"next_step"},
     {"errors"},
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},
@@ -44,6 +48,8 @@ LAYERS_OF_LOCAL = [
 ]
 """The same for the packages inside of `local`."""
 
+_COMMAND = re.compile(rf"\b(?:steponce (?:{'|'.join(COMMANDS)})|aws [a-z][a-z0-9-]* [a-z-]+)\b")
+
 DO_NOTHING_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 
@@ -53,7 +59,7 @@ def rule_modules_have_subjects(path: Path, _text: str) -> list[str]:
 
 
 def rule_imports_point_down(path: Path, text: str) -> list[str]:
-    """errors <- workflow <- aws <- locks <- request <- recovery <- client <- local <- cli."""
+    """next_step <- errors <- workflow <- aws <- locks <- request <- recovery <- client <- local <- cli."""
     mine = part_of(path)
     if mine is None:
         return []
@@ -96,11 +102,26 @@ def rule_local_is_for_cli_only(path: Path, text: str) -> list[str]:
 
 
 def rule_errors_need_nothing(path: Path, text: str) -> list[str]:
-    """The error tree is importable everywhere: standard library only."""
-    if part_of(path) != "errors":
+    """The error tree is importable everywhere: the standard library, and the steps that errors carry."""
+    if part_of(path) not in ("errors", "next_step"):
         return []
-    foreign = {name.partition(".")[0] for name in imports(text)} - set(sys.stdlib_module_names)
+    names = {name for name in imports(text) if _steponce_part(name) != "next_step"}
+    foreign = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names)
     return [f"errors imports {name}" for name in foreign]
+
+
+def rule_only_the_cli_writes_commands(path: Path, text: str) -> list[str]:
+    """Everything else says what to do next as data (`NextStep`). Docstrings may name a command."""
+    if part_of(path) == "cli":
+        return []
+    tree = ast.parse(text)
+    explained = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in explained
+    ]
+    return [f"{path.name} writes {command!r}" for one in texts for command in _COMMAND.findall(one)]
 
 
 def rule_functions_stand_alone(path: Path, text: str) -> list[str]:

@@ -535,7 +535,7 @@ def test_a_step_that_nobody_knows_leaves_with_1(pipe: Pipe):
     code, told = pipe("awaiting", "show", STEP)
 
     assert (1, "StepNotFound") == (code, told["error"]["type"])
-    assert "steponce awaiting list" in told["error"]["message"]
+    assert ["steponce awaiting list"] == told["error"]["next"]
 
 
 # -- links -----------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     code, next_one = steponce("start", order, "-", "--check-owner", payload=slow)
 
     assert ("unsettled", "ABORTED") == (story["situation"], story["attempts"][0]["status"])
-    assert f"steponce start {order} FILE --check-owner" in story["summary"]
+    assert [f"steponce start {order} FILE --check-owner"] == story["next"]
     assert (0, f"{order}--2") == (code, next_one["executionArn"].rpartition(":")[2])
 
 

@@ -147,7 +147,7 @@ def test_the_story_tells_who_did_what_between_the_attempts(scene: Scene, run: Ru
     ]
     attempts = story["attempts"]
     assert attempts[0]["stopped"] < first["at"] < attempts[1]["started"] < second["at"]
-    assert f"steponce locks retry {scene.key(name)}" in before["summary"]
+    assert f"steponce locks retry {scene.key(name)}" in before["next"]
     assert ("waits for a person", "completed") == (before["situation"], story["situation"])
 
 

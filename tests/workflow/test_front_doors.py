@@ -326,7 +326,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Pa
     (letter,) = letters(hasty_doors, tmp_path, queue="events")
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
     assert (3, "Refused") == (code, told["error"]["type"])
-    assert "aws lambda invoke" in told["error"]["message"]
+    assert f"aws lambda invoke --function-name '{arn}:$LATEST' " in told["error"]["next"][0]
 
     put(hasty_doors, json.dumps(record), requestId="moved by hand")
     (laid,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, queue="queue", requestId=None))

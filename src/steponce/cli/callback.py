@@ -12,10 +12,12 @@ from steponce.callbacks.answer import Answer, Verdict
 from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say
 from steponce.cli.payload import read_json, read_object
 from steponce.cli.resolver import resolve
+from steponce.cli.shell import commands
 from steponce.cli.steps import id_argument, which_step
 from steponce.cli.target import Target, output_of, where_to
 from steponce.cli.waiting import framed
 from steponce.errors import InvalidAnswer, InvalidPayload
+from steponce.next_step import NextStep
 
 VERDICTS = """\b
 Verdicts and exit codes:
@@ -39,8 +41,9 @@ _MEANINGS: Mapping[Verdict, str] = {
     "duplicate": "The workflow got the same answer before. There is nothing more to do.",
     "conflict": "The workflow got another answer before, which stands.",
     "late": "The step does not wait any more. Nothing was changed.",
-    "unknown": "There is no such step, or its record has expired. Look at: steponce awaiting list",
+    "unknown": "There is no such step, or its record has expired.",
 }
+_NEXT: Mapping[Verdict, tuple[NextStep, ...]] = {"unknown": (NextStep("list steps"),)}
 _FAILURE = 'Expected is one JSON object, like {"error": "Declined", "cause": "The bank says no."}.'
 
 
@@ -120,8 +123,9 @@ def _answer(target: Target, given: str, answer: Mapping[str, Any]) -> int:
     step_id = which_step(stack, given)
     function = output_of(stack, "ResolveAwaitingStepFunction")
     verdict = resolve(stack.boto3("lambda"), function, step_id, answer)
+    what_next = commands(_NEXT.get(verdict, ()), target.options)
     say(
         {"awaitingStepId": step_id, "outcome": answer["outcome"], "verdict": verdict},
-        framed(step_id, verdict, plain(_MEANINGS[verdict])),
+        framed(step_id, verdict, plain("\n".join([_MEANINGS[verdict], *what_next]))),
     )
     return _CODES[verdict]

@@ -18,8 +18,9 @@ from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.locks import locks
 from steponce.cli.payload import read_payload
+from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
-from steponce.cli.target import Target, where_to
+from steponce.cli.target import Invocation, Target, where_to
 from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
 from steponce.client import Client
@@ -32,9 +33,12 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; the answer is its exit code."""
+    """Run one command. Returns its exit code."""
+    invocation = Invocation()
     try:
-        code: int = steponce.main(list(arguments), prog_name="steponce", standalone_mode=False)
+        code: int = steponce.main(
+            list(arguments), prog_name="steponce", standalone_mode=False, obj=invocation
+        )
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -42,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        return say_error(error)
+        return say_error(error, invocation.options)
 
 
 def _not_blank(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -172,8 +176,10 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     client = stack.client()
     with _found(key):
-        told = collector.tell(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
-    say(told.to_dict(), timeline(told))
+        story = collector.tell(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
+    what_next = commands(story.next_steps, target.options)
+    told = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
+    say(told | {"next": what_next}, timeline(story, what_next))
     return DONE
 
 
@@ -214,7 +220,7 @@ def _found(key: str | None) -> Iterator[None]:
         if key is not None:
             raise
         hint = "If it was started with a lock token of its own, give that with --key."
-        raise RequestNotFound(f"{error} {hint}") from None
+        raise RequestNotFound(f"{error} {hint}", next_steps=error.next_steps) from None
 
 
 def _wait(client: Client, request_id: str, lock_token: str | None, timeout: float | None) -> Receipt:

@@ -13,6 +13,7 @@ from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.asking import Hand, by_hand, signed
 from steponce.cli.left_out import LeftOut
+from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Target, where_to
 from steponce.cli.timeline import record_fields
@@ -22,7 +23,7 @@ from steponce.operator.cancellation import cancel as cancel_running
 from steponce.operator.cancellation import find_running, meaning
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
-from steponce.operator.locks import next_commands
+from steponce.operator.locks import next_steps
 from steponce.report.story import Record
 
 SHOWN = 100
@@ -47,11 +48,11 @@ def cancel(request_id: str, hand: Hand, target: Target) -> int:
     lock = cancel_running(machine, running, by=hand.by, why=why)
     said = meaning(running, lock)
     record = None if lock is None else json_object(Record.from_lock(lock))
-    commands = [] if lock is None else next_commands(lock, runs=False)
+    what_next = [] if lock is None else commands(next_steps(lock, runs=False), target.options)
     told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "requestId": request_id}
     told |= {"stopped": running.is_open, "said": said}
-    told |= {"executionArn": running.execution_arn, "record": record, "next": commands}
-    rows = fields({"next": "\n".join(commands) or None})
+    told |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
+    rows = fields({"next": "\n".join(what_next) or None})
     say(told, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
     return DONE
 

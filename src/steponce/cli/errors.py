@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
@@ -21,8 +22,9 @@ from steponce.cli.answers import (
     plain,
     say,
 )
+from steponce.cli.shell import commands
 from steponce.cli.target import Unreachable
-from steponce.errors import Conflict, InvalidRequest, Refused, SteponceError, Unavailable, Unsettled
+from steponce.errors import Conflict, InvalidRequest, Refused, SteponceError, Unavailable
 
 EXIT_CODES = """\b
 Exit codes:
@@ -43,30 +45,38 @@ Exit codes:
   130  interrupted; a request that was started goes on
 """
 
-_IN_THE_SHELL: Mapping[type[SteponceError], str] = {
-    Unsettled: "In a shell: steponce start REQUEST_ID FILE --check-owner",
-}
 _HINTS: Mapping[type[BotoCoreError], str] = {
     NoCredentialsError: "Log in to AWS or name a --profile; --local needs neither.",
     NoRegionError: "Give --region or set AWS_REGION.",
 }
 
 
-def say_error(error: Exception) -> int:
-    """Say what went wrong, one line for people and an object for a pipe; the answer is the exit code."""
+def say_error(error: Exception, options: Sequence[str] = ()) -> int:
+    """
+    Report an error: a line and the next commands for people, an object for a pipe.
+
+    Args:
+        error: What went wrong.
+        options: The options that name the stack, for the next commands.
+
+    Returns:
+        The exit code.
+    """
     kind, message, code = _explain(error)
     line = " ".join(message.split())
+    what_next = commands(error.next_steps, options) if isinstance(error, SteponceError) else []
     sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
+    sys.stderr.write("".join(f"  {plain(command)}\n" for command in what_next))
     if not answers.for_people():
-        say({"error": {"type": kind, "message": message}}, "")
+        told: dict[str, Any] = {"type": kind, "message": message}
+        say({"error": told | ({"next": what_next} if what_next else {})}, "")
     return code
 
 
 def _explain(error: Exception) -> tuple[str, str, int]:
     kind = type(error).__name__
     if isinstance(error, SteponceError):
-        hint = next((text for cls, text in _IN_THE_SHELL.items() if isinstance(error, cls)), "")
-        return kind, f"{error} {hint}".strip(), _code(error)
+        return kind, str(error), _code(error)
     if isinstance(error, click.Abort):
         return "Interrupted", "Stopped waiting. A request that was started goes on.", INTERRUPTED
     if isinstance(error, click.ClickException):

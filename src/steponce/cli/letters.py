@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
+from steponce.cli.shell import commands
 from steponce.cli.target import Stack, Target, output_of, where_to
-from steponce.triggers.redrive import Box, Found, Letters, advice, is_foreign, reason_of
+from steponce.triggers.redrive import Box, Found, Letters, is_foreign, reason_of, what_next
 
 
 @click.group(invoke_without_command=True)
@@ -44,12 +45,15 @@ def list_letters(limit: int, target: Target) -> int:
 def show(letter_id: str, target: Target) -> int:
     """Show one letter with its body and attributes, which may hold what a log must not."""
     found = _letters(target.reach()).get(letter_id)
-    command = f"steponce letters redrive {found.id}"
-    what_next = command if is_foreign(found) is None else advice(found)
-    told = _describe(found) | {"attributes": found.text_attributes(), "body": found.body, "next": what_next}
+    advice, steps = what_next(found)
+    next_commands = commands(steps, target.options)
+    told = _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
     rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
     rows |= found.text_attributes()
-    say(told, Group(fields(rows), plain(found.body), fields({"next": what_next})))
+    say(
+        told | {"advice": advice, "next": next_commands},
+        Group(fields(rows), plain(found.body), fields({"next": "\n".join([advice, *next_commands])})),
+    )
     return DONE
 
 

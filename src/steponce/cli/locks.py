@@ -19,11 +19,12 @@ from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain
 from steponce.cli.asking import Hand, by_hand
 from steponce.cli.left_out import LeftOut
 from steponce.cli.payload import read_json
+from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import AwsStack, Stack, Target, where_to
 from steponce.cli.timeline import intervention, record_fields
 from steponce.locks.record import Lock
-from steponce.operator.locks import Operator, find_lock, next_commands, open_locks, result_text
+from steponce.operator.locks import Operator, find_lock, next_steps, open_locks, result_text
 from steponce.report.collector import tell_owner
 from steponce.report.story import Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
@@ -90,14 +91,14 @@ def inspect(key: str, target: Target) -> int:
     owner = tell_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
-    commands = next_commands(lock, runs=owner.is_open, own=own)
+    what_next = commands(next_steps(lock, runs=owner.is_open, own=own), target.options)
     told = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
         "links": links,
-        "next": commands,
+        "next": what_next,
     }
-    rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(commands) or None}
+    rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(what_next) or None}
     if not own:
         rows["note"] = "another machine's record: its own stack's commands settle it"
     say(told, Group(_shown(lock), fields(_owner_fields(owner) | rows)))

@@ -90,14 +90,31 @@ def output_of(stack: Stack, name: str) -> str:
     return stack.outputs[name]
 
 
+@dataclass
+class Invocation:
+    """One call of the program. `options` are those that name its stack, as they were given."""
+
+    options: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Target:
-    """What the options of every command but `up` say."""
+    """
+    The stack that a command is for, as its options say.
+
+    Args:
+        local: Whether --local was given.
+        stack: The name of a stack on AWS.
+        profile: The AWS profile.
+        region: The AWS region.
+        options: The same options as they were given on the command line, for the next commands.
+    """
 
     local: bool
     stack: str | None
     profile: str | None
     region: str | None
+    options: tuple[str, ...] = ()
 
     def connect(self) -> Client:
         """A client for the stack that is meant; errors as `reach`."""
@@ -156,10 +173,18 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
     def with_target(
         *, local: bool, stack: str | None, profile: str | None, region: str | None, **others: Any
     ) -> int:
-        source = click.get_current_context().get_parameter_source("stack")
+        context = click.get_current_context()
+        source = context.get_parameter_source("stack")
         if local and source is ParameterSource.COMMANDLINE:
             raise click.UsageError("--local and --stack are two places. Give one.")
-        return command(target=Target(local, stack, profile, region), **others)
+        given = ["--local"] * local
+        given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
+        given += ["--profile", profile] if profile else []
+        given += ["--region", region] if region else []
+        target = Target(local, stack, profile, region, tuple(given))
+        if invocation := context.find_object(Invocation):
+            invocation.options = target.options
+        return command(target=target, **others)
 
     return with_target
 

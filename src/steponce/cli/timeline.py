@@ -1,6 +1,8 @@
-"""A story as people read it: what happened when, and what is to be done."""
+"""The report on a request for people: what happened when, and what to do next."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -21,12 +23,16 @@ _SITUATIONS = {
 }
 
 
-def timeline(story: Story) -> RenderableType:
-    """The record, every execution with its states, and the summary."""
+def timeline(story: Story, what_next: Sequence[str]) -> RenderableType:
+    """
+    A report for people: the record, every execution with its states, the summary, and the next commands.
+
+    The commands stand below the panel's border, so that a long one can be copied.
+    """
     colour = _SITUATIONS.get(story.situation, "red")
     parts: list[RenderableType] = [_record(story), *_in_order(story)]
     parts.append(Panel(plain(story.summary), title=story.situation, title_align="left", border_style=colour))
-    return Group(*parts)
+    return Group(*parts, *(plain(f"  {command}") for command in what_next))
 
 
 def _in_order(story: Story) -> list[RenderableType]:

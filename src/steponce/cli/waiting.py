@@ -21,6 +21,7 @@ from steponce.cli.left_out import LeftOut
 from steponce.cli.steps import awaiting_steps, id_argument, which_step
 from steponce.cli.target import Stack, Target, output_of, where_to
 from steponce.errors import SteponceError
+from steponce.next_step import NextStep
 
 OUTCOMES = ("failure", "heartbeat", "success")
 _COLOURS = {
@@ -76,8 +77,8 @@ def show(given: str, with_link: bool, target: Target) -> int:
     step = awaiting_steps(stack).get(which_step(stack, given))
     if step is None:
         raise StepNotFound(
-            f"There is no awaiting step {given!r}, or its record has expired. "
-            "List those that wait: steponce awaiting list"
+            f"There is no awaiting step {given!r}, or its record has expired. List the steps that wait.",
+            next_steps=[NextStep("list steps")],
         )
     told = _describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
     link = _link(stack, step) if with_link else None

@@ -72,7 +72,7 @@ class Guard:
             record is replayed from memory until the process ends.
         session: Your own boto3 session.
         config: Your own botocore config. It overrides the default one.
-        endpoints: Other addresses for `dynamodb` and for everything else (`aws`), for example a local stack's.
+        endpoints: Other addresses for `dynamodb` and for all other services (`aws`), as a local stack has.
         result_bucket: The bucket of results that are too large for a record; the Output `ResultBucket`.
             Without it such a result is refused.
         options: The options of all calls; see `Terms`.

@@ -42,6 +42,7 @@ from steponce.guards.terms import Terms
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.locks.table import Locks
+from steponce.next_step import NextStep
 from steponce.recovery.owner import hold_after_lease, lease_is_over
 from steponce.request.canonical import canonical_json
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WORKFLOW_LIMIT
@@ -131,7 +132,7 @@ class Run:
 
         Raises:
             CompletionRefused: the lease was over, and another owner has the lock.
-            NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result. The error carries it.
+            NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result. The error has it.
         """
         self._expect_begun("complete")
         self._state = "worked"
@@ -354,9 +355,10 @@ class Run:
         except Exception as error:  # whatever it is, the result must not be lost with it
             raise NotRecorded(
                 f"The work under {self.lock_token!r} is done, and its result could not be written down. "
-                f"{error} Complete it again; or by hand: steponce locks complete.",
+                f"{error} Complete it again, or complete its lock by hand.",
                 self.lock_token,
                 result,
+                next_steps=[NextStep("complete lock", self.lock_token)],
             ) from error
         if refused is not None:
             raise CompletionRefused(
@@ -383,10 +385,11 @@ class Run:
         self._record(None, lambda one: one.hold(Failure(name, cause)))
         raise NotRecorded(
             f"The work under {self.lock_token!r} is done, and no record can hold its result. {error} "
-            "Complete it by hand (steponce locks complete). Keep a large part elsewhere, by its address, or "
-            "set the parameter ResultBucket.",
+            "Complete its lock by hand. Keep a large part elsewhere and record its address, or set the "
+            "parameter ResultBucket.",
             self.lock_token,
             result,
+            next_steps=[NextStep("complete lock", self.lock_token)],
         ) from error
 
     def _expect_begun(self, what: str) -> None:

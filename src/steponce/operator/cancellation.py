@@ -21,7 +21,7 @@ from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
-from steponce.operator.locks import command
+from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
@@ -80,16 +80,16 @@ def find_running(machine: Machine, request_id: str) -> Running:
     if found is None:
         _expect_no_plain_python(machine, request_id, name)
         raise RequestNotFound(
-            f"There is no execution of a request {request_id!r}. Check its id, or look at what is open: "
-            "steponce locks list"
+            f"There is no execution of a request {request_id!r}. Check its id, or list the open locks.",
+            next_steps=[NextStep("list locks")],
         )
     running, status = found
     free = running.lock is None or running.lock.is_reusable(times.now_text())
     left = running.holds_the_lock or (free and status != "SUCCEEDED" and running.lock_token is not None)
     if not running.is_open and not left:
         raise Refused(
-            f"Nothing of request {request_id!r} runs: its execution is {status}. "
-            f"What is to be done: {command('show', request_id)}"
+            f"Nothing of request {request_id!r} runs: its execution is {status}. Look at what to do.",
+            next_steps=[NextStep("show request", request_id)],
         )
     return running
 
@@ -152,8 +152,8 @@ def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> Non
     if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
         raise Refused(
             f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
-            f"Its lease ends at {lock.lease_until}; then release it: "
-            f"{command('locks release', lock.lock_token)}"
+            f"Its lease ends at {lock.lease_until}; then release it.",
+            next_steps=[NextStep("release lock", lock.lock_token)],
         )
 
 
@@ -194,8 +194,8 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
         if machine.locks.cancel(lock, _record_of(machine, running, lock, failure), by=by, why=why):
             return True
     raise RecordChanged(
-        f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again: "
-        f"{command('show', running.request_id)}"
+        f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again.",
+        next_steps=[NextStep("show request", running.request_id)],
     )
 
 
@@ -212,7 +212,8 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     if alive:
         raise RecordChanged(
             f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel "
-            f"that one: {command('cancel', running.request_id)}"
+            "that one.",
+            next_steps=[NextStep("cancel request", running.request_id)],
         )
     return True
 
@@ -270,7 +271,8 @@ def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -
     if running.is_open and execution is not None and not _ended_so(execution, failure):
         raise RecordChanged(
             f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
-            f"by this command. Look again: {command('show', running.request_id)}"
+            "by this command. Look again.",
+            next_steps=[NextStep("show request", running.request_id)],
         )
     lock = _lock_of(machine, running)
     if lock is None or lock.status != INPROGRESS or not _is_left(machine, running, lock):
@@ -288,7 +290,8 @@ def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -
     if found.verdict == "unwritten":
         raise Refused(
             f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, and "
-            f"write it down: {command('locks complete', lock.lock_token, 'FILE')}"
+            "complete the lock with it.",
+            next_steps=[NextStep("complete lock", lock.lock_token)],
         )
     return found.verdict != "alive"
 

@@ -12,6 +12,7 @@ from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.locks.table import OWNER_AND_STATUS
+from steponce.next_step import NextStep
 from steponce.request.machine import Machine
 from steponce.workflow import FAILED, INPROGRESS
 
@@ -101,9 +102,10 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
     if busy:
         more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
         raise Refused(
-            f"Not everything under {prefix!r} is at rest: {', '.join(busy[:_NAMED])}{more}. Nothing was "
-            "erased. Wait for it, cancel it (steponce cancel REQUEST_ID), or settle it with steponce locks; "
-            "mend in the table what cannot be read, or delete it there."
+            f"Not everything under {prefix!r} is at rest: {', '.join(text for text, _ in busy[:_NAMED])}"
+            f"{more}. Nothing was erased. Wait for it, cancel it, or settle it. Mend in the table what "
+            "cannot be read, or delete it there.",
+            next_steps=[step for _, step in busy[:_NAMED] if step is not None],
         )
     return found
 
@@ -145,18 +147,22 @@ def _token(lock: Lock) -> str:
     return lock.lock_token
 
 
-def _busy(machine: Machine, kept: Kept) -> Iterator[str]:
+def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]:
+    """What runs or waits, and what a person can do about it."""
     for one in kept.damaged:
         if one.may_be_open:
-            yield f"the record {one.error.key!r} may be open, and its {one.error.attribute} cannot be read"
+            name, attribute = one.error.key, one.error.attribute
+            yield f"the record {name!r} may be open, and its {attribute} cannot be read", None
     for lock in kept.locks:
+        look = NextStep("inspect lock", lock.lock_token)
         if lock.status == INPROGRESS:
-            yield f"{lock.lock_token!r} is in progress"
+            yield f"{lock.lock_token!r} is in progress", look
         elif lock.status == FAILED and lock.open_status is not None:
-            yield f"{lock.lock_token!r} waits for a person"
+            yield f"{lock.lock_token!r} waits for a person", look
     for step in kept.steps:
         if step.status in (PENDING, ANSWERING) and _may_be_alive(machine, step):
-            yield f"the step {step.step!r} of {step.lock_token!r} waits"
+            text = f"the step {step.step!r} of {step.lock_token!r} waits"
+            yield text, NextStep("answer step", step.id)
 
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:

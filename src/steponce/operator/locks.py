@@ -8,11 +8,9 @@ that the operator was shown.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from heapq import merge
-from itertools import chain
 from typing import Any, Literal
 
 from steponce.aws import times
@@ -28,6 +26,7 @@ from steponce.errors import (
 )
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
+from steponce.next_step import NextStep
 from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
@@ -81,7 +80,8 @@ def find_lock(machine: Machine, key: str) -> Lock:
     if lock is None:
         raise LockNotFound(
             f"There is no lock record {key!r}, nor one of a request of this name, or it has expired. "
-            "List what is open: steponce locks list"
+            "List the open locks.",
+            next_steps=[NextStep("list locks")],
         )
     return lock
 
@@ -126,7 +126,8 @@ class Operator:
         if deed == "retry" and not lock.is_of_an_execution:
             raise Refused(
                 f"The record {lock.lock_token!r} is plain Python's ({lock.locked_by}), which no command can "
-                f"start. Release the lock ({command('locks release', lock.lock_token)}), and run that again."
+                "start. Release the lock, and run that again.",
+                next_steps=[NextStep("release lock", lock.lock_token)],
             )
         self._expect_dead(lock)
         found = Finding("settled")
@@ -143,7 +144,8 @@ class Operator:
         if found.verdict == "unwritten" and deed != "complete":
             raise Refused(
                 f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, "
-                f"and write it down: {command('locks complete', lock.lock_token, 'FILE')}"
+                "and complete the lock with it.",
+                next_steps=[NextStep("complete lock", lock.lock_token)],
             )
         _expect_unanswered(deed, lock)
         return lock
@@ -194,17 +196,22 @@ class Operator:
         """
         self._expect_own(lock)
         owner = self._machine.describe_arn(lock.locked_by)
-        start = command("start", lock.request_id, "FILE", "--key", lock.lock_token)
+        steps = [
+            NextStep("release lock", lock.lock_token),
+            NextStep("start request", lock.request_id, lock_token=lock.lock_token),
+        ]
         if owner is None or owner.owns(lock) is False:
             raise Refused(
-                f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock "
-                f"({command('locks release', lock.lock_token)}), and start it with that payload: {start}"
+                f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock, "
+                "and start the request with that payload.",
+                next_steps=steps,
             )
         same_payload = self._machine.payload_hash_of(owner.input) == lock.payload_hash
         if not same_payload or not isinstance(owner.input.get("payload"), Mapping):
             raise Refused(
                 f"The input of the execution {lock.locked_by} does not hold the payload of this record. "
-                f"Release the lock, and start the request yourself: {start}"
+                "Release the lock, and start the request yourself.",
+                next_steps=steps,
             )
         return owner.input
 
@@ -233,8 +240,8 @@ class Operator:
         if last >= MAX_ATTEMPT:
             raise TooManyAttempts(
                 f"The request {lock.request_id!r} has no name for another attempt. Nothing was written. "
-                f"Release the lock ({command('locks release', lock.lock_token)}), and start it under another "
-                "id."
+                "Release the lock, and start the request under another id.",
+                next_steps=[NextStep("release lock", lock.lock_token)],
             )
         start = Start(self._machine, envelope, check_owner=False)
         if lock.status == RELEASED:
@@ -269,7 +276,8 @@ class Operator:
         if lock.is_of_an_execution and not self._machine.holds(lock):
             raise Refused(
                 f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "
-                f"{lock.locked_by}. Nothing was written. Give the stack of that machine: --stack NAME"
+                f"{lock.locked_by}. Nothing was written. Look at it with the stack of that machine.",
+                next_steps=[NextStep("inspect lock", lock.lock_token, elsewhere=True)],
             )
 
     def _expect_dead(self, lock: Lock) -> None:
@@ -287,7 +295,8 @@ class Operator:
         if owner is not None and known and owner.is_open:
             raise Refused(
                 f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
-                f"first: {command('cancel', lock.request_id)}"
+                "first.",
+                next_steps=[NextStep("cancel request", lock.request_id)],
             )
         since = owner.closed if owner is not None and known else lock.actual_completion
         until = works_until(lock.failure, since, self._work_timeout)
@@ -311,8 +320,8 @@ class Operator:
             return now
         what = "it is gone" if now is None else f"it is {_state(now)}"
         raise RecordChanged(
-            f"The record has changed since you looked: {what}. Nothing was written; look again: "
-            f"{command('locks inspect', lock.lock_token)}"
+            f"The record has changed since you looked: {what}. Nothing was written; look again.",
+            next_steps=[NextStep("inspect lock", lock.lock_token)],
         )
 
     def _is_ours(self, before: Lock, now: Lock, deed: Deed, why: str) -> bool:
@@ -340,32 +349,26 @@ def result_text(value: Any, results: Results) -> str:
     return text
 
 
-def next_commands(lock: Lock, *, runs: bool, own: bool = True) -> list[str]:
+def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
     """
-    The commands that make sense next; each may still be refused, with why.
+    What an operator can do with a lock. Each step may still be refused, with a reason.
 
     Args:
         lock: The record.
-        runs: Whether its owner does.
-        own: Whether that is an execution of the machine whose commands these are; else there are none.
+        runs: Whether its owner runs.
+        own: Whether its owner belongs to this machine. If not, there are no steps.
     """
     token = lock.lock_token
     if not own:
         return []
     if lock.status == RELEASED:
-        return [command("locks retry", token)] if lock.is_of_an_execution else []
+        return [NextStep("retry lock", token)] if lock.is_of_an_execution else []
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
         return []
     if runs:
-        return [command("cancel", lock.request_id)] if lock.is_of_an_execution else []
-    by_hand = [command("locks complete", token, "FILE")]
-    deeds = ("retry", "release") if lock.is_of_an_execution else ("release",)
-    return by_hand + [command(f"locks {deed}", token) for deed in deeds]
-
-
-def command(verb: str, *arguments: str) -> str:
-    """A command that can be pasted into a shell."""
-    return " ".join(chain(["steponce", verb], map(shlex.quote, arguments)))
+        return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
+    retry = [NextStep("retry lock", token)] if lock.is_of_an_execution else []
+    return [NextStep("complete lock", token), *retry, NextStep("release lock", token)]
 
 
 def _expect_lease_over(lock: Lock) -> None:

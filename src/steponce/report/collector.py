@@ -1,8 +1,8 @@
 """
-Gathers a request's story from DescribeExecution, GetExecutionHistory, and one read of each record.
+Collects the report on a request from DescribeExecution, GetExecutionHistory, and one read of each record.
 
-Any of them may have nothing to say any more (AWS forgets executions after 90 days, a record expires); the
-others still tell.
+Each source may be gone: AWS forgets executions after 90 days, and records expire. The report then has what
+the other sources tell.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steponce.request.names import name_of, split_attempt
 
 _READINGS = 3
 _GAP = 20
-"""So many attempts that cannot be described are told of one by one."""
+"""How many attempts that cannot be described are listed one by one."""
 _TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
 
 
@@ -37,25 +37,25 @@ def tell(
     with_payload: bool = False,
 ) -> Story:
     """
-    Gather a request's story.
+    Collect the report on a request.
 
     Args:
-        client: Of the machine that runs the request.
-        request_id: As it was started.
-        lock_token: As it was started; without it, the executions tell.
-        steps: The table of awaiting steps; without it, the story has none.
-        with_payload: Keep payloads, causes and answers, which may hold what should not be shown.
+        client: A client of the machine that runs the request.
+        request_id: The id that it was started with.
+        lock_token: The lock token that it was started with. Default: the executions' input names it.
+        steps: The table of awaiting steps. None: the report has no awaiting steps.
+        with_payload: Whether to include payloads, causes and answers, which may be confidential.
 
     Raises:
-        RequestNotFound: neither a record nor an execution answers to it.
-        InvalidRequestId: the id cannot be one.
-        Unavailable: throttled or no answer; safe to ask again.
+        RequestNotFound: the request has neither a record nor an execution.
+        InvalidRequestId: the id is invalid.
+        Unavailable: throttled or no answer; safe to try again.
     """
     return _Teller(client, request_id, lock_token, steps, with_payload).tell()
 
 
 def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
-    """The execution that has, or had, a lock, as a story tells it; GONE where another one has its name."""
+    """Report on the owner of a lock. It is GONE if another execution now has its name."""
     number = _attempt_of(lock)[1]
     teller = _Teller(client, lock.request_id, lock.lock_token, steps, with_payload=False)
     if not lock.is_of_an_execution:
@@ -65,7 +65,7 @@ def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None
 
 
 class _Teller:
-    """Reads what there is."""
+    """Collects one report."""
 
     def __init__(
         self,
@@ -114,16 +114,26 @@ class _Teller:
             holder,
             lock is not None and self.owner_is_stranger(lock),
         )
-        situation, summary = case.judge()
-        return Story(self._request_id, token, situation, summary, record, attempts, holder), lock
+        advice = case.judge()
+        story = Story(
+            request_id=self._request_id,
+            lock_token=token,
+            situation=advice.situation,
+            summary=advice.summary,
+            record=record,
+            attempts=attempts,
+            holder=holder,
+            next_steps=advice.next_steps,
+        )
+        return story, lock
 
     def owner_is_stranger(self, lock: Lock) -> bool:
-        """Whether the execution that was read under the owner's name is another one."""
+        """Whether another execution now has the name of the lock's owner."""
         execution = self._executions.get(lock.locked_by)
         return execution is not None and execution.owns(lock) is False
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
-        """Whose owner waits for an answer that may still come is not late. A large result is read."""
+        """The record for people, with a large result read. It is not overdue while its owner waits."""
         record = Record.from_lock(lock)
         waits = [one.waits_for for one in executions if one.execution_arn == lock.locked_by]
         overdue = record.overdue and not any(one and not one.expired for one in waits)
@@ -140,10 +150,10 @@ class _Teller:
         return self._client.machine.lock_token_of(self._name, execution.input if execution else {})
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
-        """Every attempt up to the newest that is known. Names are counted up; after a death may be a gap."""
+        """Every attempt up to the newest known one. After a dead owner the numbers may have a gap."""
         owner, newest = _attempt_of(lock) if lock else ("", 1)
         known = newest if owner == self._name else 1
-        # Where the first is forgotten already, the second may still be known.
+        # If the first is forgotten already, the second may still be known.
         reach = known if first.status != GONE else max(known, 2)
         attempts = [first]
         while attempts[-1].number < reach or attempts[-1].status != GONE:
@@ -160,7 +170,7 @@ class _Teller:
         return self.read_owner(lock)
 
     def read_owner(self, lock: Lock) -> Attempt:
-        """The owner of a lock, whether it is an execution or not."""
+        """Report on the owner of a lock: an execution or a guarded call."""
         number = _attempt_of(lock)[1]
         if lock.is_leased(times.now_text()):
             return Attempt(number, lock.locked_by, LEASED, lock.created)
@@ -170,7 +180,7 @@ class _Teller:
         return self.read(number, self._client.machine.execution_arn(self._name, number))
 
     def read(self, number: int, arn: str) -> Attempt:
-        """One execution, as far as Step Functions still knows it."""
+        """Report on one execution, as far as Step Functions still knows it."""
         try:
             with looking_at(arn):
                 execution = self._client.machine.describe_arn(arn)
@@ -198,7 +208,7 @@ class _Teller:
         return replace(attempt, cause=execution.failure.cause, payload=_payload(execution))
 
     def _waiting(self, recorded: Mapping[str, Waiting], steps: AwaitingSteps) -> list[Waiting]:
-        """What the records say now of the steps that the history tells of."""
+        """The awaiting steps in a history, with what their records say now."""
         found = []
         for step_id, then in recorded.items():
             step = steps.get(step_id)
@@ -217,7 +227,7 @@ class _Teller:
 
 
 class _Visits:
-    """Puts an execution's events to the states that they belong to, and notes the steps that wait."""
+    """Assigns an execution's events to visits of states, and collects its awaiting steps."""
 
     def __init__(self) -> None:
         self.all: list[Visit] = []
@@ -247,7 +257,7 @@ class _Visits:
             self._of_event[event["id"]] = visit
 
     def _leaving(self, visit: Visit | None, state: str) -> Visit | None:
-        """A Parallel or Map state is left after an event of the last of its branches."""
+        """The visit that ends. A Parallel or Map state exits after an event of its last branch."""
         still_in = self._still_in.get(state, {})
         if visit is not None and id(visit) in still_in:
             return still_in.pop(id(visit))
@@ -260,7 +270,7 @@ def _attempt_of(lock: Lock) -> tuple[str, int]:
 
 
 def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:
-    """What record_awaiting_step returned, if it is that which the state has called."""
+    """The awaiting step that record_awaiting_step returned. None if the state called something else."""
     try:
         returned = json.loads(event["taskSubmittedEventDetails"]["output"])["Payload"]
         return Waiting(

@@ -1,6 +1,6 @@
 """
-A request's whole story, as typed objects: its attempts, the states they went through, the answers they
-waited for, the lock record, and what is going on.
+The report on one request as typed objects: its attempts with their states and awaiting steps, its lock
+record, and the advice on what to do next.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from steponce.aws import times
 from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingStep
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Intervention, Lock
+from steponce.next_step import NextStep
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 GONE = "GONE"
-"""Status of an execution that Step Functions does not describe (forgotten, or too new), or of a step."""
+"""The status of an execution that Step Functions does not know, and of a step whose record has expired."""
 
 HIDDEN = "HIDDEN"
-"""Status of an execution that cannot or may not be asked for from here; it counts as alive."""
+"""The status of an execution that cannot be described from here. It counts as alive."""
 
 LEASED = "LEASED"
-"""Status of plain Python that holds a lock, until its lease ends."""
+"""The status of a guarded call that holds a lock, until its lease ends."""
 
 Situation = Literal[
     "starting",
@@ -41,22 +42,22 @@ Situation = Literal[
 ]
 """
     starting            its execution runs and has not taken the lock yet
-    running             the owner of its lock lives
-    overdue             likewise, and longer than expected
+    running             the owner of its lock is alive
+    overdue             the owner of its lock is alive, and takes longer than expected
     completed           the result is on record
-    failed              a final error is on record, or the execution ended before it took the lock
-    waits for a person  an error that is not final is on record
-    unsettled           the lock is open and its owner is closed
-    unwritten           likewise, after work that is done and too large to record
+    failed              a final failure is on record, or the execution ended before it took the lock
+    waits for a person  a failure that is not final is on record
+    unsettled           the lock is open and its owner is dead
+    unwritten           the owner is dead and its work is done, but the result is too large to record
     released            nothing happened; anyone may take the lock
-    expired             the record is gone or has served its time
-    turned away         the lock token is another request's, which does not answer for this one
+    expired             the record is gone or has expired
+    turned away         another request has the lock token, and does not answer for this one
 """
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """An error on the way: a failed try, a time-out, a failed branch. `error` may be missing."""
+    """An error during a visit: a failed try, a time-out, a failed branch. `error` may be None."""
 
     time: str
     event: str
@@ -65,7 +66,7 @@ class Trouble:
 
 @dataclass
 class Visit:
-    """One state entered. Times are UTC text; `exited` is None while it lasts, and in a Fail state."""
+    """One visit of a state. Times are UTC text. `exited` is None until it ends, and for a Fail state."""
 
     state: str
     entered: str
@@ -81,18 +82,18 @@ class Visit:
 @dataclass(frozen=True)
 class Waiting:
     """
-    A step that waits, or waited, for an answer from outside. The task token is no part of a story.
+    A step that waits, or waited, for an answer from outside. It never contains the task token.
 
     Args:
-        awaiting_step_id: What an answer names.
+        awaiting_step_id: The id that an answer names.
         state: The state that waits.
         step: The step's own name.
-        status: PENDING, ANSWERING, ANSWERED, LATE, or GONE where the record has expired.
-        entered: When the wait began; None where the record has expired.
-        expires_at: When the state times out, at the latest.
+        status: PENDING, ANSWERING, ANSWERED, LATE, or GONE if the record has expired.
+        entered: When the wait began (UTC text). None if the record has expired.
+        expires_at: When the state times out at the latest (UTC text).
         expired: Whether that time is over.
-        outcome: Of its answer, `success` or `failure`; None before.
-        answer: The answer itself; None unless it was asked for.
+        outcome: The answer's outcome, `success` or `failure`. None before the answer.
+        answer: The answer itself. None unless the caller asked for payloads.
     """
 
     awaiting_step_id: str
@@ -130,9 +131,9 @@ class Attempt:
     """
     One execution of the request.
 
-    `error` is its name only. `cause` and `payload` are None unless they were asked for: Step Functions
-    quotes a state's input in some causes. The cause of a cancelled one is always there: it says who
-    cancelled it, and why. `resent` is how often the request had come back before, if it came as a message.
+    `error` is the error's name only. `cause` and `payload` are None unless the caller asked for payloads,
+    because Step Functions quotes a state's input in some causes. A cancelled execution always has its cause,
+    which says who cancelled it, and why. `resent` is how often the request's message had been resent before.
     """
 
     number: int
@@ -158,7 +159,7 @@ class Attempt:
 
     @property
     def waits_for(self) -> Waiting | None:
-        """The step whose answer keeps it, if it is that which it is in."""
+        """The open step of the state that the execution is in, else None."""
         found = [one for one in self.awaiting_steps if one.is_open and one.state == self.last_state]
         return found[-1] if found and self.is_open else None
 
@@ -166,12 +167,12 @@ class Attempt:
 @dataclass(frozen=True)
 class Record:
     """
-    The lock record as people want it: `overdue` and `expired` are decided, the result is parsed.
+    The lock record for people: with `overdue` and `expired`, and the parsed result.
 
-    `interventions` is what others than the owner did to it, oldest first. `lease_until` is until when an
-    owner that is no execution holds it at the latest. `execution_name` is its execution's, if it has one.
-    Of a large result that nobody has read, `result` is the reference to it; `unread` says why it could not be
-    read.
+    `interventions` are the changes by others than the owner, oldest first. `lease_until` is when the lease of
+    a guarded call ends; None if the owner is an execution. `execution_name` is the owner's name; None if the
+    owner is no execution.
+    `result` of a large result that was not read is the reference to it; `unread` says why it could not be.
     """
 
     lock_token: str
@@ -196,7 +197,7 @@ class Record:
 
     @property
     def answers(self) -> bool:
-        """Whether it is final, so that whoever asks gets it while it lasts."""
+        """Whether it is final, so that later requests get it until it expires."""
         return self.status in (COMPLETED, FAILED) and not self.on_open_index
 
     @classmethod
@@ -226,7 +227,7 @@ class Record:
 
     @property
     def settled_by(self) -> Intervention | None:
-        """What made the record what it is, if somebody other than its owner did."""
+        """The intervention that gave the record its outcome. None if its owner did."""
         last = self.interventions[-1] if self.interventions else None
         return last if last is not None and last.at == self.actual_completion else None
 
@@ -234,16 +235,17 @@ class Record:
 @dataclass(frozen=True)
 class Story:
     """
-    What there is to know of one request.
+    The report on one request.
 
     Args:
-        request_id: As it was given.
-        lock_token: The business key; None where neither the caller nor any execution tells it.
+        request_id: As the caller gave it.
+        lock_token: The business key. None if neither the caller nor any execution names it.
         situation: What is going on, in a word.
-        summary: What is going on and what to do next, in a sentence or two.
-        record: The lock record; None where there is none.
+        summary: What is going on, in a sentence or two.
+        record: The lock record. None if there is none.
         attempts: The request's executions, oldest first.
-        holder: Another request's execution, where it is that one which has the lock.
+        holder: The execution of another request, if that one holds the lock.
+        next_steps: What to do next, in the order in which it makes sense.
     """
 
     request_id: str
@@ -253,9 +255,10 @@ class Story:
     record: Record | None
     attempts: list[Attempt]
     holder: Attempt | None
+    next_steps: tuple[NextStep, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a JSON object, with names in camelCase, and with each state's duration."""
+        """The report as a JSON object, with names in camelCase, and with the duration of each visit."""
         told = json_object(self)
         for attempt, data in zip(self.executions(), _executions(told), strict=True):
             for visit, entry in zip(attempt.visits, data["visits"], strict=True):

@@ -92,6 +92,6 @@ def check_name_by_hand(execution_name: str, has_key: bool) -> None:
     raise InvalidRequestId(
         f"The execution's name {execution_name!r} ends as an attempt's does, or as one made of a longer id, "
         f"so none can tell which request it is. Start it under another name, like {other!r}, or give its "
-        "lockToken beside the payload. The next attempt of a request is started by the client: steponce "
-        "start, or steponce locks retry."
+        "lockToken beside the payload. The client starts the next attempt of a request: start the request "
+        "again, or retry its lock."
     )

@@ -20,6 +20,7 @@ from steponce.errors import (
 )
 from steponce.executions import YOUNG, Execution
 from steponce.locks.record import Lock
+from steponce.next_step import NextStep
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_owner_open
@@ -150,7 +151,8 @@ class Start:
         if owner is not None and owner.failure.error in TOO_LARGE and owner.owns(lock) is not False:
             raise Unsettled(
                 f"Request {self._request_id!r}: its work is done, and its result is too large to be recorded "
-                f"({lock.locked_by}). Look the result up, and complete the lock by hand."
+                f"({lock.locked_by}). Look the result up, and complete the lock by hand.",
+                next_steps=[NextStep("complete lock", lock.lock_token)],
             )
         death = _Death.of(lock, owner, self._machine.rules)
         for number in (attempt + 1, attempt + 2):

@@ -11,35 +11,39 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steponce.next_step import NextStep
+
 
 @dataclass(frozen=True)
 class Foreign:
     """
-    A record of a failure.
+    One of AWS's own failure records.
 
     Args:
-        kind: Who wrote it, and of what.
-        reason: What AWS says of it.
+        kind: What failed, and which service wrote the record.
+        reason: What AWS says about it.
         source: The ARN of the function, rule or stream.
-        advice: What to do, since it cannot be put back.
+        advice: What to do, since it cannot be redriven.
+        next_steps: The same as steps.
     """
 
     kind: str
     reason: str
     source: str
     advice: str
+    next_steps: tuple[NextStep, ...]
 
 
 def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
     """
-    Know a record of a failure by what only AWS writes.
+    Recognise a failure record by the fields that only AWS writes.
 
     Args:
         body: The message's JSON.
-        attributes: Its attributes, as text.
+        attributes: Its text attributes.
 
     Returns:
-        None for anything else.
+        None for every other message.
 
     Source: Lambda Developer Guide, "Capturing records of asynchronous invocations" and "Retaining discarded
     records of a Kinesis stream"; EventBridge User Guide, "Using dead-letter queues".
@@ -50,7 +54,8 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             "event that EventBridge could not deliver",
             f"{attributes['ERROR_CODE']}: {attributes.get('ERROR_MESSAGE', '')}".rstrip(": "),
             attributes["RULE_ARN"],
-            f"Mend what it says; then {_invoke('the body', target)}",
+            "Remove the cause. Then save the body as event.json, and send it to the target.",
+            (NextStep("invoke function", target),),
         )
     context = body.get("requestContext") if isinstance(body, Mapping) else None
     if not isinstance(context, Mapping) or not _has(context, ("requestId", "functionArn", "condition")):
@@ -62,25 +67,20 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             condition,
             str(batch.get("streamArn")),
             f"The records are in the stream until it forgets them. Read shard {batch.get('shardId')} from "
-            f"{batch.get('startSequenceNumber')} to {batch.get('endSequenceNumber')}, and put each into the "
-            "stream again or start it with: steponce start REQUEST_ID FILE",
+            f"{batch.get('startSequenceNumber')} to {batch.get('endSequenceNumber')}. Put each record into "
+            "the stream again, or start it as a request.",
+            (NextStep("start request"),),
         )
     if "requestPayload" in body:
         return Foreign(
             "invocation that Lambda gave up",
             condition,
             function,
-            f"Look into the function's log; then {_invoke('requestPayload', function)}",
+            "Look into the function's log. Then save requestPayload as event.json, and send it to the "
+            "function.",
+            (NextStep("invoke function", function),),
         )
     return None
-
-
-def _invoke(part: str, function: str) -> str:
-    return (
-        f"save {part} as event.json and send it: aws lambda invoke --function-name {function} "
-        "--invocation-type Event --cli-binary-format raw-in-base64-out "
-        "--payload file://event.json answer.json"
-    )
 
 
 def _has(mapping: Mapping[str, Any], names: Collection[str]) -> bool:

@@ -63,7 +63,9 @@ def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
     seen = see(record)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
-        raise InvalidRequest(f"This is no request: {foreign.kind}. {foreign.advice}")
+        raise InvalidRequest(
+            f"This is no request: {foreign.kind}. {foreign.advice}", next_steps=foreign.next_steps
+        )
     return _sent_again(seen) if TRIES in seen["attributes"] else door.ask(seen, _time_of(seen))
 
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import InvalidRequest, Refused, SteponceError
+from steponce.next_step import NextStep
 from steponce.triggers.dead_letters import LETTER, REASON, Letter
 from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.messages import original
@@ -203,7 +204,8 @@ class Letters:
                         return found
         raise LetterNotFound(
             f"There is no letter {letter_id!r}, or somebody looks at it just now; then it is back in "
-            f"{HIDDEN_SECONDS} seconds. List them: steponce letters list"
+            f"{HIDDEN_SECONDS} seconds. List the letters.",
+            next_steps=[NextStep("list letters")],
         )
 
     def redrive(self, letter_id: str) -> Found:
@@ -221,8 +223,8 @@ class Letters:
                         self._put_back(found)
                         return found
         raise LetterNotFound(
-            f"There is no letter {letter_id!r}, or somebody puts it back just now. "
-            "List them: steponce letters list"
+            f"There is no letter {letter_id!r}, or somebody redrives it just now. List the letters.",
+            next_steps=[NextStep("list letters")],
         )
 
     def redrive_all(self) -> Iterator[Found]:
@@ -244,9 +246,11 @@ class Letters:
 
     def _put_back(self, found: Found) -> None:
         if found.box.back_to is None or is_foreign(found) is not None:
+            advice, steps = what_next(found)
             raise Refused(
-                f"Letter {found.id} is no request, but a record of AWS about what it could not deliver; put "
-                f"back, it would be taken for a request of that record. {advice(found)}"
+                f"Letter {found.id} is no request, but a record of AWS about what it could not deliver. "
+                f"Redriven, it would be taken for a request. {advice}",
+                next_steps=steps,
             )
         body, attributes = found.put_back()
         # A new deduplication id: SQS silently drops a message with the old one for five minutes.
@@ -309,10 +313,14 @@ def is_foreign(found: Found) -> str | None:
     return "record of a kind that is not known here" if found.box.back_to is None else None
 
 
-def advice(found: Found) -> str:
-    """What to do with a record that cannot be put back."""
+def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
+    """What to do with a letter, in words and as steps."""
     foreign = foreign_record(json_or_text(found.body), found.text_attributes())
-    return foreign.advice if foreign else f"Look at it: steponce letters show {found.id}"
+    if foreign is not None:
+        return foreign.advice, foreign.next_steps
+    if is_foreign(found) is not None:
+        return "Look at it.", (NextStep("show letter", found.id),)
+    return "Remove the cause that its reason names, and redrive it.", (NextStep("redrive letter", found.id),)
 
 
 def reason_of(found: Found) -> str:

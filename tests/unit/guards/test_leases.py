@@ -15,10 +15,11 @@ from steponce.aws import times
 from steponce.cli.console import links
 from steponce.errors import RecordChanged, Refused
 from steponce.locks.record import Failure, Lock
+from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running, meaning
 from steponce.operator.erasure import erase, find_kept
-from steponce.operator.locks import Operator, find_lock, next_commands
+from steponce.operator.locks import Operator, find_lock, next_steps
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
 from steponce.recovery.repair import Repairer
 from steponce.report.collector import tell, tell_owner
@@ -197,13 +198,13 @@ def test_it_cannot_be_started_again_by_a_command(world: World, alice: Operator):
             alice.prepare("retry", world.lock())
 
 
-def test_the_commands_that_come_next_fit_it(world: World):
+def test_the_next_steps_fit_it(world: World):
     """Neither cancel nor retry."""
     lock = put(world, OVER)
-    assert [] == next_commands(lock, runs=True)
-    told = next_commands(lock, runs=False)
-    assert ["steponce locks complete m/order-1 FILE", "steponce locks release m/order-1"] == told
-    assert [] == next_commands(put(world, None, status=RELEASED), runs=False)
+    assert [] == next_steps(lock, runs=True)
+    steps = next_steps(lock, runs=False)
+    assert [NextStep("complete lock", "m/order-1"), NextStep("release lock", "m/order-1")] == steps
+    assert [] == next_steps(put(world, None, status=RELEASED), runs=False)
     assert {} == links(OWNER, {"FunctionLogs": "group"})
 
 
@@ -257,7 +258,7 @@ def test_show_tells_of_it(world: World, attributes: Any, situation: str, says: s
     world.put(**{"lockedBy": OWNER, "actualCompletion": OVER} | attributes)
     story = tell(world.client, "order-1")
     assert (situation, True) == (story.situation, says in story.summary), story.summary
-    assert "locks retry" not in story.summary
+    assert "retry lock" not in [step.action for step in story.next_steps]
     assert story.record is not None
     assert attributes.get("leaseUntil") == story.record.lease_until
 

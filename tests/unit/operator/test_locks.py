@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -26,10 +25,11 @@ from steponce.errors import (
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
+from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
-from steponce.operator.locks import Deed, Operator, find_lock, next_commands, open_locks, result_text
+from steponce.operator.locks import Deed, Operator, find_lock, next_steps, open_locks, result_text
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.locks.large import KEY, bucket, kept
@@ -106,9 +106,10 @@ def test_a_key_that_is_its_own_requests_token_is_not_ambiguous(world: World):
 
 @pytest.mark.parametrize("key", ["order-1", " ", "m/order-1"])
 def test_a_record_that_is_not_there_is_said_so(world: World, key: str):
-    """With the command that lists what is."""
-    with pytest.raises(LockNotFound, match="steponce locks list"):
+    """With the list of what is, as the next step."""
+    with pytest.raises(LockNotFound) as raised:
         find_lock(world.machine, key)
+    assert (NextStep("list locks"),) == raised.value.next_steps
 
 
 def test_open_locks_come_from_all_shards_the_longest_overdue_first(world: World):
@@ -134,8 +135,9 @@ def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, dee
     world.execution("order-1", "RUNNING", *TO_WORK)
     lock = world.put(status=status, openStatus=f"{status}#3")
 
-    with pytest.raises(Refused, match=r"still runs.* steponce cancel order-1$"):
+    with pytest.raises(Refused, match="still runs") as raised:
         alice.prepare(deed, lock)
+    assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
 
 
 @pytest.mark.parametrize("deed", DEEDS)
@@ -197,8 +199,9 @@ def test_work_that_is_done_is_not_run_again(world: World, alice: Operator, deed:
     world.execution("order-1", "FAILED", *TO_WORK, error="ResultTooLarge")
     lock = world.put()
 
-    with pytest.raises(Refused, match="steponce locks complete m/order-1 FILE"):
+    with pytest.raises(Refused) as raised:
         alice.prepare(deed, lock)
+    assert (NextStep("complete lock", "m/order-1"),) == raised.value.next_steps
     assert lock == alice.prepare("complete", lock)
 
 
@@ -321,10 +324,10 @@ def test_a_retry_needs_the_payload(world: World, alice: Operator):
         alice.payload_of(lock)
 
     world.states.executions.clear()
-    with pytest.raises(
-        Refused, match=r"locks release m/order-1\).* steponce start order-1 FILE --key m/order-1"
-    ):
+    with pytest.raises(Refused, match="is forgotten") as raised:
         alice.payload_of(lock)
+    start = NextStep("start request", "order-1", lock_token="m/order-1")  # noqa: S106 - a key, no secret
+    assert (NextStep("release lock", "m/order-1"), start) == raised.value.next_steps
     assert lock == world.lock()
 
 
@@ -407,23 +410,23 @@ def test_a_result_that_nobody_could_replay_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("status", "runs", "verbs"),
+    ("status", "runs", "actions"),
     [
-        (INPROGRESS, True, ["cancel"]),
-        (INPROGRESS, False, ["locks complete", "locks retry", "locks release"]),
-        (FAILED, False, ["locks complete", "locks retry", "locks release"]),
-        (RELEASED, False, ["locks retry"]),
+        (INPROGRESS, True, ["cancel request"]),
+        (INPROGRESS, False, ["complete lock", "retry lock", "release lock"]),
+        (FAILED, False, ["complete lock", "retry lock", "release lock"]),
+        (RELEASED, False, ["retry lock"]),
         (COMPLETED, False, []),
     ],
 )
-def test_the_next_commands_fit_the_record(world: World, status: str, runs: bool, verbs: list[str]):
-    """A final answer has none; and what they name can be pasted."""
+def test_the_next_steps_fit_the_record(world: World, status: str, runs: bool, actions: list[str]):
+    """A final answer has none."""
     open_status = f"{status}#3" if status in (INPROGRESS, FAILED) else None
     lock = world.put("acme/o 1", status=status, openStatus=open_status)
 
-    words = [shlex.split(command) for command in next_commands(lock, runs=runs)]
-    assert verbs == [" ".join(one[1:-1] if one[-1] != "FILE" else one[1:-2]) for one in words]
-    assert all("acme/o 1" in one or "order-1" in one for one in words)
+    steps = next_steps(lock, runs=runs)
+    assert actions == [step.action for step in steps]
+    assert all(step.key == ("acme/o 1" if step.action.endswith("lock") else "order-1") for step in steps)
 
 
 # -- cancelling ------------------------------------------------------------------------------------
@@ -498,8 +501,9 @@ def test_a_closed_request_cannot_be_cancelled(world: World):
     """It is said how it ended, and where to look."""
     world.execution("order-1", "SUCCEEDED", *TO_WORK)
 
-    with pytest.raises(Refused, match=r"is SUCCEEDED.* steponce show order-1"):
+    with pytest.raises(Refused, match="is SUCCEEDED") as raised:
         find_running(world.machine, "order-1")
+    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
     with pytest.raises(RequestNotFound, match="no execution of a request 'order-2'"):
         find_running(world.machine, "order-2")
 
@@ -578,13 +582,15 @@ def test_nothing_is_erased_while_something_runs_or_waits(world: World):
     answered(world, "acme/o-1")
     world.step("acme/o-1", "PENDING")
     world.execution("order-1", "RUNNING", given={"callId": "as_1"})
-    with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits"):
+    with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits") as raised:
         find_kept(world.machine, world.steps, "acme/")
+    assert ["answer step"] == [step.action for step in raised.value.next_steps]
 
     for number in range(5):
         world.put(f"acme/p-{number}")
-    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*steponce cancel"):
+    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*cancel it") as raised:
         find_kept(world.machine, world.steps, "acme/")
+    assert [NextStep("inspect lock", f"acme/p-{number}") for number in range(3)] == [*raised.value.next_steps]
 
 
 def test_what_waits_for_a_person_is_not_erased(world: World):
@@ -592,8 +598,9 @@ def test_what_waits_for_a_person_is_not_erased(world: World):
     answered(world, "acme/o-1")
     world.put("acme/o-2", status=FAILED, openStatus="FAILED#3")
 
-    with pytest.raises(Refused, match=r"'acme/o-2' waits for a person\. .* settle it with steponce locks"):
+    with pytest.raises(Refused, match=r"'acme/o-2' waits for a person\. .* settle it") as raised:
         find_kept(world.machine, world.steps, "acme/")
+    assert (NextStep("inspect lock", "acme/o-2"),) == raised.value.next_steps
 
     world.put("acme/o-2", status=FAILED, openStatus=None, ttl=TTL)
     assert 2 == len(find_kept(world.machine, world.steps, "acme/").locks)

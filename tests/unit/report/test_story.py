@@ -17,6 +17,7 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
+from steponce.next_step import NextStep
 from steponce.report.collector import tell
 from steponce.report.story import Trouble, Waiting
 from steponce.request.settings import RequestRules
@@ -186,16 +187,15 @@ def test_a_result_that_never_expires_is_said_to_last_for_ever(world: World):
 
 
 def test_a_running_request_says_where_it_is(world: World):
-    """Running normally, in which state, expected by when, and the command that waits."""
+    """Running normally, in which state, expected by when; and to wait is next."""
     world.execution("order-1", "RUNNING", "AcquireLock", "DoWork")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
     story = tell(world.client, "order-1")
 
     assert "running" == story.situation
-    assert f"Running normally, in DoWork, and expected by {FAR}. Wait for it: steponce wait order-1" == (
-        story.summary
-    )
+    assert f"Running normally, in DoWork, and expected by {FAR}. Wait for it." == story.summary
+    assert (NextStep("wait for request", "order-1"),) == story.next_steps
 
 
 def test_an_overdue_request_whose_owner_lives_is_not_to_be_started_again(world: World):
@@ -219,23 +219,24 @@ def test_a_result_that_only_its_record_missed_is_settled_not_unwritten(world: Wo
 
 @pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT", "SUCCEEDED"])
 def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, status: str):
-    """The summary holds the command that settles it."""
+    """The step that settles it is next."""
     world.execution("order-1", status, "DoWork")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
     story = tell(world.client, "order-1")
 
     assert "unsettled" == story.situation
-    assert story.summary.endswith("steponce start order-1 FILE --check-owner")
+    assert (NextStep("start request", "order-1", check_owner=True),) == story.next_steps
 
 
-def test_the_command_names_the_key_and_quotes_the_id(world: World):
-    """What the summary says can be pasted into a shell."""
+def test_the_next_step_names_the_key_that_was_given(world: World):
+    """Without it, another record would be looked for."""
     world.record("INPROGRESS", request_id="x", created=PAST)
 
     story = tell(world.client, "order 1", lock_token="acme/charge o-1")  # noqa: S106 - a key, no secret
 
-    assert story.summary.endswith("steponce start 'order 1' FILE --key 'acme/charge o-1' --check-owner")
+    (step,) = story.next_steps
+    assert ("order 1", "acme/charge o-1", True) == (step.key, step.lock_token, step.check_owner)
     assert "acme/charge o-1" == world.locks.asked[0]
 
 
@@ -268,8 +269,8 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
     story = tell(world.client, "order-1")
 
     assert "unwritten" == story.situation
-    assert "not to be run again" in story.summary
-    assert story.summary.endswith("steponce locks complete m/order-1 FILE")
+    assert "It must not run again." in story.summary
+    assert (NextStep("complete lock", "m/order-1"),) == story.next_steps
 
 
 def test_a_final_failure_is_the_answer(world: World):
@@ -296,9 +297,7 @@ def test_any_other_failure_waits_for_a_person(world: World):
 
     assert "waits for a person" == story.situation
     assert "Find out whether the work took effect" in story.summary
-    assert "steponce locks complete m/order-1 FILE. If not, run it again: steponce locks retry m/order-1" in (
-        story.summary
-    )
+    assert (NextStep("complete lock", "m/order-1"), NextStep("retry lock", "m/order-1")) == story.next_steps
 
 
 def test_a_failure_without_a_name_is_told_too(world: World):
@@ -543,7 +542,8 @@ def test_a_story_is_a_json_object_with_durations(world: World):
 
     told = json.loads(json.dumps(tell(world.client, "order-1").to_dict()))
 
-    assert {"requestId", "lockToken", "situation", "summary", "record", "attempts", "holder"} == set(told)
+    record = {"requestId", "lockToken", "record", "attempts", "holder"}
+    assert record | {"situation", "summary", "nextSteps"} == set(told)
     assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redriveCount"])
 
 
@@ -582,9 +582,9 @@ def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
     step = Waiting("as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False)
     assert ("running", [step]) == (story.situation, story.attempts[0].awaiting_steps)
     assert story.summary == (
-        "Running normally, in AwaitConfirmation. "
-        f"It waits for an answer to 'confirmation' until {FAR}: steponce callback succeed as_1"
+        f"Running normally, in AwaitConfirmation. It waits for an answer to 'confirmation' until {FAR}."
     )
+    assert (NextStep("answer step", "as_1"),) == story.next_steps
 
 
 def test_a_request_that_waits_for_an_answer_is_not_late(world: World):
@@ -600,7 +600,7 @@ def test_a_request_whose_step_has_had_its_time_is_late(world: World):
     story = waiting(world, a_step(expires_at=PAST), record={"expected_completion": PAST})
 
     assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
-    assert "to end it: steponce cancel order-1" in story.summary
+    assert [NextStep("answer step", "as_1"), NextStep("cancel request", "order-1")] == [*story.next_steps]
 
 
 @pytest.mark.parametrize("status", ["ANSWERED", "LATE"])
@@ -609,7 +609,7 @@ def test_a_step_that_has_its_answer_is_not_to_be_answered(world: World, status: 
     story = waiting(world, a_step(status, answer=Answer("success", {"ok": True})))
 
     assert (status, "success") == ((step := story.attempts[0].awaiting_steps[0]).status, step.outcome)
-    assert story.summary.endswith("Wait for it: steponce wait order-1")
+    assert (NextStep("wait for request", "order-1"),) == story.next_steps
 
 
 def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
@@ -625,7 +625,7 @@ def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
     story = tell(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))  # type: ignore[arg-type]
 
     assert [("PENDING", True)] == [(s.status, s.expired) for s in story.attempts[0].awaiting_steps]
-    assert "callback" not in story.summary
+    assert "answer step" not in [step.action for step in story.next_steps]
 
 
 def test_a_step_whose_record_has_expired_is_told_from_the_history(world: World):

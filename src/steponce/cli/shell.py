@@ -1,0 +1,53 @@
+"""Writes next steps as commands that can be pasted into a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from steponce.next_step import Action, NextStep
+
+_COMMANDS: Mapping[Action, str] = {
+    "start request": "start {key} FILE",
+    "show request": "show {key}",
+    "wait for request": "wait {key}",
+    "cancel request": "cancel {key}",
+    "list locks": "locks list",
+    "inspect lock": "locks inspect {key}",
+    "complete lock": "locks complete {key} FILE",
+    "release lock": "locks release {key}",
+    "retry lock": "locks retry {key}",
+    "list steps": "awaiting list",
+    "answer step": "callback succeed {key}",
+    "list letters": "letters list",
+    "show letter": "letters show {key}",
+    "redrive letter": "letters redrive {key}",
+}
+_INVOKE = (
+    "aws lambda invoke --function-name {key} --invocation-type Event --cli-binary-format raw-in-base64-out "
+    "--payload file://event.json answer.json"
+)
+_ANOTHER_STACK = ("--stack", "NAME")
+
+
+def commands(steps: Iterable[NextStep], options: Sequence[str]) -> list[str]:
+    """
+    Write next steps as commands.
+
+    Args:
+        steps: The steps, in the order in which they make sense.
+        options: The options that name the stack, as they were given to this command: `--local`, for example.
+    """
+    return [_command(step, options) for step in steps]
+
+
+def _command(step: NextStep, options: Sequence[str]) -> str:
+    key = shlex.quote(step.key) if step.key else "REQUEST_ID"
+    if step.action == "invoke function":
+        return _INVOKE.format(key=key)
+    words = ["steponce", _COMMANDS[step.action].format(key=key)]
+    if step.lock_token is not None:
+        words += ["--key", shlex.quote(step.lock_token)]
+    words += ["--check-owner"] * step.check_owner
+    words += _ANOTHER_STACK if step.elsewhere else map(shlex.quote, options)
+    return " ".join(words)

@@ -1,0 +1,61 @@
+"""Next steps as commands: each can be pasted into a shell."""
+
+import shlex
+from typing import get_args
+
+import click
+import pytest
+
+from steponce.cli.commands import steponce
+from steponce.cli.shell import commands
+from steponce.next_step import Action, NextStep
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+OF_AWS = {"invoke function"}
+
+
+@pytest.mark.parametrize("action", [action for action in ACTIONS if action not in OF_AWS])
+def test_each_action_is_a_command_of_the_program(action: Action):
+    """With all of its arguments, and none too many."""
+    (text,) = commands([NextStep(action, "m/order 1")], ["--local"])
+    name, *words = shlex.split(text)
+    command: click.Command = steponce
+    while isinstance(command, click.Group):
+        word, *words = words
+        command = command.commands[word]
+
+    context = command.make_context(word, words)
+
+    assert "steponce" == name
+    keys = [value for value in context.params.values() if value == "m/order 1"]
+    assert len(keys) == (not action.startswith("list"))
+
+
+def test_a_function_is_invoked_with_the_aws_cli():
+    """Which has no word for a stack of ours."""
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:f"
+    (command,) = commands([NextStep("invoke function", arn)], ["--stack", "prod"])
+
+    assert command.startswith(f"aws lambda invoke --function-name {arn} ")
+    assert "prod" not in command
+
+
+def test_what_a_step_needs_is_quoted():
+    """Ids, lock tokens and names of stacks are anybody's text."""
+    step = NextStep("start request", "order 1", lock_token="acme/o 1", check_owner=True)  # noqa: S106 - a key
+
+    assert ["steponce start 'order 1' FILE --key 'acme/o 1' --check-owner --stack 'my stack'"] == commands(
+        [step], ["--stack", "my stack"]
+    )
+
+
+def test_a_step_at_another_machine_asks_for_its_stack():
+    """The one that this command was for is the wrong one."""
+    step = NextStep("show request", "order-1", elsewhere=True)
+
+    assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"])
+
+
+def test_a_request_that_has_no_id_yet_gets_one_from_the_person():
+    """A record of a stream may become any request."""
+    assert ["steponce start REQUEST_ID FILE"] == commands([NextStep("start request")], [])
