@@ -59,7 +59,7 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     What it died too recently for is left to the schedule.
     """
     execution = event["detail"]["executionArn"]
-    request_id, lock_token = asked_by(event["detail"])
+    request_id, lock_token = find_request(event["detail"])
     found = None if lock_token is None else repairer.repair_after(execution, lock_token)
     metrics.add_metric("Repairs", MetricUnit.Count, found is not None and found.wrote)
     metrics.add_metric(
@@ -70,7 +70,7 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     return {"verdict": verdict}
 
 
-def asked_by(detail: Mapping[str, Any]) -> tuple[str, str | None]:
+def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     """The request and the key that the input gives; the event leaves out an input that is too large."""
     if detail.get("input") is not None:
         given = json.loads(detail["input"])

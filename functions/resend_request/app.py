@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
 from steponce.locks.table import Locks
-from steponce.triggers.resend import Resender, ResendSettings, asked_by_execution
+from steponce.triggers.resend import Resender, ResendSettings, find_request_to_resend
 from steponce.triggers.starter import COUNTED
 
 
@@ -39,10 +39,12 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Look at one execution that did not end well. What somebody waits for is left alone."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
     execution = event["detail"]["executionArn"]
-    asked, error = asked_by_execution(event["detail"], sfn, locks)
-    if asked is None:
+    request, error = find_request_to_resend(event["detail"], sfn, locks)
+    if request is None:
         return {"fate": "left alone"}
-    fate = resender.send_again(asked, error, execution)
+    fate = resender.send_again(request, error, execution)
     metrics.add_metric(COUNTED[fate], MetricUnit.Count, 1)
-    logger.info("ended", fate=fate, requestId=asked.request_id, status="FAILED", replayed=False, reason=error)
+    logger.info(
+        "ended", fate=fate, requestId=request.request_id, status="FAILED", replayed=False, reason=error
+    )
     return {"fate": fate}

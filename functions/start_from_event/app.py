@@ -21,7 +21,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce import Client, environment
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
-from steponce.triggers.events import asked_by, original_of, single_events
+from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
 from steponce.triggers.starter import COUNTED, Entrance, Outcome
@@ -86,7 +86,7 @@ def start(event: Mapping[str, Any]) -> Outcome:
     """Whatever this raises lets the event come back."""
     original = original_of(event)
     try:
-        outcome = entrance.admit(lambda: asked_by(event, door), original)
+        outcome = entrance.admit(lambda: find_request(event, door), original)
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, source=original.source)
         raise

@@ -24,7 +24,7 @@ from steponce import Client, environment
 from steponce.aws.pace import Pace
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
-from steponce.triggers.messages import asked_by, original_of
+from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
 from steponce.triggers.starter import COUNTED, Entrance, Outcome
@@ -98,7 +98,7 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
     """Whatever this raises lets the message come back."""
     try:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
-        outcome = entrance.admit(lambda: asked_by(record, door, event_door), original_of(record))
+        outcome = entrance.admit(lambda: find_request(record, door, event_door), original_of(record))
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, messageId=record.message_id)
         raise

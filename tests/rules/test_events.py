@@ -16,7 +16,7 @@ from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
 from steponce.request.settings import RequestRules
 from steponce.triggers import events, messages
-from steponce.triggers.resend import asked_by_execution
+from steponce.triggers.resend import find_request_to_resend
 from steponce.triggers.start_request import Door
 from steponce.workflow import INPROGRESS
 
@@ -125,7 +125,7 @@ def test_a_hand_started_example_becomes_an_envelope(started: dict[str, Any]) -> 
 def test_the_messages_ask_for_the_order(name: str) -> None:
     """Whichever way they came, and at a time of their own."""
     (record,) = event(name)["Records"]
-    asked = messages.asked_by(SQSRecord(record), Door("messageId", "body"), Door("id", "detail"))
+    asked = messages.find_request(SQSRecord(record), Door("messageId", "body"), Door("id", "detail"))
     assert (event("start_order"), NOON) == (asked.payload, asked.requested_at)
 
 
@@ -140,7 +140,7 @@ def test_the_messages_have_an_id_each() -> None:
 def test_the_events_ask_for_the_order(name: str) -> None:
     """The bus, the schedule and the stream."""
     (single,) = events.single_events(event(name))
-    asked = events.asked_by(single, Door("id", "detail"))
+    asked = events.find_request(single, Door("id", "detail"))
     assert event("start_order") == asked.payload
     assert asked.requested_at is not None
     assert NOON.date() == asked.requested_at.date()
@@ -159,7 +159,7 @@ def test_the_resending_function_s_event_is_of_the_order_that_comes_back() -> Non
     assert [told["source"]] == pattern["source"]
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]
-    asked, error = asked_by_execution(told["detail"], Mock(), Mock(get=lambda _token: None))
+    asked, error = find_request_to_resend(told["detail"], Mock(), Mock(get=lambda _token: None))
     assert asked is not None
     assert (event("start_order"), NOON, "RetryLater") == (asked.payload, asked.requested_at, error)
     sent, redelivery = json.loads(told["detail"]["input"]), {"requestId": "order-1", "tries": 0}

@@ -15,9 +15,9 @@ from steponce.cli import commands, target
 from steponce.local.delivery.mappings import record
 from steponce.triggers import redrive
 from steponce.triggers.dead_letters import DeadLetters
-from steponce.triggers.messages import asked_by, original_of
+from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
-from steponce.triggers.start_request import Asked, Door
+from steponce.triggers.start_request import Door, StartRequest
 from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.triggers.world import ORDER, refusal, sqs_record
 
@@ -59,14 +59,14 @@ class Stack:
         )
         return [record(one, "arn:aws:sqs:us-east-1:123456789012:q") for one in found.get("Messages", [])]
 
-    def asked(self, name: str = "RequestsQueueUrl") -> list[Asked]:
-        return [asked_by(SQSRecord(one), MESSAGE_DOOR, EVENT_DOOR) for one in self.take(name)]
+    def asked(self, name: str = "RequestsQueueUrl") -> list[StartRequest]:
+        return [find_request(SQSRecord(one), MESSAGE_DOOR, EVENT_DOOR) for one in self.take(name)]
 
     def lay_aside(self, message_id: str, reason: str = "PayloadMismatch: x") -> None:
         """As the door does."""
         came = SQSRecord(sqs_record(json.dumps(ORDER), message_id))
         url = self.outputs["RequestsDeadLetterQueueUrl"]
-        DeadLetters(self.sqs, url).give_up(original_of(came), reason, Asked(message_id, ORDER))
+        DeadLetters(self.sqs, url).give_up(original_of(came), reason, StartRequest(message_id, ORDER))
 
     def _make(self, name: str) -> str:
         fifo = "Fifo" in name
@@ -163,7 +163,7 @@ def test_all_letters_are_put_back(stack: Stack, run: Run):
         base_seconds=1,
         max_seconds=1,
     )
-    resender.send_again(Asked("tired", ORDER, "key", None, 3), "RetryLater", "x")
+    resender.send_again(StartRequest("tired", ORDER, "key", None, 3), "RetryLater", "x")
     code, told = run("redrive", "--all")
     assert (0, 13, 0) == (code, len(told["letters"]), told["more"])
     asked = stack.asked() + stack.asked()
@@ -180,7 +180,7 @@ def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):
     assert 0 == run("redrive", "--all")[0]
     (back,) = stack.take("RequestsFifoQueueUrl")
     assert "g" == back["attributes"]["MessageGroupId"]
-    assert first == asked_by(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+    assert first == find_request(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
     stack.put("RequestsFifoDeadLetterQueueUrl", ORDER, MessageGroupId="g", MessageDeduplicationId="other")
     assert 1 == len(run("redrive", "--all")[1]["letters"])
 
@@ -194,7 +194,7 @@ def test_a_notification_that_did_not_arrive_is_put_back(stack: Stack, run: Run):
     assert 0 == run("redrive", "--all")[0]
     (back,) = stack.take("RequestsQueueUrl")
     assert {"steponceLetter"} == set(back["messageAttributes"])
-    assert first == asked_by(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+    assert first == find_request(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

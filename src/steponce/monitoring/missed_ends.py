@@ -30,7 +30,7 @@ from steponce.errors import Unavailable
 from steponce.executions import describe_execution
 from steponce.locks.table import Locks
 from steponce.request.names import attempt_name, split_attempt
-from steponce.triggers.resend import Resender, asked_by_execution
+from steponce.triggers.resend import Resender, find_request_to_resend
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -249,13 +249,13 @@ class MissedEnds:
         return timedelta(seconds=seconds) if seconds else _ANY_LENGTH
 
     def _look_at(self, execution_arn: str, pace: Pace, looked: Looked) -> None:
-        asked, why = asked_by_execution({"executionArn": execution_arn}, self._sfn, self._locks)
-        if asked is None:
+        request, why = find_request_to_resend({"executionArn": execution_arn}, self._sfn, self._locks)
+        if request is None:
             return
         pace.turn(float("inf"))  # an examination that has begun is finished
         if self._is_carried_on(execution_arn):
             return
-        if self._resender.send_again(asked, why, execution_arn) == "resent":
+        if self._resender.send_again(request, why, execution_arn) == "resent":
             looked.resent += 1
         else:
             looked.dead_lettered += 1

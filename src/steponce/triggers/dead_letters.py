@@ -28,7 +28,7 @@ from typing import Any, Literal, Self
 
 from steponce.errors import InvalidRequest
 from steponce.triggers.sqs import MAX_ATTRIBUTES, Attributes, Queues, escaped, send, size_of, text_attribute
-from steponce.triggers.start_request import Asked
+from steponce.triggers.start_request import StartRequest
 
 REASON = "steponceReason"
 LETTER = "steponceLetter"
@@ -143,21 +143,21 @@ class DeadLetters:
         self._sqs = sqs
         self._queue_url = queue_url
 
-    def give_up(self, original: Original, reason: str, asked: Asked | None) -> None:
+    def give_up(self, original: Original, reason: str, request: StartRequest | None) -> None:
         """
         Dead-letter a message or event.
 
         Args:
             original: The message or event as it arrived.
             reason: The error, for people.
-            asked: The request that was found in it. None if none was found.
+            request: The request that was found in it. None if none was found.
 
         Raises:
             PayloadTooLarge: it is too large for a letter. Nothing was sent.
             Unavailable: throttled or no answer; safe to try again.
         """
-        if asked is not None:
-            letter = replace(original.letter, request_id=asked.request_id, tries=asked.tries)
+        if request is not None:
+            letter = replace(original.letter, request_id=request.request_id, tries=request.tries)
             original = replace(original, letter=letter)
         send(self._sqs, self._queue_url, original.body, original.to_send(reason))
 

@@ -31,7 +31,7 @@ from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.resend import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
-from steponce.triggers.start_request import Asked, Door, expect_readable, json_or_text
+from steponce.triggers.start_request import Door, StartRequest, expect_readable, json_or_text
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 
@@ -40,7 +40,7 @@ _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 _STARTS_AS_NOTIFICATION = re.compile(r'\s*\{\s*"Type"\s*:\s*"Notification"')
 
 
-def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
+def find_request(record: SQSRecord, door: Door, event_door: Door) -> StartRequest:
     """
     Find the request in a message.
 
@@ -59,14 +59,14 @@ def asked_by(record: SQSRecord, door: Door, event_door: Door) -> Asked:
         event = json_or_text(record.body)
         if not isinstance(event, Mapping):
             raise InvalidRequest("The body of a redriven event is no JSON object.")
-        return events.asked_by(event, event_door)
+        return events.find_request(event, event_door)
     seen = see(record)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(
             f"This is no request: {foreign.kind}. {foreign.advice}", next_steps=foreign.next_steps
         )
-    return _sent_again(seen) if TRIES in seen["attributes"] else door.ask(seen, _time_of(seen))
+    return _sent_again(seen) if TRIES in seen["attributes"] else door.find(seen, _time_of(seen))
 
 
 def original_of(record: SQSRecord) -> Original:
@@ -193,7 +193,7 @@ def _time_of(seen: Mapping[str, Any]) -> datetime | None:
     return None if seen["sentAt"] is None else times.from_text(seen["sentAt"])
 
 
-def _sent_again(seen: Mapping[str, Any]) -> Asked:
+def _sent_again(seen: Mapping[str, Any]) -> StartRequest:
     attributes, payload = seen["attributes"], seen["body"]
     if not isinstance(payload, Mapping):
         raise InvalidPayload("The body of a resent message is no JSON object.")
@@ -204,7 +204,7 @@ def _sent_again(seen: Mapping[str, Any]) -> Asked:
         requested_at = None if at is None else times.from_text(at)
     except ValueError:
         raise InvalidRequest(f"The attribute {REQUESTED_AT} is no time.") from None
-    return Asked(
+    return StartRequest(
         _json_text(attributes, REQUEST_ID),
         payload,
         _json_text(attributes, LOCK_TOKEN) if LOCK_TOKEN in attributes else None,

@@ -23,7 +23,7 @@ from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
-from steponce.triggers.start_request import Asked
+from steponce.triggers.start_request import StartRequest
 from steponce.workflow import COMPLETED, FAILED
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class Resender:
             max_seconds=settings.resend_max_seconds,
         )
 
-    def send_again(self, asked: Asked, why: str, source: str) -> Literal["resent", "dead-lettered"]:
+    def send_again(self, request: StartRequest, why: str, source: str) -> Literal["resent", "dead-lettered"]:
         """
         Resend a request, or dead-letter it if its tries are used up.
 
         Args:
-            asked: The request, with the tries that it has used.
+            request: The request, with the tries that it has used.
             why: The error that it ended with.
             source: Where that was seen, for the dead letter.
 
@@ -102,16 +102,16 @@ class Resender:
             PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
-        if asked.tries >= self._tries:
+        if request.tries >= self._tries:
             # A redriven letter gets all its tries back.
-            original = Original(Letter("request", source), _json(asked.payload), _attributes(asked, 0))
-            reason = f"{why}: resent {asked.tries} times."
-            self._dead_letters.give_up(original, reason, asked)
+            original = Original(Letter("request", source), _json(request.payload), _attributes(request, 0))
+            reason = f"{why}: resent {request.tries} times."
+            self._dead_letters.give_up(original, reason, request)
             return "dead-lettered"
-        self._send(asked, asked.tries + 1)
+        self._send(request, request.tries + 1)
         return "resent"
 
-    def postpone(self, asked: Asked) -> None:
+    def postpone(self, request: StartRequest) -> None:
         """
         Put a request that could not be started now into the queue. This does not count as a try.
 
@@ -121,11 +121,11 @@ class Resender:
             PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
-        self._send(asked, asked.tries)
+        self._send(request, request.tries)
 
-    def _send(self, asked: Asked, tries: int) -> None:
-        delay = self._delay(asked.tries)
-        body, attributes = _json(asked.payload), _attributes(asked, tries)
+    def _send(self, request: StartRequest, tries: int) -> None:
+        delay = self._delay(request.tries)
+        body, attributes = _json(request.payload), _attributes(request, tries)
         send(self._sqs, self._queue_url, body, attributes, DelaySeconds=delay)
 
     def _delay(self, tries: int) -> int:
@@ -134,7 +134,9 @@ class Resender:
         return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
 
 
-def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient, locks: Locks) -> tuple[Asked | None, str]:
+def find_request_to_resend(
+    detail: Mapping[str, Any], sfn: SFNClient, locks: Locks
+) -> tuple[StartRequest | None, str]:
     """
     Find the request to resend after an execution ended badly.
 
@@ -164,10 +166,10 @@ def asked_by_execution(detail: Mapping[str, Any], sfn: SFNClient, locks: Locks) 
         return None, error
     redelivery = given["redelivery"]
     requested_at = times.from_text(given["requestedAt"])
-    asked = Asked(
+    request = StartRequest(
         redelivery["requestId"], given["payload"], given["lockToken"], requested_at, redelivery["tries"]
     )
-    return asked, error
+    return request, error
 
 
 def _is_answered(lock: Lock | None) -> bool:
@@ -182,15 +184,15 @@ def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return given if isinstance(given, dict) else {}
 
 
-def _attributes(asked: Asked, tries: int) -> dict[str, Mapping[str, Any]]:
+def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any]]:
     attributes = {
-        REQUEST_ID: text_attribute(_json(asked.request_id)),
+        REQUEST_ID: text_attribute(_json(request.request_id)),
         TRIES: {"DataType": "Number", "StringValue": str(tries)},
     }
-    if asked.lock_token is not None:
-        attributes[LOCK_TOKEN] = text_attribute(_json(asked.lock_token))
-    if asked.requested_at is not None:
-        attributes[REQUESTED_AT] = text_attribute(times.to_text(asked.requested_at))
+    if request.lock_token is not None:
+        attributes[LOCK_TOKEN] = text_attribute(_json(request.lock_token))
+    if request.requested_at is not None:
+        attributes[REQUESTED_AT] = text_attribute(times.to_text(request.requested_at))
     return attributes
 
 

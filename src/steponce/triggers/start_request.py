@@ -20,7 +20,7 @@ from steponce.errors import (
 )
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import RESULT_RESERVE
-from steponce.request.expressions import find
+from steponce.request.expressions import find as search
 from steponce.workflow import WORKFLOW_LIMIT
 
 MAX_READ_BYTES = 2 * (WORKFLOW_LIMIT - RESULT_RESERVE)
@@ -31,7 +31,7 @@ escapes at most double it, if it is all U+FFFE and U+FFFF, which SQS does not al
 
 
 @dataclass(frozen=True)
-class Asked:
+class StartRequest:
     """
     The request that a message or event asks to start.
 
@@ -82,7 +82,7 @@ class Door:
             except JMESPathError as error:
                 raise InvalidRequest(f"{expression!r} is no JMESPath: {type(error).__name__}.") from None
 
-    def ask(self, seen: Mapping[str, Any], requested_at: datetime | None) -> Asked:
+    def find(self, seen: Mapping[str, Any], requested_at: datetime | None) -> StartRequest:
         """
         Find the request in a message or event.
 
@@ -93,24 +93,24 @@ class Door:
         Raises:
             InvalidRequest: there is no request id, payload or lock token at its path.
         """
-        request_id = _text_of(find(self.request_id_path, seen, "message"), self.request_id_path)
+        request_id = _text_of(search(self.request_id_path, seen, "message"), self.request_id_path)
         if request_id is None:
             raise InvalidRequestId(
                 f"There is no request id at {self.request_id_path!r}, which wants text or a whole number; "
                 "no start without an id. Send it there, or change the door's path."
             )
-        payload = find(self.payload_path, seen, "message")
+        payload = search(self.payload_path, seen, "message")
         if not isinstance(payload, Mapping):
             raise InvalidPayload(
                 f"Request {request_id!r}: at {self.payload_path!r} is no JSON object but "
                 f"{_kind(payload)}. Send the payload there as a JSON object."
             )
-        return Asked(request_id, payload, self._lock_token(request_id, seen), requested_at)
+        return StartRequest(request_id, payload, self._lock_token(request_id, seen), requested_at)
 
     def _lock_token(self, request_id: str, seen: Mapping[str, Any]) -> str | None:
         if not self.lock_token_path:
             return None
-        lock_token = _text_of(find(self.lock_token_path, seen, "message"), self.lock_token_path)
+        lock_token = _text_of(search(self.lock_token_path, seen, "message"), self.lock_token_path)
         if lock_token is None:
             raise InvalidLockToken(
                 f"Request {request_id!r}: there is no lock token at {self.lock_token_path!r}, which wants "

@@ -25,7 +25,7 @@ from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import DeadLetters, Original
 from steponce.triggers.resend import Resender
-from steponce.triggers.start_request import Asked
+from steponce.triggers.start_request import StartRequest
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """Permanent errors: another delivery of the same message would fail alike."""
@@ -96,7 +96,7 @@ class Entrance:
         self._resender = resender
         self._postpones = postpones
 
-    def admit(self, ask: Callable[[], Asked], original: Original) -> Outcome:
+    def admit(self, ask: Callable[[], StartRequest], original: Original) -> Outcome:
         """
         Start one request, or find the one that was started before.
 
@@ -108,42 +108,42 @@ class Entrance:
             Unavailable: transient. The source must deliver the message again.
             Exception: any other error. The source must deliver the message again as well.
         """
-        asked = None
+        request = None
         try:
-            asked = ask()
-            return self._start(asked, original.source)
+            request = ask()
+            return self._start(request, original.source)
         except POISON as error:
-            self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", asked)
-            request_id = None if asked is None else asked.request_id
+            self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", request)
+            request_id = None if request is None else request.request_id
             return Outcome("dead-lettered", request_id, None, replayed=False, reason=type(error).__name__)
         except Unavailable:
-            if asked is None or not self._postpones:
+            if request is None or not self._postpones:
                 raise
-            self._resender.postpone(asked)
-            return Outcome("resent", asked.request_id, None, replayed=False, reason="Unavailable")
+            self._resender.postpone(request)
+            return Outcome("resent", request.request_id, None, replayed=False, reason="Unavailable")
 
-    def _start(self, asked: Asked, source: str) -> Outcome:
+    def _start(self, request: StartRequest, source: str) -> Outcome:
         receipt = self._client.start(
-            asked.request_id,
-            asked.payload,
-            lock_token=asked.lock_token,
-            requested_at=asked.requested_at,
-            redelivery=asked.redelivery,
-            check_owner=asked.tries > 0,  # its own last attempt may have left the lock open
+            request.request_id,
+            request.payload,
+            lock_token=request.lock_token,
+            requested_at=request.requested_at,
+            redelivery=request.redelivery,
+            check_owner=request.tries > 0,  # its own last attempt may have left the lock open
         )
         fate = fate_of(receipt)
-        runs = _is_own(receipt) and not (receipt.duplicate and asked.tries)  # the lock's owner may be dead
-        if receipt.status == "RUNNING" and not runs and not self._is_cared_for(asked):
-            fate = self._resender.send_again(asked, "AlreadyInProgress", source)
-        return Outcome(fate, asked.request_id, receipt.status, replayed=receipt.duplicate)
+        runs = _is_own(receipt) and not (receipt.duplicate and request.tries)  # the lock's owner may be dead
+        if receipt.status == "RUNNING" and not runs and not self._is_cared_for(request):
+            fate = self._resender.send_again(request, "AlreadyInProgress", source)
+        return Outcome(fate, request.request_id, receipt.status, replayed=receipt.duplicate)
 
-    def _is_cared_for(self, asked: Asked) -> bool:
+    def _is_cared_for(self, request: StartRequest) -> bool:
         """
         Whether an open execution carries this message on. If it ends AlreadyInProgress, that end brings the
         message back. A closed execution has already brought it back or dead-lettered it. One message too many
         does no harm. One too few loses the request.
         """
-        execution, _ = self._client.machine.newest(name_of(asked.request_id), 1)
+        execution, _ = self._client.machine.newest(name_of(request.request_id), 1)
         return execution is not None and execution.is_open and "redelivery" in execution.input
 
 

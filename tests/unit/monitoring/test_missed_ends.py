@@ -25,7 +25,7 @@ from steponce.monitoring.missed_ends import (
     MissedEnds,
     Place,
 )
-from steponce.triggers.start_request import Asked
+from steponce.triggers.start_request import StartRequest
 from tests.rules.documents import template
 from tests.unit.one_owner import ITEM, NOW, refusal
 from tests.unit.shared_clients import shared
@@ -118,7 +118,7 @@ class World:
         self.place = Place(self.dynamodb, "locks", MACHINE)
         self.locks: Any = Locks(self.dynamodb, "locks")
 
-    def send_again(self, asked: Asked, why: str, source: str) -> str:
+    def send_again(self, asked: StartRequest, why: str, source: str) -> str:
         """What the re-sender does."""
         assert asked.lock_token == KEY
         name = source.rpartition(":")[2]

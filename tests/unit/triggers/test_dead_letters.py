@@ -21,10 +21,10 @@ from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
-from steponce.triggers.messages import asked_by, original, original_of, see
+from steponce.triggers.messages import find_request, original, original_of, see
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
-from steponce.triggers.start_request import MAX_READ_BYTES, Asked, Door
+from steponce.triggers.start_request import MAX_READ_BYTES, Door, StartRequest
 from tests.unit.triggers.world import (
     DEAD,
     ORDER,
@@ -175,7 +175,7 @@ def test_a_letter_of_a_request_that_came_back_too_often_has_all_its_tries(
     noon = times.from_text("2026-01-31T12:00:00.000Z")
     dead = DeadLetters(world, DEAD)
     resender = Resender(world, QUEUE, dead, tries=3, base_seconds=5, max_seconds=9)
-    resender.send_again(Asked("a b", ORDER, "key", noon, 3), "RetryLater", "the execution")
+    resender.send_again(StartRequest("a b", ORDER, "key", noon, 3), "RetryLater", "the execution")
     (letter,) = world.dead()
     put_back(doors["queue"], letter)
     assert [("a b", ORDER, "key", "2026-01-31T12:00:00.000Z")] == asked(world)
@@ -266,7 +266,9 @@ def test_whatever_the_queue_takes_fits_into_a_letter_and_comes_back_whole(values
     world = World()
     reason = "InvalidPayload: " + "\x00\uffff" * 900
 
-    DeadLetters(world, DEAD).give_up(original_of(SQSRecord(came)), reason, Asked("\x00é" * 900, {}, tries=4))
+    DeadLetters(world, DEAD).give_up(
+        original_of(SQSRecord(came)), reason, StartRequest("\x00é" * 900, {}, tries=4)
+    )
 
     (letter,) = world.dead()
     assert see(SQSRecord(came)) == see(SQSRecord(received(letter, "anew")))
@@ -288,7 +290,7 @@ def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: st
         payload["text"] = text
     else:
         request_id += text
-    asked = Asked(request_id, payload, "key", times.from_text("2026-01-31T12:00:00.000Z"), 1)
+    asked = StartRequest(request_id, payload, "key", times.from_text("2026-01-31T12:00:00.000Z"), 1)
     Envelope.make(name_of(request_id), payload, RULES, redelivery=asked.redelivery)
     for tries, box in ((9, "resent"), (1, "dead")):
         world = World()
@@ -298,7 +300,7 @@ def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: st
         )
         (message,) = getattr(world, box)()
         check_message(message | {"QueueUrl": QUEUE})
-        again = asked_by(SQSRecord(received(message)), MESSAGE_DOOR, EVENT_DOOR)
+        again = find_request(SQSRecord(received(message)), MESSAGE_DOOR, EVENT_DOOR)
         assert (request_id, payload, "key") == (again.request_id, again.payload, again.lock_token)
 
 
@@ -316,7 +318,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(
     doors: dict[str, Any], world: World, door: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Neither JMESPath nor canonical JSON ever sees it; it is laid aside with its reason."""
-    monkeypatch.setattr(Door, "ask", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(Door, "find", lambda *_: pytest.fail("it was read"))
     large = {"orderId": "1", "text": "x" * MAX_READ_BYTES}
     bus = sample("start_from_event") | {"detail": large}
     stream = sample("start_from_stream")
@@ -362,7 +364,7 @@ def test_an_event_s_letter_is_an_event():
     letter = {"steponceLetter": {"dataType": "String", "stringValue": '{"shape":"event"}'}}
     for body in ("no JSON", "[]", '{"orderId": "1"}'):
         with pytest.raises(InvalidRequest):
-            asked_by(SQSRecord(sqs_record(body, messageAttributes=letter)), MESSAGE_DOOR, EVENT_DOOR)
+            find_request(SQSRecord(sqs_record(body, messageAttributes=letter)), MESSAGE_DOOR, EVENT_DOOR)
 
 
 def test_a_letter_says_what_it_is_in_few_words():

@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId, MissingKey
 from steponce.triggers import messages
 from steponce.triggers.messages import original_of, see
-from steponce.triggers.start_request import Asked, Door
+from steponce.triggers.start_request import Door, StartRequest
 from tests.unit.triggers.world import ORDER, notification, sqs_record
 
 TEXT = json.dumps(ORDER)
@@ -47,9 +47,9 @@ FIFO = {
 }
 
 
-def asked_by(came: SQSRecord, door: Door) -> Asked:
+def find_request(came: SQSRecord, door: Door) -> StartRequest:
     """Nothing here is an event that was laid aside."""
-    return messages.asked_by(came, door, Door("id", "detail"))
+    return messages.find_request(came, door, Door("id", "detail"))
 
 
 def record(body: str = TEXT, **more: Any) -> SQSRecord:
@@ -68,25 +68,25 @@ def record(body: str = TEXT, **more: Any) -> SQSRecord:
 def test_a_message_is_seen_as_the_same_whichever_way_it_came(message_id: str, came: SQSRecord):
     """Only the id says who gave it."""
     assert SAME | {"messageId": message_id} == see(came)
-    assert Asked(message_id, ORDER, None, NOON) == asked_by(came, DOOR)
+    assert StartRequest(message_id, ORDER, None, NOON) == find_request(came, DOOR)
 
 
 def test_a_notification_s_time_is_when_it_was_published():
     """Not when it reached the queue."""
     later = {"SentTimestamp": "1769864400000"}
-    assert NOON == asked_by(record(notification(TEXT), attributes=later), DOOR).requested_at
+    assert NOON == find_request(record(notification(TEXT), attributes=later), DOOR).requested_at
 
 
 @pytest.mark.parametrize("sent", [{}, {"SentTimestamp": "soon"}, {"SentTimestamp": "9" * 30}, None])
 def test_a_message_without_a_time_is_asked_now(sent: Any):
     """The client's clock says when."""
-    assert None is asked_by(record(attributes=sent), DOOR).requested_at
+    assert None is find_request(record(attributes=sent), DOOR).requested_at
 
 
 def test_what_only_looks_like_a_notification_is_a_payload():
     """The envelope of SNS has all its parts."""
     like = {"Type": "Notification", "MessageId": "x"}
-    assert like == asked_by(record(json.dumps(like)), DOOR).payload
+    assert like == find_request(record(json.dumps(like)), DOOR).payload
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_only_looks_like_a_notification_is_a_payload():
 def test_the_id_is_found_by_a_path(path: str, request_id: str):
     """In an attribute or in the body; a whole number becomes text."""
     came = record(messageAttributes=SQS_ATTRIBUTES)
-    assert request_id == asked_by(came, Door(path, "body")).request_id
+    assert request_id == find_request(came, Door(path, "body")).request_id
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,19 @@ def test_the_id_is_found_by_a_path(path: str, request_id: str):
 def test_there_is_no_start_without_an_id(body: dict[str, Any]):
     """Neither blank text nor anything that is no text or whole number is one."""
     with pytest.raises(InvalidRequestId, match="no start without an id"):
-        asked_by(record(json.dumps(body)), Door("body.id", "body"))
+        find_request(record(json.dumps(body)), Door("body.id", "body"))
 
 
 def test_one_and_one_point_nought_are_one_id():
     """JSON has one kind of number."""
-    assert "1" == asked_by(record('{"id": 1.0}'), Door("body.id", "body")).request_id
+    assert "1" == find_request(record('{"id": 1.0}'), Door("body.id", "body")).request_id
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e400", "123456789012345678901234567890"])
 def test_a_number_that_cannot_be_carried_is_no_id(number: str):
     """Nobody would know which request it means."""
     with pytest.raises(InvalidRequest):
-        asked_by(record(f'{{"id": {number}}}'), Door("body.id", "body"))
+        find_request(record(f'{{"id": {number}}}'), Door("body.id", "body"))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_number_that_cannot_be_carried_is_no_id(number: str):
 def test_a_payload_is_a_json_object(body: str):
     """And the error does not quote it."""
     with pytest.raises(InvalidPayload) as caught:
-        asked_by(record(body), DOOR)
+        find_request(record(body), DOOR)
     assert len(str(caught.value)) < 200
 
 
@@ -149,26 +149,26 @@ def test_a_payload_is_a_json_object(body: str):
 )
 def test_an_encoded_payload_is_found_by_a_path(body: str, path: str):
     """Powertools' functions decode it."""
-    assert ORDER == asked_by(record(body), Door("messageId", path)).payload
+    assert ORDER == find_request(record(body), Door("messageId", path)).payload
 
 
 @pytest.mark.parametrize("body", ["%%%", "AAAA", base64.b64encode(b"\x1f\x8b\x08").decode(), "é"])
 def test_what_cannot_be_decoded_is_refused(body: str):
     """Whatever the decoder raises."""
     with pytest.raises(InvalidRequest):
-        asked_by(record(body), Door("messageId", "powertools_json(powertools_base64_gzip(body))"))
+        find_request(record(body), Door("messageId", "powertools_json(powertools_base64_gzip(body))"))
 
 
 def test_the_lock_token_is_found_by_a_path():
     """It is used as it is; none, where the door has no path for it."""
     door = Door("messageId", "body", "body.orderId")
-    assert ("1", None) == (asked_by(record(), door).lock_token, asked_by(record(), DOOR).lock_token)
+    assert ("1", None) == (find_request(record(), door).lock_token, find_request(record(), DOOR).lock_token)
 
 
 def test_a_lock_token_that_is_missing_is_an_error():
     """The request would run under a key that nobody meant."""
     with pytest.raises(InvalidLockToken):
-        asked_by(record("{}"), Door("messageId", "body", "body.orderId"))
+        find_request(record("{}"), Door("messageId", "body", "body.orderId"))
 
 
 def test_a_door_with_a_broken_path_takes_nothing_in():
@@ -176,7 +176,7 @@ def test_a_door_with_a_broken_path_takes_nothing_in():
     with pytest.raises(InvalidRequest, match="no JMESPath"):
         Door("messageId", "body[")
     with pytest.raises(MissingKey, match="nothing_of_the_kind"):
-        asked_by(record(), Door("nothing_of_the_kind(body)", "body"))
+        find_request(record(), Door("nothing_of_the_kind(body)", "body"))
 
 
 def test_the_attributes_of_the_re_sender_win():
@@ -188,8 +188,8 @@ def test_the_attributes_of_the_re_sender_win():
         "steponceTries": {"stringValue": "2", "dataType": "Number"},
     }
     came = record(messageAttributes=ours, attributes={"SentTimestamp": "1769999999999"})
-    again = Asked("first \x00 id", ORDER, "acme/é", NOON, 2)
-    assert again == asked_by(came, Door("body.orderId", "nothing", "nothing"))
+    again = StartRequest("first \x00 id", ORDER, "acme/é", NOON, 2)
+    assert again == find_request(came, Door("body.orderId", "nothing", "nothing"))
     assert {"requestId": "first \x00 id", "tries": 2} == again.redelivery
 
 
@@ -211,7 +211,7 @@ def test_attributes_of_ours_that_somebody_has_spoilt_are_refused(name: str, valu
     good = {"steponceRequestId": '"order-1"', "steponceTries": "1"}
     given = {k: {"stringValue": v, "dataType": "String"} for k, v in (good | {name: value}).items() if v}
     with pytest.raises(InvalidRequest):
-        asked_by(record(messageAttributes=given), DOOR)
+        find_request(record(messageAttributes=given), DOOR)
 
 
 def test_the_original_can_be_sent_as_it_came():

@@ -15,9 +15,9 @@ from steponce.aws import times
 from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.locks.table import Locks
 from steponce.triggers.dead_letters import DeadLetters
-from steponce.triggers.messages import asked_by
-from steponce.triggers.resend import Resender, asked_by_execution
-from steponce.triggers.start_request import Asked, Door
+from steponce.triggers.messages import find_request
+from steponce.triggers.resend import Resender, find_request_to_resend
+from steponce.triggers.start_request import Door, StartRequest
 from tests.unit.triggers.world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
 EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
@@ -47,13 +47,13 @@ def detail(**changed: Any) -> dict[str, Any]:
 def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_at, tries):
     """Whatever characters it has, it is asked the same again, with one try more."""
     world = World()
-    asked = Asked(request_id, payload, lock_token, requested_at, tries)
+    asked = StartRequest(request_id, payload, lock_token, requested_at, tries)
 
     assert "resent" == resender(world).send_again(asked, "RetryLater", "here")
 
     (message,) = world.resent()
-    again = asked_by(_record(message), DOOR, DOOR)
-    assert Asked(request_id, payload, lock_token, requested_at, tries + 1) == again
+    again = find_request(_record(message), DOOR, DOOR)
+    assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1) == again
 
 
 def test_each_wait_is_about_twice_as_long_as_the_one_before():
@@ -61,7 +61,9 @@ def test_each_wait_is_about_twice_as_long_as_the_one_before():
     for tries, longest in enumerate([5, 10, 20, 40, 80, 160, 320, 600, 600, 600]):
         world = World()
         for _ in range(60):
-            resender(world, tries=99, longest=600).send_again(Asked("a", ORDER, tries=tries), "E", "here")
+            resender(world, tries=99, longest=600).send_again(
+                StartRequest("a", ORDER, tries=tries), "E", "here"
+            )
         delays = {one["DelaySeconds"] for one in world.resent()}
         assert longest / 2 - 1 <= min(delays)
         assert max(delays) <= longest
@@ -71,14 +73,16 @@ def test_each_wait_is_about_twice_as_long_as_the_one_before():
 def test_no_wait_is_longer_than_sqs_allows():
     """Whatever the setting says, and however often it was sent."""
     world = World()
-    resender(world, tries=9_999, longest=86_400).send_again(Asked("a", ORDER, tries=5_000), "E", "here")
+    resender(world, tries=9_999, longest=86_400).send_again(
+        StartRequest("a", ORDER, tries=5_000), "E", "here"
+    )
     assert 450 <= world.resent()[0]["DelaySeconds"] <= 900
 
 
 def test_after_the_last_try_a_person_has_to_look():
     """The dead letter says why, and put back into the queue it has all its tries again."""
     world = World()
-    asked = Asked("order-1", ORDER, "key", NOON, tries=3)
+    asked = StartRequest("order-1", ORDER, "key", NOON, tries=3)
 
     assert "dead-lettered" == resender(world, tries=3).send_again(asked, "RetryLater", "the execution")
 
@@ -87,14 +91,14 @@ def test_after_the_last_try_a_person_has_to_look():
     assert "RetryLater: resent 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
     about = {"shape": "request", "source": "the execution", "requestId": "order-1", "tries": 3}
     assert about == letter_of(letter)
-    assert Asked("order-1", ORDER, "key", NOON, 0) == asked_by(_record(letter), DOOR, DOOR)
+    assert StartRequest("order-1", ORDER, "key", NOON, 0) == find_request(_record(letter), DOOR, DOOR)
 
 
 def test_a_message_too_large_to_be_sent_is_an_error():
     """It stays where it is then."""
     world = World()
     with pytest.raises(PayloadTooLarge):
-        resender(world).send_again(Asked("a", {"text": "\uffff" * 180_000}), "RetryLater", "here")
+        resender(world).send_again(StartRequest("a", {"text": "\uffff" * 180_000}), "RetryLater", "here")
     assert [] == world.sent
 
 
@@ -102,14 +106,14 @@ def test_a_throttled_queue_is_no_loss():
     """The caller hears of it."""
     world = World(queue_is_down=True)
     with pytest.raises(Unavailable):
-        resender(world).send_again(Asked("a", ORDER), "RetryLater", "here")
+        resender(world).send_again(StartRequest("a", ORDER), "RetryLater", "here")
 
 
 @pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "States.Timeout", "DynamoDB.Oops"])
 def test_an_execution_without_an_answer_on_record_comes_back(error: str):
     """As it was asked, from what its input says, whatever it died of."""
-    asked = Asked("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
-    assert (asked, error) == asked_by_execution(detail(error=error), World(), LOCKS)
+    asked = StartRequest("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
+    assert (asked, error) == find_request_to_resend(detail(error=error), World(), LOCKS)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +125,13 @@ def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
     world = World()
     world.hold("steponce-run-once/order-1", "order-1", "hash")
     world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
-    asked, _ = asked_by_execution(detail(), world, Locks(world, "locks"))
+    asked, _ = find_request_to_resend(detail(), world, Locks(world, "locks"))
     assert comes_back == (asked is not None)
 
 
 def test_a_cancelled_request_does_not_come_back():
     """Somebody has decided so."""
-    assert (None, "Cancelled") == asked_by_execution(detail(error="Cancelled"), World(), LOCKS)
+    assert (None, "Cancelled") == find_request_to_resend(detail(error="Cancelled"), World(), LOCKS)
 
 
 def test_an_execution_that_somebody_waits_for_is_left_alone():
@@ -135,7 +139,7 @@ def test_an_execution_that_somebody_waits_for_is_left_alone():
     given = json.loads(detail()["input"])
     del given["redelivery"]
     left = detail(input=json.dumps(given), error=None)
-    assert None is asked_by_execution(left, World(), LOCKS)[0]
+    assert None is find_request_to_resend(left, World(), LOCKS)[0]
 
 
 @pytest.mark.parametrize(
@@ -147,14 +151,14 @@ def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
     world = World()
     world.executions["order-1"] = {"input": detail()["input"]}
     world.end("order-1", "RetryLater")
-    asked, error = asked_by_execution(detail(**left_out), world, LOCKS)
+    asked, error = find_request_to_resend(detail(**left_out), world, LOCKS)
     assert ("order-1", "RetryLater") == (asked and asked.request_id, error)
 
 
 def test_an_execution_too_new_to_be_described_is_asked_for_again():
     """Nothing is decided without its input."""
     with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
-        asked_by_execution(detail(input=None), World(), LOCKS)
+        find_request_to_resend(detail(input=None), World(), LOCKS)
 
 
 def _record(message: dict[str, Any]) -> SQSRecord:
