@@ -24,7 +24,7 @@ from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
-from steponce.triggers.starter import COUNTED, Entrance, Outcome
+from steponce.triggers.starter import COUNTED, Outcome, Starter
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ door = Door(settings.event_request_id_path, settings.event_payload_path, setting
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
-entrance = Entrance(client, dead_letters, Resender.from_settings(sqs, settings.resend), postpones=True)
+starter = Starter(client, dead_letters, Resender.from_settings(sqs, settings.resend), postpones=True)
 threads = ThreadPoolExecutor(10)
 stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
 
@@ -86,7 +86,7 @@ def start(event: Mapping[str, Any]) -> Outcome:
     """Whatever this raises lets the event come back."""
     original = original_of(event)
     try:
-        outcome = entrance.admit(lambda: find_request(event, door), original)
+        outcome = starter.start(lambda: find_request(event, door), original)
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, source=original.source)
         raise

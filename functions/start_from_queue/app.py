@@ -27,7 +27,7 @@ from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import Door
-from steponce.triggers.starter import COUNTED, Entrance, Outcome
+from steponce.triggers.starter import COUNTED, Outcome, Starter
 
 TO_ANSWER_SECONDS = 5
 
@@ -64,7 +64,7 @@ sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
 resender = Resender.from_settings(sqs, settings.resend)
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
-entrance = Entrance(client, dead_letters, resender)
+starter = Starter(client, dead_letters, resender)
 threads = ThreadPoolExecutor(10)
 side_by_side = AsyncBatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 in_order = SqsFifoPartialProcessor(skip_group_on_error=True)  # a FIFO queue has an order in each group
@@ -98,7 +98,7 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
     """Whatever this raises lets the message come back."""
     try:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
-        outcome = entrance.admit(lambda: find_request(record, door, event_door), original_of(record))
+        outcome = starter.start(lambda: find_request(record, door, event_door), original_of(record))
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, messageId=record.message_id)
         raise

@@ -75,7 +75,7 @@ def fate_of(receipt: Receipt) -> Fate:
     return "duplicate" if receipt.status == "RUNNING" else "replayed"
 
 
-class Entrance:
+class Starter:
     """
     Starts the requests of all triggers that have no caller.
 
@@ -96,12 +96,12 @@ class Entrance:
         self._resender = resender
         self._postpones = postpones
 
-    def admit(self, ask: Callable[[], StartRequest], original: Original) -> Outcome:
+    def start(self, find: Callable[[], StartRequest], original: Original) -> Outcome:
         """
         Start one request, or find the one that was started before.
 
         Args:
-            ask: Finds the request, or raises InvalidRequest.
+            find: Finds the request, or raises InvalidRequest.
             original: The message or event, for a dead letter.
 
         Raises:
@@ -110,7 +110,7 @@ class Entrance:
         """
         request = None
         try:
-            request = ask()
+            request = find()
             return self._start(request, original.source)
         except POISON as error:
             self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", request)
