@@ -13,7 +13,7 @@ from steponce import Client, Receipt, environment
 from steponce.http_api.callers import Callers
 from steponce.http_api.routes import routes
 from steponce.request.settings import RequestRules
-from steponce.triggers.starter import COUNTED, fate_of
+from steponce.triggers.starter import COUNTED, disposition_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def count(receipt: Receipt) -> None:
     """Say what a POST did: it started a request, or found one."""
-    metrics.add_metric(COUNTED[fate_of(receipt)], MetricUnit.Count, 1)
+    metrics.add_metric(COUNTED[disposition_of(receipt)], MetricUnit.Count, 1)
     metrics.flush_metrics()
     logger.info(
         "asked to start",

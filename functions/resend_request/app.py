@@ -41,10 +41,15 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     execution = event["detail"]["executionArn"]
     request, error = find_request_to_resend(event["detail"], sfn, locks)
     if request is None:
-        return {"fate": "left alone"}
-    fate = resender.send_again(request, error, execution)
-    metrics.add_metric(COUNTED[fate], MetricUnit.Count, 1)
+        return {"disposition": "left alone"}
+    disposition = resender.send_again(request, error, execution)
+    metrics.add_metric(COUNTED[disposition], MetricUnit.Count, 1)
     logger.info(
-        "ended", fate=fate, requestId=request.request_id, status="FAILED", replayed=False, reason=error
+        "ended",
+        disposition=disposition,
+        requestId=request.request_id,
+        status="FAILED",
+        replayed=False,
+        reason=error,
     )
-    return {"fate": fate}
+    return {"disposition": disposition}

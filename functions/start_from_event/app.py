@@ -96,4 +96,4 @@ def start(event: Mapping[str, Any]) -> Outcome:
 
 def count(outcome: Outcome) -> None:
     """Powertools' metrics are not for many threads at once."""
-    metrics.add_metric(COUNTED[outcome.fate], MetricUnit.Count, 1)
+    metrics.add_metric(COUNTED[outcome.disposition], MetricUnit.Count, 1)

@@ -272,7 +272,7 @@ def test_erased(world: World, run: Run):
 
 
 @pytest.mark.parametrize(
-    ("command", "fate"),
+    ("command", "kept"),
     [
         (["locks", "release", "order-1"], "kept with the record"),
         (["erase", "m/"], "printed with the answer, since the record goes"),
@@ -285,7 +285,7 @@ def test_it_is_said_where_the_reason_goes(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     command: list[str],
-    fate: str,
+    kept: str,
 ):
     """In the question and in the help."""
     ready(world, command)
@@ -298,9 +298,9 @@ def test_it_is_said_where_the_reason_goes(
     monkeypatch.setattr(click.termui, "visible_prompt_func", interrupt)
 
     assert 1 == commands.run(command)
-    assert f"Why ({fate})" in capsys.readouterr().err + asked[0]
+    assert f"Why ({kept})" in capsys.readouterr().err + asked[0]
     assert 0 == commands.run([*command, "--help"])
-    assert f"Why; {fate}." in " ".join(capsys.readouterr().out.split())
+    assert f"Why; {kept}." in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.usefixtures("answers")

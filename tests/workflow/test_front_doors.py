@@ -147,8 +147,8 @@ def told(scene: Scene, request_id: str, name: str = "status") -> list[str]:
     return [line.get(name) for line in lines if line["requestId"] == request_id]
 
 
-def fates(scene: Scene, request_id: str) -> list[str]:
-    return told(scene, request_id, "fate")
+def dispositions(scene: Scene, request_id: str) -> list[str]:
+    return told(scene, request_id, "disposition")
 
 
 def by_queue(scene: Scene, bodies: list[str]) -> None:
@@ -258,10 +258,10 @@ def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_inp
     assert "RetryLater" == doors.execution(name_of(request_id))["error"]
 
     for _ in range(2):  # by then the message that the stack sent may have been answered
-        assert invoke(doors, "ResendRequestFunction", event)["fate"] in ("resent", "left alone")
+        assert invoke(doors, "ResendRequestFunction", event)["disposition"] in ("resent", "left alone")
 
     assert "COMPLETED" == answered(doors, request_id, key).status
-    assert {"fate": "left alone"} == invoke(doors, "ResendRequestFunction", event)
+    assert {"disposition": "left alone"} == invoke(doors, "ResendRequestFunction", event)
     doors.eventually(lambda: _is_empty(doors))
     assert 1 == len(doors.charges(key))
 
@@ -274,10 +274,12 @@ def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: S
         doors.client.start(first, VISA, lock_token=key)
         doors.eventually(lambda: doors.lock(key))
         put(doors, VISA, requestId=second, key=key)
-        doors.eventually(lambda: "resent" in fates(doors, second))
+        doors.eventually(lambda: "resent" in dispositions(doors, second))
 
     doors.eventually(lambda: "COMPLETED" in told(doors, second))
-    assert ["started", *["resent"] * (len(fates(doors, second)) - 2), "replayed"] == fates(doors, second)
+    assert ["started", *["resent"] * (len(dispositions(doors, second)) - 2), "replayed"] == dispositions(
+        doors, second
+    )
     receipt = doors.client.status(second, lock_token=key)
     assert ("COMPLETED", True) == (receipt.status, receipt.duplicate)
     assert doors.client.status(first, lock_token=key).result == receipt.result
@@ -300,13 +302,13 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_d
     (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
     assert "AlreadyInProgress: resent 2 times." == letter["reason"]
     assert ("request", 2) == (letter["kind"], letter["tries"])
-    seen = len(fates(hasty_doors, request_id))
+    seen = len(dispositions(hasty_doors, request_id))
 
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
 
     assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
-    hasty_doors.eventually(lambda: fates(hasty_doors, request_id)[seen:])
-    assert "resent" == fates(hasty_doors, request_id)[seen]
+    hasty_doors.eventually(lambda: dispositions(hasty_doors, request_id)[seen:])
+    assert "resent" == dispositions(hasty_doors, request_id)[seen]
     (again,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
     shown = operate(tmp_path, "letters", "show", again["id"], "--local")[1]
     assert CONFIRMED == json.loads(shown["body"])
@@ -386,8 +388,8 @@ def test_events_above_the_quota_are_all_started(bus: Any, hasty_doors: Scene):
     events = [event | {"id": one, "detail": VISA | {"orderId": one}} for one in ids]
     with ThreadPoolExecutor(BURST) as threads:
         answers = list(threads.map(lambda event: bus.handler(event, Context()), events))
-    fates = sorted(answer["outcomes"][0]["fate"] for answer in answers)
-    assert ["resent"] * (BURST - QUOTA) + ["started"] * QUOTA == fates
+    dispositions = sorted(answer["outcomes"][0]["disposition"] for answer in answers)
+    assert ["resent"] * (BURST - QUOTA) + ["started"] * QUOTA == dispositions
     hasty_doors.eventually(lambda: set(ids) <= set(hasty_doors.executions("burst-")))
     done = [hasty_doors.client.wait(one) for one in ids]
     assert {"COMPLETED"} == {one.status for one in done}

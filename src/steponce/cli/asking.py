@@ -26,7 +26,7 @@ class Hand:
     by: str
     why: str | None
     yes: bool
-    fate: str
+    kept: str
 
     def sign(self, shown: RenderableType, question: str) -> str:
         """
@@ -41,7 +41,7 @@ class Hand:
         try:
             if not self.yes:
                 Console(stderr=True).print(shown)
-            why = self.why or str(click.prompt(f"Why ({self.fate})", err=True)).strip()
+            why = self.why or str(click.prompt(f"Why ({self.kept})", err=True)).strip()
             if self.yes or click.confirm(question, err=True):
                 return why
         except click.Abort:
@@ -53,22 +53,22 @@ LONGEST = 1_000
 """Characters: a record keeps twenty such texts beside its result, and has room for 400 KB."""
 
 
-def signed(fate: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def signed(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """
     Give a command the options that say who changes something and why, handed over as one `hand`.
 
     Args:
-        fate: What becomes of who and why, for people.
+        kept: Where the name and the reason are kept, for people.
     """
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal it is needed.")
-        @click.option("--by", metavar="NAME", help=f"Who does it; {fate}.  [default: the user]")
-        @click.option("--why", metavar="TEXT", help=f"Why; {fate}. On a terminal it is asked for.")
+        @click.option("--by", metavar="NAME", help=f"Who does it; {kept}.  [default: the user]")
+        @click.option("--why", metavar="TEXT", help=f"Why; {kept}. On a terminal it is asked for.")
         @functools.wraps(command)
         def with_hand(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
-            _expect_signed(yes, by, why, fate)
-            hand = Hand((by or _user()).strip(), why and why.strip(), yes, fate)
+            _expect_signed(yes, by, why, kept)
+            hand = Hand((by or _user()).strip(), why and why.strip(), yes, kept)
             return command(hand=hand, **others)
 
         return with_hand
@@ -80,11 +80,11 @@ by_hand = signed("kept with the record")
 """For a command that leaves the record."""
 
 
-def _expect_signed(yes: bool, by: str | None, why: str | None, fate: str) -> None:
+def _expect_signed(yes: bool, by: str | None, why: str | None, kept: str) -> None:
     if not yes and not on_a_terminal():
         raise click.UsageError("There is no terminal to ask at. Say --yes if it is meant.")
     if why is None and not on_a_terminal():
-        raise click.UsageError(f"Say why with --why TEXT; it is {fate}.")
+        raise click.UsageError(f"Say why with --why TEXT; it is {kept}.")
     for option, text in (("--by", by), ("--why", why)):
         if text is not None and not text.strip():
             raise click.UsageError(f"{option} is blank.")

@@ -30,17 +30,17 @@ from steponce.triggers.start_request import StartRequest
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """Permanent errors: another delivery of the same message would fail alike."""
 
-Fate = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
+Disposition = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
 
 
-COUNTED: Mapping[Fate, str] = {
+COUNTED: Mapping[Disposition, str] = {
     "started": "Started",
     "duplicate": "Duplicates",
     "replayed": "Replays",
     "resent": "Resent",
     "dead-lettered": "DeadLettered",
 }
-"""The metric that counts each fate."""
+"""The metric that counts each disposition."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class Outcome:
     What a trigger did with one message or event.
 
     Args:
-        fate: started; duplicate: the request runs already; replayed: it has its outcome already; resent: it
-            comes back later; dead-lettered: it cannot start, or its tries are used up.
+        disposition: `started`; `duplicate`: the request runs already; `replayed`: it has its outcome already;
+            `resent`: it comes back later; `dead-lettered`: it cannot start, or its tries are used up.
         request_id: The request id. None if none was found.
         status: The request's status, if it is known.
         replayed: Whether the request was known before.
         reason: The error's name, if the message was dead-lettered or could not be started now.
     """
 
-    fate: Fate
+    disposition: Disposition
     request_id: str | None
     status: Status | None
     replayed: bool
@@ -68,7 +68,7 @@ class Outcome:
         return json_object(self)
 
 
-def fate_of(receipt: Receipt) -> Fate:
+def disposition_of(receipt: Receipt) -> Disposition:
     """What a call of `Client.start` did."""
     if not receipt.duplicate:
         return "started"
@@ -131,11 +131,11 @@ class Starter:
             redelivery=request.redelivery,
             check_owner=request.tries > 0,  # its own last attempt may have left the lock open
         )
-        fate = fate_of(receipt)
+        disposition = disposition_of(receipt)
         runs = _is_own(receipt) and not (receipt.duplicate and request.tries)  # the lock's owner may be dead
         if receipt.status == "RUNNING" and not runs and not self._is_cared_for(request):
-            fate = self._resender.send_again(request, "AlreadyInProgress", source)
-        return Outcome(fate, request.request_id, receipt.status, replayed=receipt.duplicate)
+            disposition = self._resender.send_again(request, "AlreadyInProgress", source)
+        return Outcome(disposition, request.request_id, receipt.status, replayed=receipt.duplicate)
 
     def _is_cared_for(self, request: StartRequest) -> bool:
         """

@@ -77,8 +77,8 @@ def test_the_answer_says_what_became_of_an_event(door: Any):
     outcome = {"requestId": request_id, "status": "RUNNING", "reason": None}
     first = door.handler(example("start_from_event"), Context())
     again = door.handler(example("start_from_event"), Context())
-    assert {"outcomes": [outcome | {"fate": "started", "replayed": False}]} == first
-    assert {"outcomes": [outcome | {"fate": "duplicate", "replayed": True}]} == again
+    assert {"outcomes": [outcome | {"disposition": "started", "replayed": False}]} == first
+    assert {"outcomes": [outcome | {"disposition": "duplicate", "replayed": True}]} == again
 
 
 def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, world: World):
@@ -86,7 +86,7 @@ def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, worl
     event = example("start_from_event")
     world.throttled.add(event["id"])
     (outcome,) = door.handler(event, Context())["outcomes"]
-    assert ("resent", "Unavailable") == (outcome["fate"], outcome["reason"])
+    assert ("resent", "Unavailable") == (outcome["disposition"], outcome["reason"])
     (message,) = world.resent()
     assert ORDER == json.loads(message["MessageBody"])
     attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
@@ -112,8 +112,8 @@ def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any,
         door.handler(event, Context())
     assert (2, False) == (len(world.executions), second in world.executions)
     world.throttled.clear()
-    fates = [one["fate"] for one in door.handler(event, Context())["outcomes"]]
-    assert ["duplicate", "started", "duplicate"] == fates
+    dispositions = [one["disposition"] for one in door.handler(event, Context())["outcomes"]]
+    assert ["duplicate", "started", "duplicate"] == dispositions
 
 
 def test_of_a_stream_nothing_blocks_the_shard(door: Any, world: World):
@@ -152,7 +152,7 @@ def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: Wor
         world.end(request_id, "AlreadyInProgress")
         world.hold("1", "other", world.input_of(request_id)["payloadHash"])
         assert ["resent"] == [
-            one["fate"] for one in door.handler(example("start_from_event"), Context())["outcomes"]
+            one["disposition"] for one in door.handler(example("start_from_event"), Context())["outcomes"]
         ]
         (message,) = world.resent()
         assert ORDER == json.loads(message["MessageBody"])
@@ -192,8 +192,8 @@ def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: An
 
 def test_a_failed_execution_s_message_is_sent_again(resending: Any, world: World):
     """Once for each time one hears of it: a message too many is a duplicate."""
-    assert {"fate": "resent"} == resending.handler(example("resend_request"), Context())
-    assert {"fate": "resent"} == resending.handler(example("resend_request"), Context())
+    assert {"disposition": "resent"} == resending.handler(example("resend_request"), Context())
+    assert {"disposition": "resent"} == resending.handler(example("resend_request"), Context())
     first, second = world.resent()
     first.pop("DelaySeconds"), second.pop("DelaySeconds")
     assert first == second
@@ -205,7 +205,7 @@ def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
     given_input = json.loads(event["detail"]["input"])
     world.hold(given_input["lockToken"], "order-1", "hash")
     world.locks[given_input["lockToken"]]["status"] = {"S": "COMPLETED"}
-    assert {"fate": "left alone"} == resending.handler(event, Context())
+    assert {"disposition": "left alone"} == resending.handler(event, Context())
     assert [] == world.sent
 
 
@@ -215,5 +215,5 @@ def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: Wor
     given_input = json.loads(event["detail"]["input"])
     given_input["redelivery"]["tries"] = 3
     event["detail"]["input"] = json.dumps(given_input)
-    assert {"fate": "dead-lettered"} == resending.handler(event, Context())
+    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
     assert ([], 1) == (world.resent(), len(world.dead()))

@@ -101,7 +101,8 @@ def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
     failures(door, sqs_record("tok_visa", "poison"))
     lines = [vars(line) for line in caplog.records]
     told = [
-        (line["fate"], line["requestId"], line["status"], line["replayed"], line["reason"]) for line in lines
+        (line["disposition"], line["requestId"], line["status"], line["replayed"], line["reason"])
+        for line in lines
     ]
     assert [
         ("started", "twice", "RUNNING", False, None),
@@ -378,7 +379,7 @@ MESSAGES = st.builds(
 def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
     keyed_door: Any, messages: list[tuple[str, Any]], fifo: bool
 ):
-    """Each message has exactly one fate, and every execution an id that is in a message."""
+    """Each message has exactly one disposition, and every execution an id that is in a message."""
     world = WORLD.clear()
     queue = "requests.fifo" if fifo else "requests"
     for number, (body, attributes) in enumerate(messages):
