@@ -16,7 +16,7 @@ from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
-from steponce.operator.locks import Deed, Operator, next_steps
+from steponce.operator.locks import LockAction, Operator, next_steps
 from steponce.recovery import owner
 from steponce.recovery.owner import proves_the_end, settle_owner, works_until
 from steponce.recovery.repair import Repairer
@@ -24,7 +24,7 @@ from steponce.report.collector import tell, tell_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
 
-DEEDS: list[Deed] = ["release", "complete", "retry"]
+ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WAIT = timedelta(seconds=WORK_TIMEOUT) + INIT_TIME
 MOMENT = timedelta(milliseconds=1)
@@ -98,25 +98,27 @@ def test_what_somebody_else_says_does_not(error: str | None, monkeypatch: pytest
     assert works_until(Failure(error, None), ended, timedelta(seconds=60)) is None
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("error", NO_END)
-def test_nothing_is_done_while_the_work_may_run(world: World, alice: Operator, deed: Deed, error: str | None):
+def test_nothing_is_done_while_the_work_may_run(
+    world: World, alice: Operator, action: LockAction, error: str | None
+):
     """Lambda answered 500, and the function goes on: a retry would charge beside it."""
     lock = failed(world, error, NOW - WAIT + MOMENT)
     with pytest.raises(Refused, match=r"may still run until 2026-01-31T12:00:00\.001Z.* try again then"):
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
     assert lock == world.lock()
 
     lock = failed(world, error, NOW - WAIT)
-    assert lock == alice.prepare(deed, lock)
+    assert lock == alice.prepare(action, lock)
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("error", THE_END)
-def test_work_that_has_ended_is_not_waited_for(world: World, alice: Operator, deed: Deed, error: str):
+def test_work_that_has_ended_is_not_waited_for(world: World, alice: Operator, action: LockAction, error: str):
     """A person need not wait for what is over."""
     lock = failed(world, error, NOW)
-    assert lock == alice.prepare(deed, lock)
+    assert lock == alice.prepare(action, lock)
 
 
 @pytest.mark.parametrize("do", ["release", "complete"])
@@ -277,13 +279,13 @@ def test_a_client_waits_for_an_owner_elsewhere(world: World, machine: str):
 OTHERS = {**ELSEWHERE, "machine": ARN.replace(":m", ":other"), "longer name": f"{ARN}2"}
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
     ("status", "open_status"), [(INPROGRESS, "INPROGRESS#3"), (FAILED, "FAILED#3"), (RELEASED, None)]
 )
 @pytest.mark.parametrize("machine", OTHERS.values(), ids=OTHERS)
 def test_another_machine_s_record_is_its_own_stack_s_to_settle(
-    world: World, alice: Operator, machine: str, status: str, open_status: str | None, deed: Deed
+    world: World, alice: Operator, machine: str, status: str, open_status: str | None, action: LockAction
 ):
     """This one would run its own work, and does not know how long the other's may take."""
     ttl = TTL if open_status is None else None
@@ -294,7 +296,7 @@ def test_another_machine_s_record_is_its_own_stack_s_to_settle(
     with pytest.raises(
         Refused, match=r"not this machine's .*order-9\. Nothing was written\. .* stack of that machine"
     ):
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
     with pytest.raises(Refused, match="not this machine's"):
         alice.payload_of(lock)
     with pytest.raises(Refused, match="not this machine's"):

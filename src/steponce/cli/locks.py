@@ -159,12 +159,12 @@ def retry(key: str, hand: Hand, target: Target) -> int:
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _prepared(stack: Stack, key: str, deed: Any, hand: Hand) -> tuple[Operator, Lock]:
+def _prepared(stack: Stack, key: str, action: Any, hand: Hand) -> tuple[Operator, Lock]:
     machine = stack.client().machine
     # A stack that does not say how long its work may take: as long as Lambda allows.
     seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
     operator = Operator(machine, by=hand.by, work_timeout_seconds=seconds)
-    return operator, operator.prepare(deed, find_lock(machine, key))
+    return operator, operator.prepare(action, find_lock(machine, key))
 
 
 def _done(what: str, lock: Lock, hand: Hand, why: str, **more: Any) -> int:

@@ -36,9 +36,9 @@ from steponce.request.receipt import Receipt
 from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
 
-Deed = Literal["release", "complete", "retry"]
+LockAction = Literal["release", "complete", "retry"]
 
-_DONE: Mapping[Deed, str] = {"release": "released", "complete": "completed", "retry": "released"}
+_DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
 
 
 def open_locks(
@@ -111,7 +111,7 @@ class Operator:
         self._by = by
         self._work_timeout = timedelta(seconds=work_timeout_seconds)
 
-    def prepare(self, deed: Deed, lock: Lock) -> Lock:
+    def prepare(self, action: LockAction, lock: Lock) -> Lock:
         """
         Make sure that something may be done to a record; first write down what its dead owner left.
 
@@ -123,7 +123,7 @@ class Operator:
             Unavailable: no answer; safe to try again.
         """
         self._expect_own(lock)
-        if deed == "retry" and not lock.is_of_an_execution:
+        if action == "retry" and not lock.is_of_an_execution:
             raise Refused(
                 f"The record {lock.lock_token!r} is plain Python's ({lock.locked_by}), which no command can "
                 "start. Release the lock, and run that again.",
@@ -141,13 +141,13 @@ class Operator:
                 or f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
                 "Nothing was written; try again in a minute."
             )
-        if found.verdict == "unwritten" and deed != "complete":
+        if found.verdict == "unwritten" and action != "complete":
             raise Refused(
                 f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, "
                 "and complete the lock with it.",
                 next_steps=[NextStep("complete lock", lock.lock_token)],
             )
-        _expect_unanswered(deed, lock)
+        _expect_unanswered(action, lock)
         return lock
 
     def release(self, lock: Lock, why: str) -> Lock:
@@ -313,10 +313,10 @@ class Operator:
             raise RecordChanged(f"The record has changed since you looked: {lock.lock_token!r} is gone.")
         return found
 
-    def _written(self, lock: Lock, deed: Deed, why: str, *, sure: bool) -> Lock:
+    def _written(self, lock: Lock, action: LockAction, why: str, *, sure: bool) -> Lock:
         """The record as it is now. A refusal may be that of our own repeated call, whose answer was lost."""
         now = self._machine.locks.get(lock.lock_token)
-        if now is not None and (sure or self._is_ours(lock, now, deed, why)):
+        if now is not None and (sure or self._is_ours(lock, now, action, why)):
             return now
         what = "it is gone" if now is None else f"it is {_state(now)}"
         raise RecordChanged(
@@ -324,11 +324,11 @@ class Operator:
             next_steps=[NextStep("inspect lock", lock.lock_token)],
         )
 
-    def _is_ours(self, before: Lock, now: Lock, deed: Deed, why: str) -> bool:
+    def _is_ours(self, before: Lock, now: Lock, action: LockAction, why: str) -> bool:
         if now.call_id != before.call_id or now.interventions == before.interventions:
             return False
         last = now.interventions[-1]
-        return last.by == self._by and last.what == _DONE[deed] and last.why == why
+        return last.by == self._by and last.what == _DONE[action] and last.why == why
 
 
 def result_text(value: Any, results: Results) -> str:
@@ -380,9 +380,9 @@ def _expect_lease_over(lock: Lock) -> None:
         )
 
 
-def _expect_unanswered(deed: Deed, lock: Lock) -> None:
+def _expect_unanswered(action: LockAction, lock: Lock) -> None:
     if lock.status == RELEASED:
-        if deed == "release":
+        if action == "release":
             raise Refused(f"The lock {lock.lock_token!r} is free already; whoever starts it next runs it.")
         return
     if lock.is_reusable(times.now_text()):

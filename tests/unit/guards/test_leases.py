@@ -159,12 +159,12 @@ def test_the_repair_never_releases_it(
 # -- Operators -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("deed", ["release", "complete"])
-def test_it_cannot_be_settled_by_hand_while_its_lease_runs(world: World, alice: Operator, deed: Any):
+@pytest.mark.parametrize("action", ["release", "complete"])
+def test_it_cannot_be_settled_by_hand_while_its_lease_runs(world: World, alice: Operator, action: Any):
     """Nobody can stop it."""
     put(world, FAR)
     with pytest.raises(Refused, match=f"held by {OWNER}, which no command can stop, until {FAR}"):
-        alice.prepare(deed, find_lock(world.machine, "order-1"))
+        alice.prepare(action, find_lock(world.machine, "order-1"))
 
 
 def test_after_its_lease_it_can_be_settled_by_hand(world: World, alice: Operator):

@@ -29,13 +29,13 @@ from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
-from steponce.operator.locks import Deed, Operator, find_lock, next_steps, open_locks, result_text
+from steponce.operator.locks import LockAction, Operator, find_lock, next_steps, open_locks, result_text
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.locks.large import KEY, bucket, kept
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope, refusal
 
-DEEDS: list[Deed] = ["release", "complete", "retry"]
+ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 PAST = "2020-01-01T00:00:00.000Z"
 TTL = 4_000_000_000
 
@@ -128,19 +128,19 @@ def test_open_locks_come_from_all_shards_the_longest_overdue_first(world: World)
 
 
 # -- what may be done ------------------------------------------------------------------------------
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("status", [INPROGRESS, FAILED])
-def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, deed: Deed, status: str):
+def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, action: LockAction, status: str):
     """Also of a failed one that somebody has redriven; the message says how to end it."""
     world.execution("order-1", "RUNNING", *TO_WORK)
     lock = world.put(status=status, openStatus=f"{status}#3")
 
     with pytest.raises(Refused, match="still runs") as raised:
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
     assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
     "answered",
     [
@@ -149,22 +149,24 @@ def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, dee
     ],
     ids=["completed", "final error"],
 )
-def test_a_final_answer_never_changes(world: World, alice: Operator, deed: Deed, answered: dict[str, Any]):
+def test_a_final_answer_never_changes(
+    world: World, alice: Operator, action: LockAction, answered: dict[str, Any]
+):
     """Somebody may have got it; to run the work again takes another id, and no command that erases."""
     lock = world.put(openStatus=None, ttl=TTL, **answered)
 
     with pytest.raises(Refused, match=r"does not change\. To run .* another id\.$"):
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
     assert lock == world.lock()
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_an_answer_that_has_expired_is_left_alone(world: World, alice: Operator, deed: Deed):
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_answer_that_has_expired_is_left_alone(world: World, alice: Operator, action: LockAction):
     """The lock is free as it is."""
     lock = world.put(status=COMPLETED, result="1", openStatus=None, ttl=1, expiresAt=PAST)
 
     with pytest.raises(Refused, match="served its time"):
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
 
 
 def test_a_free_lock_is_not_released_again(world: World, alice: Operator):
@@ -182,25 +184,25 @@ def test_a_status_that_nobody_knows_is_not_touched(world: World, alice: Operator
         alice.prepare("release", world.put(status="EXPIRED", openStatus=None))
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_what_a_dead_owner_meant_to_write_is_written_first(world: World, alice: Operator, deed: Deed):
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_a_dead_owner_meant_to_write_is_written_first(world: World, alice: Operator, action: LockAction):
     """Releasing its lock would run work again that is done."""
     given = envelope() | {"work": {"result": {"chargeId": "ch_1"}}}
     world.execution("order-1", "ABORTED", *TO_WORK, "CompleteRequest", given=given)
 
     with pytest.raises(Refused, match="is COMPLETED, completed by alice"):
-        alice.prepare(deed, world.put())
+        alice.prepare(action, world.put())
     assert {"chargeId": "ch_1"} == json.loads(world.lock().result or "")
 
 
-@pytest.mark.parametrize("deed", ["release", "retry"])
-def test_work_that_is_done_is_not_run_again(world: World, alice: Operator, deed: Deed):
+@pytest.mark.parametrize("action", ["release", "retry"])
+def test_work_that_is_done_is_not_run_again(world: World, alice: Operator, action: LockAction):
     """Its result was too large to record, so only completing is left."""
     world.execution("order-1", "FAILED", *TO_WORK, error="ResultTooLarge")
     lock = world.put()
 
     with pytest.raises(Refused) as raised:
-        alice.prepare(deed, lock)
+        alice.prepare(action, lock)
     assert (NextStep("complete lock", "m/order-1"),) == raised.value.next_steps
     assert lock == alice.prepare("complete", lock)
 
