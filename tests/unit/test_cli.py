@@ -269,10 +269,10 @@ def test_who_gave_no_key_is_told_that_one_may_be_missing(
 def test_show_hints_at_the_key_as_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """What cannot be told is not found either."""
 
-    def tell(*_: Any, **__: Any) -> Story:
+    def collect(*_: Any, **__: Any) -> Story:
         raise RequestNotFound("No request.")
 
-    monkeypatch.setattr(collector, "tell", tell)
+    monkeypatch.setattr(collector, "collect", collect)
 
     assert 1 == commands.run(["show", "nosuch"])
     assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("give that with --key.")

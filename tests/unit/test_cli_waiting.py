@@ -616,14 +616,14 @@ def told(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Stories that are told one after the other, the last for ever: attempts, or an error."""
     stories: list[Any] = []
 
-    def tell(_client: Any, request_id: str, *, steps: AwaitingSteps) -> Story:
+    def collect(_client: Any, request_id: str, *, steps: AwaitingSteps) -> Story:
         assert steps is not None
         found = stories.pop(0) if len(stories) > 1 else stories[0]
         if isinstance(found, Exception):
             raise found
         return Story(request_id, None, "running", "", None, found, None)
 
-    monkeypatch.setattr(collector, "tell", tell)
+    monkeypatch.setattr(collector, "collect", collect)
     monkeypatch.setattr("steponce.cli.steps.NOT_YET_RECORDED_SECONDS", 0.3)
     stack.table.put()
     return stories
@@ -702,11 +702,11 @@ def test_show_tells_of_awaiting_steps_where_there_is_a_table(
     """A stack may have been deployed without one."""
     given: list[Any] = []
 
-    def tell(*_: Any, steps: Any, **__: Any) -> Story:
+    def collect(*_: Any, steps: Any, **__: Any) -> Story:
         given.append(steps)
         return Story("order-1", None, "completed", "Done.", None, [], None)
 
-    monkeypatch.setattr(collector, "tell", tell)
+    monkeypatch.setattr(collector, "collect", collect)
     if not has_table:
         del stack.outputs["AwaitingStepsTable"]
 

@@ -20,7 +20,7 @@ from steponce.operator.locks import LockAction, Operator, next_steps
 from steponce.recovery import owner
 from steponce.recovery.owner import proves_the_end, settle_owner, works_until
 from steponce.recovery.repair import Repairer
-from steponce.report.collector import tell, tell_owner
+from steponce.report.collector import collect, collect_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
 
@@ -329,11 +329,11 @@ def test_show_sends_to_the_other_machine_s_stack(
         created=times.to_text(NOW),
     )
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert situation == story.situation
     assert (NextStep("show request", "order-9", elsewhere=True),) == story.next_steps
-    assert "HIDDEN" == tell_owner(world.client, world.lock()).status
+    assert "HIDDEN" == collect_owner(world.client, world.lock()).status
 
 
 def test_throttling_is_no_missing_permission(world: World, monkeypatch: pytest.MonkeyPatch):

@@ -25,7 +25,7 @@ from steponce.cli.target import AwsStack, Stack, Target, where_to
 from steponce.cli.timeline import intervention, record_fields
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator, find_lock, next_steps, open_locks, result_text
-from steponce.report.collector import tell_owner
+from steponce.report.collector import collect_owner
 from steponce.report.story import Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.workflow import FAILED as HELD
@@ -88,7 +88,7 @@ def inspect(key: str, target: Target) -> int:
     client = stack.client()
     lock = find_lock(client.machine, key)
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    owner = tell_owner(client, lock, steps=steps)
+    owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
     what_next = commands(next_steps(lock, runs=owner.is_open, own=own), target.options)

@@ -59,7 +59,7 @@ def _steps_of(stack: Stack, request_id: str) -> list[Waiting]:
     end = time.monotonic() + NOT_YET_RECORDED_SECONDS
     while True:
         try:
-            newest = collector.tell(client, request_id, steps=table).attempts[-1]
+            newest = collector.collect(client, request_id, steps=table).attempts[-1]
         except RequestNotFound:
             return []
         if newest.awaiting_steps or not newest.is_open or time.monotonic() > end:

@@ -28,7 +28,7 @@ _GAP = 20
 _TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
 
 
-def tell(
+def collect(
     client: Client,
     request_id: str,
     *,
@@ -51,20 +51,20 @@ def tell(
         InvalidRequestId: the id is invalid.
         Unavailable: throttled or no answer; safe to try again.
     """
-    return _Teller(client, request_id, lock_token, steps, with_payload).tell()
+    return _Collector(client, request_id, lock_token, steps, with_payload).collect()
 
 
-def tell_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
+def collect_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
     """Report on the owner of a lock. It is GONE if another execution now has its name."""
     number = _attempt_of(lock)[1]
-    teller = _Teller(client, lock.request_id, lock.lock_token, steps, with_payload=False)
+    collector = _Collector(client, lock.request_id, lock.lock_token, steps, with_payload=False)
     if not lock.is_of_an_execution:
-        return teller.read_owner(lock)
-    owner = teller.read(number, lock.locked_by)
-    return Attempt(number, lock.locked_by, GONE) if teller.owner_is_stranger(lock) else owner
+        return collector.read_owner(lock)
+    owner = collector.read(number, lock.locked_by)
+    return Attempt(number, lock.locked_by, GONE) if collector.owner_is_stranger(lock) else owner
 
 
-class _Teller:
+class _Collector:
     """Collects one report."""
 
     def __init__(
@@ -83,9 +83,9 @@ class _Teller:
         self._name = name_of(request_id)
         self._executions: dict[str, Execution] = {}
 
-    def tell(self) -> Story:
+    def collect(self) -> Story:
         for _ in range(_READINGS):
-            story, lock = self._tell_once()
+            story, lock = self._collect_once()
             if lock is None or story.situation not in ("unsettled", "unwritten"):
                 break
             # The execution may have finished between the two reads; then the record says so by now.
@@ -93,7 +93,7 @@ class _Teller:
                 break
         return story
 
-    def _tell_once(self) -> tuple[Story, Lock | None]:
+    def _collect_once(self) -> tuple[Story, Lock | None]:
         first = self._attempt(1)
         token = self._token(first)
         lock = self._client.machine.locks.get(token) if token else None

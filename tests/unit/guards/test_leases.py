@@ -22,7 +22,7 @@ from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator, find_lock, next_steps
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
 from steponce.recovery.repair import Repairer
-from steponce.report.collector import tell, tell_owner
+from steponce.report.collector import collect, collect_owner
 from steponce.request.machine import is_owner_open
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.unit.one_machine import ARN, FAR, PAYLOAD, World, arn
@@ -256,7 +256,7 @@ def test_erase_waits_for_it_and_takes_its_answers(world: World):
 def test_show_tells_of_it(world: World, attributes: Any, situation: str, says: str):
     """Under the request's own id and key."""
     world.put(**{"lockedBy": OWNER, "actualCompletion": OVER} | attributes)
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
     assert (situation, True) == (story.situation, says in story.summary), story.summary
     assert "retry lock" not in [step.action for step in story.next_steps]
     assert story.record is not None
@@ -265,8 +265,8 @@ def test_show_tells_of_it(world: World, attributes: Any, situation: str, says: s
 
 def test_inspect_tells_whether_its_lease_runs(world: World):
     """And does not ask Step Functions for it."""
-    assert "LEASED" == tell_owner(world.client, put(world, FAR)).status
-    assert "GONE" == tell_owner(world.client, put(world, OVER)).status
+    assert "LEASED" == collect_owner(world.client, put(world, FAR)).status
+    assert "GONE" == collect_owner(world.client, put(world, OVER)).status
 
 
 # -- The client ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.next_step import NextStep
-from steponce.report.collector import tell
+from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
 from steponce.request.settings import RequestRules
 
@@ -165,7 +165,7 @@ def test_a_completed_request_is_told_with_its_result(world: World):
     world.execution("order-1", "SUCCEEDED", "AcquireLock", "DoWork")
     world.record("COMPLETED", result='{"ok":true}', actual_completion=at(1))
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("completed", "m/order-1", {"ok": True}) == (
         story.situation,
@@ -183,7 +183,7 @@ def test_a_result_that_never_expires_is_said_to_last_for_ever(world: World):
     world.execution("order-1", "SUCCEEDED")
     world.record("COMPLETED", result="1", actual_completion=at(1), expires_at=times.NEVER)
 
-    assert "gets this result, for ever." in tell(world.client, "order-1").summary
+    assert "gets this result, for ever." in collect(world.client, "order-1").summary
 
 
 def test_a_running_request_says_where_it_is(world: World):
@@ -191,7 +191,7 @@ def test_a_running_request_says_where_it_is(world: World):
     world.execution("order-1", "RUNNING", "AcquireLock", "DoWork")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "running" == story.situation
     assert f"Running normally, in DoWork, and expected by {FAR}. Wait for it." == story.summary
@@ -203,7 +203,7 @@ def test_an_overdue_request_whose_owner_lives_is_not_to_be_started_again(world: 
     world.execution("order-1", "RUNNING", "DoWork")
     world.record("INPROGRESS", open_status="INPROGRESS#1", expected_completion=PAST)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
     assert "its owner lives: it is in DoWork" in story.summary
@@ -214,7 +214,7 @@ def test_a_result_that_only_its_record_missed_is_settled_not_unwritten(world: Wo
     world.execution("order-1", "FAILED", "DoWork", "CompleteRequest", error="States.DataLimitExceeded")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    assert "unsettled" == tell(world.client, "order-1").situation
+    assert "unsettled" == collect(world.client, "order-1").situation
 
 
 @pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT", "SUCCEEDED"])
@@ -223,7 +223,7 @@ def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, sta
     world.execution("order-1", status, "DoWork")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "unsettled" == story.situation
     assert (NextStep("start request", "order-1", check_owner=True),) == story.next_steps
@@ -233,7 +233,7 @@ def test_the_next_step_names_the_key_that_was_given(world: World):
     """Without it, another record would be looked for."""
     world.record("INPROGRESS", request_id="x", created=PAST)
 
-    story = tell(world.client, "order 1", lock_token="acme/charge o-1")  # noqa: S106 - a key, no secret
+    story = collect(world.client, "order 1", lock_token="acme/charge o-1")  # noqa: S106 - a key, no secret
 
     (step,) = story.next_steps
     assert ("order 1", "acme/charge o-1", True) == (step.key, step.lock_token, step.check_owner)
@@ -247,7 +247,7 @@ def test_an_owner_that_finishes_while_it_is_looked_at_is_not_called_dead(world: 
     after = replace(before, status="COMPLETED", result="1", open_status=None, actual_completion=at(1))
     world.locks.readings = [before, after]
 
-    assert "completed" == tell(world.client, "order-1").situation
+    assert "completed" == collect(world.client, "order-1").situation
 
 
 def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
@@ -255,7 +255,7 @@ def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
     world.execution("order-1", "RUNNING", "DoWork")
     world.record("INPROGRESS", call_id="an older call", created=PAST)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "unsettled" == story.situation
     assert "another one has its name" in story.summary
@@ -266,7 +266,7 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
     world.execution("order-1", "FAILED", "DoWork", "ResultTooLarge", error="ResultTooLarge")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "unwritten" == story.situation
     assert "It must not run again." in story.summary
@@ -278,7 +278,7 @@ def test_a_final_failure_is_the_answer(world: World):
     world.execution("order-1", "FAILED", error="CardDeclined")
     world.record("FAILED", failure=Failure("CardDeclined", "no"), ttl=1, actual_completion=at(1))
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("failed", "CardDeclined", "no", False) == (
         story.situation,
@@ -293,7 +293,7 @@ def test_any_other_failure_waits_for_a_person(world: World):
     world.execution("order-1", "FAILED", error="ZeroDivisionError")
     world.record("FAILED", failure=Failure("ZeroDivisionError", None), open_status="FAILED#1")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "waits for a person" == story.situation
     assert "Find out whether the work took effect" in story.summary
@@ -305,7 +305,7 @@ def test_a_failure_without_a_name_is_told_too(world: World):
     world.execution("order-1", "FAILED")
     world.record("FAILED", failure=Failure(None, None), open_status="FAILED#1")
 
-    assert "Failed with an error without a name" in tell(world.client, "order-1").summary
+    assert "Failed with an error without a name" in collect(world.client, "order-1").summary
 
 
 def test_a_released_lock_means_that_nothing_happened(world: World):
@@ -313,7 +313,7 @@ def test_a_released_lock_means_that_nothing_happened(world: World):
     world.execution("order-1", "FAILED", error="RetryLater")
     world.record("RELEASED", failure=Failure("RetryLater", None), ttl=1)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "released" == story.situation
     assert "Nothing happened (RetryLater)" in story.summary
@@ -327,7 +327,7 @@ def test_a_lock_that_a_person_released_says_who_and_why(world: World):
         "RELEASED", failure=Failure("Boom", None), ttl=1, actual_completion=at(2), interventions=(done,)
     )
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "released" == story.situation
     assert "Released by alice (refunded by hand), and the lock is free." in story.summary
@@ -341,7 +341,7 @@ def test_a_cancelled_attempt_says_who_wanted_that(world: World):
     world.states.executions[arn("order-1")]["cause"] = "alice: by mistake"
     world.record("FAILED", failure=Failure("Cancelled", None), open_status="FAILED#1")
 
-    assert "alice: by mistake" == tell(world.client, "order-1").attempts[0].cause
+    assert "alice: by mistake" == collect(world.client, "order-1").attempts[0].cause
 
 
 @pytest.mark.parametrize(("redelivery", "resent"), [({"tries": 2}, 2), ({}, 0), (None, 0), ("x", 0)])
@@ -350,7 +350,7 @@ def test_an_attempt_says_how_often_its_message_came_back(world: World, redeliver
     world.execution("order-1", "RUNNING", "DoWork", input=json.dumps({"redelivery": redelivery}))
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    assert resent == tell(world.client, "order-1").attempts[0].resent
+    assert resent == collect(world.client, "order-1").attempts[0].resent
 
 
 def test_every_attempt_is_told_oldest_first(world: World):
@@ -360,7 +360,7 @@ def test_every_attempt_is_told_oldest_first(world: World):
     world.execution("order-1--3", "RUNNING", "AcquireLock")
     world.record("RELEASED", failure=Failure("RetryLater", None), request_id="order-1--2", ttl=1)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert [1, 2, 3] == [attempt.number for attempt in story.attempts]
     assert ("starting", True) == (story.situation, story.summary.startswith("Attempt 3 runs"))
@@ -370,7 +370,7 @@ def test_the_record_tells_when_the_executions_are_forgotten(world: World):
     """AWS forgets an execution 90 days after it closed; a record may live longer."""
     world.record("COMPLETED", result='"ok"', actual_completion=PAST)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("completed", ["GONE"], "m/order-1") == (
         story.situation,
@@ -383,21 +383,21 @@ def test_an_open_lock_whose_owner_is_forgotten_is_to_be_settled(world: World):
     """Nobody will ever write that record again."""
     world.record("INPROGRESS", created=PAST, open_status="INPROGRESS#1")
 
-    assert "unsettled" == tell(world.client, "order-1").situation
+    assert "unsettled" == collect(world.client, "order-1").situation
 
 
 def test_an_owner_too_new_to_be_described_counts_as_running(world: World):
     """DescribeExecution is eventually consistent."""
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    assert "running" == tell(world.client, "order-1").situation
+    assert "running" == collect(world.client, "order-1").situation
 
 
 def test_the_executions_tell_when_the_record_is_gone(world: World):
     """It succeeded, and the next start would run it again: that is worth saying."""
     world.execution("order-1", "SUCCEEDED", "DoWork")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("expired", None) == (story.situation, story.record)
     assert "runs the work again" in story.summary
@@ -408,7 +408,7 @@ def test_a_record_past_its_time_answers_no_more(world: World):
     world.execution("order-1", "SUCCEEDED")
     world.record("COMPLETED", result="1", expires_at=PAST, ttl=1)
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("expired", True) == (story.situation, story.record and story.record.expired)
 
@@ -417,7 +417,7 @@ def test_an_execution_that_ended_without_a_record_failed(world: World):
     """For example when the input could not be prepared."""
     world.execution("order-1", "FAILED", "PrepareRequest", error="InvalidPayload")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "failed" == story.situation
     assert "ended FAILED with InvalidPayload" in story.summary
@@ -427,13 +427,13 @@ def test_the_second_attempt_is_found_when_the_first_is_forgotten(world: World):
     """It may be 90 days younger."""
     world.execution("order-1--2", "RUNNING", "AcquireLock")
 
-    assert ["GONE", "RUNNING"] == [one.status for one in tell(world.client, "order-1").attempts]
+    assert ["GONE", "RUNNING"] == [one.status for one in collect(world.client, "order-1").attempts]
 
 
 def test_a_request_that_left_no_trace_is_not_found(world: World):
     """Neither record nor execution."""
     with pytest.raises(RequestNotFound, match="no request 'order-1'"):
-        tell(world.client, "order-1")
+        collect(world.client, "order-1")
 
 
 def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
@@ -441,7 +441,7 @@ def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
     world.client.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")  # noqa: S106 - a path
     world.execution("order-1--2", "SUCCEEDED")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert (None, None) == (story.lock_token, story.record)
 
@@ -452,7 +452,7 @@ def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World
     world.execution("other", "RUNNING", "DoWork")
     world.record("INPROGRESS", request_id="other", locked_by=arn("other"))
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert ("running", "other") == (story.situation, story.record and story.record.request_id)
     assert story.holder is not None
@@ -466,7 +466,7 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
     world.execution("other", "SUCCEEDED", "DoWork")
     world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="1")
 
-    story = tell(world.client, "order-1")
+    story = collect(world.client, "order-1")
 
     assert "turned away" == story.situation
     assert "turned away with PayloadMismatch" in story.summary
@@ -488,7 +488,7 @@ def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
     )
     world.states.histories[arn("order-1")] = [events[:4], events[4:]]
 
-    visit = tell(world.client, "order-1").attempts[0].visits[0]
+    visit = collect(world.client, "order-1").attempts[0].visits[0]
 
     assert ("DoWork", 2, 5.0) == (visit.state, visit.tries, visit.seconds)
     assert [
@@ -517,7 +517,7 @@ def test_branches_of_a_parallel_state_keep_their_own_times(world: World):
         )
     ]
 
-    visits = tell(world.client, "order-1").attempts[0].visits
+    visits = collect(world.client, "order-1").attempts[0].visits
 
     assert {"Both": 6.0, "A": 4.0, "B": 2.0} == {visit.state: visit.seconds for visit in visits}
     assert [Trouble(at(3), "LambdaFunctionFailed", None)] == visits[1].troubles
@@ -527,8 +527,8 @@ def test_payloads_and_causes_are_told_only_when_asked_for(world: World):
     """Step Functions quotes inputs in causes, and histories are full of them."""
     world.execution("order-1", "FAILED", "DoWork", error="States.Runtime")
 
-    silent = tell(world.client, "order-1")
-    asked = tell(world.client, "order-1", with_payload=True)
+    silent = collect(world.client, "order-1")
+    asked = collect(world.client, "order-1", with_payload=True)
 
     assert "tok_secret" not in json.dumps(silent.to_dict())
     assert (PAYLOAD, f"quotes {PAYLOAD}") == (asked.attempts[0].payload, asked.attempts[0].cause)
@@ -540,7 +540,7 @@ def test_a_story_is_a_json_object_with_durations(world: World):
     world.execution("other", "RUNNING", "DoWork", redriveCount=2)
     world.record("INPROGRESS", request_id="other", locked_by=arn("other"))
 
-    told = json.loads(json.dumps(tell(world.client, "order-1").to_dict()))
+    told = json.loads(json.dumps(collect(world.client, "order-1").to_dict()))
 
     record = {"requestId", "lockToken", "record", "attempts", "holder"}
     assert record | {"situation", "summary", "nextSteps"} == set(told)
@@ -572,7 +572,7 @@ def waiting(world: World, *steps: AwaitingStep, **options: Any) -> Any:
     world.execution("order-1", "RUNNING", "DoWork", "AwaitConfirmation")
     world.waits("order-1", {"StatusCode": 200, "Payload": a_step().public()})
     world.record("INPROGRESS", open_status="INPROGRESS#1", **options.pop("record", {}))
-    return tell(world.client, "order-1", steps=FakeSteps(*steps), **options)  # type: ignore[arg-type]
+    return collect(world.client, "order-1", steps=FakeSteps(*steps), **options)  # type: ignore[arg-type]
 
 
 def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
@@ -622,7 +622,7 @@ def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
     world.states.histories[arn("order-1")] = [numbered(events)]
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    story = tell(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))  # type: ignore[arg-type]
 
     assert [("PENDING", True)] == [(s.status, s.expired) for s in story.attempts[0].awaiting_steps]
     assert "answer step" not in [step.action for step in story.next_steps]
@@ -641,7 +641,7 @@ def test_a_step_that_was_tried_again_is_told_once(world: World):
     for _ in range(2):
         world.waits("order-1", {"Payload": a_step().public()})
 
-    story = tell(world.client, "order-1", steps=FakeSteps(a_step(retry_count=1)))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step(retry_count=1)))  # type: ignore[arg-type]
 
     assert ["as_1"] == [step.awaiting_step_id for step in story.attempts[0].awaiting_steps]
 
@@ -656,7 +656,7 @@ def test_a_task_that_waits_for_something_else_has_no_awaiting_step(world: World,
     world.execution("order-1", "RUNNING", "AwaitConfirmation")
     world.waits("order-1", output)
 
-    story = tell(world.client, "order-1", steps=FakeSteps(a_step()))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step()))  # type: ignore[arg-type]
 
     assert [] == story.attempts[0].awaiting_steps
 
@@ -665,7 +665,7 @@ def test_without_the_table_a_story_has_no_awaiting_steps(world: World):
     """A stack may have been deployed without it."""
     waiting(world)
 
-    assert [] == tell(world.client, "order-1").attempts[0].awaiting_steps
+    assert [] == collect(world.client, "order-1").attempts[0].awaiting_steps
 
 
 def test_an_answer_is_told_only_when_asked_for_and_a_token_never(world: World):
