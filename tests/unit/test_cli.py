@@ -49,7 +49,7 @@ FAILED = replace(RUNNING, status="FAILED", error="CardDeclined", cause="The bank
 STORY = Story(
     request_id="order-1",
     lock_token="m/order-1",  # noqa: S106 - a key, no secret
-    situation="waits for a person",
+    diagnosis="waits for a person",
     summary="Failed with [red]Boom[/red].",
     record=Record(
         lock_token="m/order-1",  # noqa: S106

@@ -314,9 +314,9 @@ def test_cancelling_leaves_another_machine_s_lock(world: World, monkeypatch: pyt
     assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
 
 
-@pytest.mark.parametrize(("status", "situation"), [(INPROGRESS, "running"), (FAILED, "waits for a person")])
+@pytest.mark.parametrize(("status", "diagnosis"), [(INPROGRESS, "running"), (FAILED, "waits for a person")])
 def test_show_sends_to_the_other_machine_s_stack(
-    world: World, monkeypatch: pytest.MonkeyPatch, status: str, situation: str
+    world: World, monkeypatch: pytest.MonkeyPatch, status: str, diagnosis: str
 ):
     """And gives no command that would be refused."""
     denied(world, monkeypatch)
@@ -331,7 +331,7 @@ def test_show_sends_to_the_other_machine_s_stack(
 
     story = collect(world.client, "order-1")
 
-    assert situation == story.situation
+    assert diagnosis == story.diagnosis
     assert (NextStep("show request", "order-9", elsewhere=True),) == story.next_steps
     assert "HIDDEN" == collect_owner(world.client, world.lock()).status
 

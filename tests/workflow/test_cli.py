@@ -69,7 +69,7 @@ def test_a_declined_card_leaves_with_1(steponce: Run, order: str):
     assert (1, receipt) == steponce("status", order)
     assert (1, receipt) == steponce("wait", order)
     code, story = steponce("show", order)
-    assert (0, "failed") == (code, story["situation"])
+    assert (0, "failed") == (code, story["diagnosis"])
     assert "tok_declined" not in json.dumps(story)
 
 
@@ -81,7 +81,7 @@ def test_a_request_that_outlasts_the_wait_leaves_with_1_and_goes_on(steponce: Ru
 
     assert (1, "WaitTimeout") == (code, answer["error"]["type"])
     assert "still runs" in answer["error"]["message"]
-    assert "running" == steponce("show", order)[1]["situation"]
+    assert "running" == steponce("show", order)[1]["diagnosis"]
     steponce("callback", "succeed", order)
     assert (0, "COMPLETED") == ((done := steponce("wait", order))[0], done[1]["status"])
 
@@ -92,7 +92,7 @@ def test_show_tells_the_states_in_order(steponce: Run, order: str):
 
     code, story = steponce("show", order)
 
-    assert (0, "completed", None) == (code, story["situation"], story["holder"])
+    assert (0, "completed", None) == (code, story["diagnosis"], story["holder"])
     (attempt,) = story["attempts"]
     assert ["IsRequestPrepared", "AcquireLock", "DoWork", "IsConfirmationWanted", "CompleteRequest"] == [
         visit["state"] for visit in attempt["visits"]
@@ -114,7 +114,7 @@ def test_show_tells_of_every_try_and_attempt(steponce: Run, order: str):
 
     work = next(visit for visit in story["attempts"][0]["visits"] if visit["state"] == "DoWork")
     assert (3, ["RetryLater"] * 3) == (work["tries"], [one["error"] for one in work["troubles"]])
-    assert ("released", "completed") == (released["situation"], story["situation"])
+    assert ("released", "completed") == (released["diagnosis"], story["diagnosis"])
     assert [(1, "FAILED"), (2, "SUCCEEDED")] == [(a["number"], a["status"]) for a in story["attempts"]]
 
 
@@ -130,7 +130,7 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     _, story = steponce("show", order)
     code, next_one = steponce("start", order, "-", "--check-owner", payload=slow)
 
-    assert ("unsettled", "ABORTED") == (story["situation"], story["attempts"][0]["status"])
+    assert ("unsettled", "ABORTED") == (story["diagnosis"], story["attempts"][0]["status"])
     assert [f"steponce start {order} FILE --check-owner"] == story["next"]
     assert (0, f"{order}--2") == (code, next_one["executionArn"].rpartition(":")[2])
 

@@ -99,7 +99,7 @@ def test_a_released_request_runs_again_once_it_is_started(scene: Scene, run: Run
     assert f"steponce locks release {scene.key(name)}" in inspected["next"]
     assert (0, "RELEASED") == (code, told["record"]["status"])
     assert not scene.on_open_index(lock_of(scene, name))
-    assert "released" == run("show", name)[1]["situation"]
+    assert "released" == run("show", name)[1]["diagnosis"]
     assert scene.run(name, BUG).attempt == 2
 
 
@@ -148,7 +148,7 @@ def test_the_story_tells_who_did_what_between_the_attempts(scene: Scene, run: Ru
     attempts = story["attempts"]
     assert attempts[0]["stopped"] < first["at"] < attempts[1]["started"] < second["at"]
     assert f"steponce locks retry {scene.key(name)}" in before["next"]
-    assert ("waits for a person", "completed") == (before["situation"], story["situation"])
+    assert ("waits for a person", "completed") == (before["diagnosis"], story["diagnosis"])
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(scene: Scene
     assert (3, "Refused") == kind(run("locks", "complete", name, result, *SIGNED))
     story = run("show", name)[1]
     assert ("waits for a person", "Cancelled", f"alice: {SIGNED[-1]}") == (
-        story["situation"],
+        story["diagnosis"],
         story["attempts"][0]["error"],
         story["attempts"][0]["cause"],
     )
@@ -394,7 +394,7 @@ def test_an_order_that_waits_for_its_answer_is_not_late(scene: Scene, run: Run):
 
     story = run("show", waits.name)[1]
 
-    assert ("running", False) == (story["situation"], story["record"]["overdue"])
+    assert ("running", False) == (story["diagnosis"], story["record"]["overdue"])
     assert waits.step.id in story["summary"]
     waits.answer({"outcome": "success", "output": None})
 

@@ -147,7 +147,7 @@ def test_the_story_names_the_command_that_answers(steponce: Run, order: str, ste
     assert [(step_id, "AwaitConfirmation", "confirmation")] * 2 == [
         (one["awaitingStepId"], one["state"], one["step"]) for one in told
     ]
-    assert ["running", "completed"] == [before["situation"], after["situation"]]
+    assert ["running", "completed"] == [before["diagnosis"], after["diagnosis"]]
 
 
 def test_the_task_token_is_in_no_answer(stack: LocalStack, steponce: Run, order: str, step_id: str, say: Say):

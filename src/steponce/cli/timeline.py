@@ -14,7 +14,7 @@ from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pr
 from steponce.locks.record import Intervention
 from steponce.report.story import Attempt, Record, Story, Waiting
 
-_SITUATIONS = {
+_DIAGNOSES = {
     "completed": "green",
     "starting": "yellow",
     "running": "yellow",
@@ -29,9 +29,9 @@ def timeline(story: Story, what_next: Sequence[str]) -> RenderableType:
 
     The commands stand below the panel's border, so that a long one can be copied.
     """
-    colour = _SITUATIONS.get(story.situation, "red")
+    colour = _DIAGNOSES.get(story.diagnosis, "red")
     parts: list[RenderableType] = [_record(story), *_in_order(story)]
-    parts.append(Panel(plain(story.summary), title=story.situation, title_align="left", border_style=colour))
+    parts.append(Panel(plain(story.summary), title=story.diagnosis, title_align="left", border_style=colour))
     return Group(*parts, *(plain(f"  {command}") for command in what_next))
 
 

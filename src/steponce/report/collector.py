@@ -86,7 +86,7 @@ class _Collector:
     def collect(self) -> Story:
         for _ in range(_READINGS):
             story, lock = self._collect_once()
-            if lock is None or story.situation not in ("unsettled", "unwritten"):
+            if lock is None or story.diagnosis not in ("unsettled", "unwritten"):
                 break
             # The execution may have finished between the two reads; then the record says so by now.
             if lock == self._client.machine.locks.get(lock.lock_token):
@@ -118,7 +118,7 @@ class _Collector:
         story = Story(
             request_id=self._request_id,
             lock_token=token,
-            situation=advice.situation,
+            diagnosis=advice.diagnosis,
             summary=advice.summary,
             record=record,
             attempts=attempts,

@@ -8,7 +8,7 @@ from steponce.aws import times
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
-from steponce.report.story import GONE, HIDDEN, Attempt, Record, Situation
+from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
@@ -27,12 +27,12 @@ class Advice:
     What is going on with a request.
 
     Args:
-        situation: In a word.
+        diagnosis: In a word.
         summary: In a sentence or two, with what to do next.
         next_steps: What to do next, in the order in which it makes sense.
     """
 
-    situation: Situation
+    diagnosis: Diagnosis
     summary: str
     next_steps: tuple[NextStep, ...] = ()
 

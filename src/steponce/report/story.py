@@ -27,7 +27,7 @@ HIDDEN = "HIDDEN"
 LEASED = "LEASED"
 """The status of a guarded call that holds a lock, until its lease ends."""
 
-Situation = Literal[
+Diagnosis = Literal[
     "starting",
     "running",
     "overdue",
@@ -240,7 +240,7 @@ class Story:
     Args:
         request_id: As the caller gave it.
         lock_token: The business key. None if neither the caller nor any execution names it.
-        situation: What is going on, in a word.
+        diagnosis: What is going on, in a word.
         summary: What is going on, in a sentence or two.
         record: The lock record. None if there is none.
         attempts: The request's executions, oldest first.
@@ -250,7 +250,7 @@ class Story:
 
     request_id: str
     lock_token: str | None
-    situation: Situation
+    diagnosis: Diagnosis
     summary: str
     record: Record | None
     attempts: list[Attempt]

@@ -240,7 +240,7 @@ def test_erase_waits_for_it_and_takes_its_answers(world: World):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "situation", "says"),
+    ("attributes", "diagnosis", "says"),
     [
         ({"leaseUntil": FAR}, "running", f"plain Python ({OWNER}), which will be done by {FAR}"),
         ({"leaseUntil": OVER}, "unsettled", f"The lease of plain Python ({OWNER}) was over at {OVER}"),
@@ -253,11 +253,11 @@ def test_erase_waits_for_it_and_takes_its_answers(world: World):
         ({"status": RELEASED, "openStatus": None}, "released", "the lock is free"),
     ],
 )
-def test_show_tells_of_it(world: World, attributes: Any, situation: str, says: str):
+def test_show_tells_of_it(world: World, attributes: Any, diagnosis: str, says: str):
     """Under the request's own id and key."""
     world.put(**{"lockedBy": OWNER, "actualCompletion": OVER} | attributes)
     story = collect(world.client, "order-1")
-    assert (situation, True) == (story.situation, says in story.summary), story.summary
+    assert (diagnosis, True) == (story.diagnosis, says in story.summary), story.summary
     assert "retry lock" not in [step.action for step in story.next_steps]
     assert story.record is not None
     assert attributes.get("leaseUntil") == story.record.lease_until

@@ -168,7 +168,7 @@ def test_a_completed_request_is_told_with_its_result(world: World):
     story = collect(world.client, "order-1")
 
     assert ("completed", "m/order-1", {"ok": True}) == (
-        story.situation,
+        story.diagnosis,
         story.lock_token,
         story.record and story.record.result,
     )
@@ -193,7 +193,7 @@ def test_a_running_request_says_where_it_is(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "running" == story.situation
+    assert "running" == story.diagnosis
     assert f"Running normally, in DoWork, and expected by {FAR}. Wait for it." == story.summary
     assert (NextStep("wait for request", "order-1"),) == story.next_steps
 
@@ -205,7 +205,7 @@ def test_an_overdue_request_whose_owner_lives_is_not_to_be_started_again(world: 
 
     story = collect(world.client, "order-1")
 
-    assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
+    assert ("overdue", True) == (story.diagnosis, story.record and story.record.overdue)
     assert "its owner lives: it is in DoWork" in story.summary
 
 
@@ -214,7 +214,7 @@ def test_a_result_that_only_its_record_missed_is_settled_not_unwritten(world: Wo
     world.execution("order-1", "FAILED", "DoWork", "CompleteRequest", error="States.DataLimitExceeded")
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    assert "unsettled" == collect(world.client, "order-1").situation
+    assert "unsettled" == collect(world.client, "order-1").diagnosis
 
 
 @pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT", "SUCCEEDED"])
@@ -225,7 +225,7 @@ def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, sta
 
     story = collect(world.client, "order-1")
 
-    assert "unsettled" == story.situation
+    assert "unsettled" == story.diagnosis
     assert (NextStep("start request", "order-1", check_owner=True),) == story.next_steps
 
 
@@ -247,7 +247,7 @@ def test_an_owner_that_finishes_while_it_is_looked_at_is_not_called_dead(world: 
     after = replace(before, status="COMPLETED", result="1", open_status=None, actual_completion=at(1))
     world.locks.readings = [before, after]
 
-    assert "completed" == collect(world.client, "order-1").situation
+    assert "completed" == collect(world.client, "order-1").diagnosis
 
 
 def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
@@ -257,7 +257,7 @@ def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "unsettled" == story.situation
+    assert "unsettled" == story.diagnosis
     assert "another one has its name" in story.summary
 
 
@@ -268,7 +268,7 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "unwritten" == story.situation
+    assert "unwritten" == story.diagnosis
     assert "It must not run again." in story.summary
     assert (NextStep("complete lock", "m/order-1"),) == story.next_steps
 
@@ -281,7 +281,7 @@ def test_a_final_failure_is_the_answer(world: World):
     story = collect(world.client, "order-1")
 
     assert ("failed", "CardDeclined", "no", False) == (
-        story.situation,
+        story.diagnosis,
         story.record and story.record.error,
         story.record and story.record.cause,
         story.record and story.record.on_open_index,
@@ -295,7 +295,7 @@ def test_any_other_failure_waits_for_a_person(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "waits for a person" == story.situation
+    assert "waits for a person" == story.diagnosis
     assert "Find out whether the work took effect" in story.summary
     assert (NextStep("complete lock", "m/order-1"), NextStep("retry lock", "m/order-1")) == story.next_steps
 
@@ -315,7 +315,7 @@ def test_a_released_lock_means_that_nothing_happened(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "released" == story.situation
+    assert "released" == story.diagnosis
     assert "Nothing happened (RetryLater)" in story.summary
 
 
@@ -329,7 +329,7 @@ def test_a_lock_that_a_person_released_says_who_and_why(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "released" == story.situation
+    assert "released" == story.diagnosis
     assert "Released by alice (refunded by hand), and the lock is free." in story.summary
     assert story.record
     assert (done,) == story.record.interventions
@@ -363,7 +363,7 @@ def test_every_attempt_is_told_oldest_first(world: World):
     story = collect(world.client, "order-1")
 
     assert [1, 2, 3] == [attempt.number for attempt in story.attempts]
-    assert ("starting", True) == (story.situation, story.summary.startswith("Attempt 3 runs"))
+    assert ("starting", True) == (story.diagnosis, story.summary.startswith("Attempt 3 runs"))
 
 
 def test_the_record_tells_when_the_executions_are_forgotten(world: World):
@@ -373,7 +373,7 @@ def test_the_record_tells_when_the_executions_are_forgotten(world: World):
     story = collect(world.client, "order-1")
 
     assert ("completed", ["GONE"], "m/order-1") == (
-        story.situation,
+        story.diagnosis,
         [attempt.status for attempt in story.attempts],
         story.lock_token,
     )
@@ -383,14 +383,14 @@ def test_an_open_lock_whose_owner_is_forgotten_is_to_be_settled(world: World):
     """Nobody will ever write that record again."""
     world.record("INPROGRESS", created=PAST, open_status="INPROGRESS#1")
 
-    assert "unsettled" == collect(world.client, "order-1").situation
+    assert "unsettled" == collect(world.client, "order-1").diagnosis
 
 
 def test_an_owner_too_new_to_be_described_counts_as_running(world: World):
     """DescribeExecution is eventually consistent."""
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    assert "running" == collect(world.client, "order-1").situation
+    assert "running" == collect(world.client, "order-1").diagnosis
 
 
 def test_the_executions_tell_when_the_record_is_gone(world: World):
@@ -399,7 +399,7 @@ def test_the_executions_tell_when_the_record_is_gone(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert ("expired", None) == (story.situation, story.record)
+    assert ("expired", None) == (story.diagnosis, story.record)
     assert "runs the work again" in story.summary
 
 
@@ -410,7 +410,7 @@ def test_a_record_past_its_time_answers_no_more(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert ("expired", True) == (story.situation, story.record and story.record.expired)
+    assert ("expired", True) == (story.diagnosis, story.record and story.record.expired)
 
 
 def test_an_execution_that_ended_without_a_record_failed(world: World):
@@ -419,7 +419,7 @@ def test_an_execution_that_ended_without_a_record_failed(world: World):
 
     story = collect(world.client, "order-1")
 
-    assert "failed" == story.situation
+    assert "failed" == story.diagnosis
     assert "ended FAILED with InvalidPayload" in story.summary
 
 
@@ -454,7 +454,7 @@ def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World
 
     story = collect(world.client, "order-1")
 
-    assert ("running", "other") == (story.situation, story.record and story.record.request_id)
+    assert ("running", "other") == (story.diagnosis, story.record and story.record.request_id)
     assert story.holder is not None
     assert arn("other") == story.holder.execution_arn
     assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
@@ -468,7 +468,7 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
 
     story = collect(world.client, "order-1")
 
-    assert "turned away" == story.situation
+    assert "turned away" == story.diagnosis
     assert "turned away with PayloadMismatch" in story.summary
 
 
@@ -543,7 +543,7 @@ def test_a_story_is_a_json_object_with_durations(world: World):
     told = json.loads(json.dumps(collect(world.client, "order-1").to_dict()))
 
     record = {"requestId", "lockToken", "record", "attempts", "holder"}
-    assert record | {"situation", "summary", "nextSteps"} == set(told)
+    assert record | {"diagnosis", "summary", "nextSteps"} == set(told)
     assert (1.0, 2) == (told["holder"]["visits"][0]["seconds"], told["holder"]["redriveCount"])
 
 
@@ -580,7 +580,7 @@ def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
     story = waiting(world, a_step())
 
     step = Waiting("as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False)
-    assert ("running", [step]) == (story.situation, story.attempts[0].awaiting_steps)
+    assert ("running", [step]) == (story.diagnosis, story.attempts[0].awaiting_steps)
     assert story.summary == (
         f"Running normally, in AwaitConfirmation. It waits for an answer to 'confirmation' until {FAR}."
     )
@@ -591,7 +591,7 @@ def test_a_request_that_waits_for_an_answer_is_not_late(world: World):
     """Its step's own time-out says when it would be."""
     story = waiting(world, a_step(), record={"expected_completion": PAST})
 
-    assert ("running", False) == (story.situation, story.record and story.record.overdue)
+    assert ("running", False) == (story.diagnosis, story.record and story.record.overdue)
     assert "in AwaitConfirmation. It waits for an answer to 'confirmation' until 2999" in story.summary
 
 
@@ -599,7 +599,7 @@ def test_a_request_whose_step_has_had_its_time_is_late(world: World):
     """Nobody's answer is to come any more, and yet the lock is open."""
     story = waiting(world, a_step(expires_at=PAST), record={"expected_completion": PAST})
 
-    assert ("overdue", True) == (story.situation, story.record and story.record.overdue)
+    assert ("overdue", True) == (story.diagnosis, story.record and story.record.overdue)
     assert [NextStep("answer step", "as_1"), NextStep("cancel request", "order-1")] == [*story.next_steps]
 
 
