@@ -1,7 +1,7 @@
 """
-The client: start a request, and ask what became of it.
+The client: starts requests, and returns their status and result.
 
-The lock record is the authority. An execution is described only where no record can answer.
+The lock record decides. The client describes an execution only if no record answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from steponce.request.start import Start
 from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
 
 NOT_YET_VISIBLE_SECONDS = 2
-"""So long `wait` believes that an execution exists which cannot be described yet."""
+"""How long `wait` accepts that an execution cannot be described yet."""
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
 _READINGS = 3
@@ -43,16 +43,16 @@ class Client:
 
     Args:
         state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`.
-        locks_table: Name of its table; the Output `LocksTable`.
-        rules: How it makes lock tokens, hashes and times. Default: the template's defaults.
+        locks_table: The name of its table; the Output `LocksTable`.
+        rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
-        config: Your own botocore config, merged over ours.
-        endpoints: Other addresses for `states`, `dynamodb` and all else (`aws`), as a local stack has.
-        result_bucket: Where results are that are too large for a record; the Output `ResultBucket`. No
-            reference to another bucket is followed.
+        config: Your own botocore config. It overrides the default one.
+        endpoints: Other addresses for `states`, `dynamodb` and all other services (`aws`), as a local stack has.
+        result_bucket: The bucket of results that are too large for a record; the Output `ResultBucket`. A
+            reference to another bucket is never followed.
 
     Attributes:
-        machine: The state machine and its lock table, for whoever looks closer.
+        machine: The state machine with its lock table, for lower-level calls.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class Client:
 
     @property
     def rules(self) -> RequestRules:
-        """How lock tokens, hashes and times are made."""
+        """The rules for lock tokens, hashes and times."""
         return self.machine.rules
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make a client from a stack's Outputs, by name."""
+        """Make a client from a stack's Outputs, a mapping from names to values."""
         return cls(
             outputs["RunOnceStateMachineArn"],
             outputs["LocksTable"],
@@ -101,7 +101,7 @@ class Client:
         Make a client for a stack that was deployed on AWS.
 
         Args:
-            name: The CloudFormation stack's name; its Outputs tell the rest.
+            name: The CloudFormation stack's name. The client reads its Outputs.
         """
         session = session or boto3.Session()
         return cls.from_outputs(stack_outputs(session, name), session=session, **options)
@@ -125,13 +125,14 @@ class Client:
                 with it in a workflow's 262,144.
             lock_token: The business key. Default: the machine's key prefix, `/` and the request's name.
             requested_at: The event's own time. Default: now.
-            redelivery: Of a request that nobody waits for: what the re-sender is to know if the request
-                ends without an answer (RetryLater, AlreadyInProgress). The doors for messages give it.
-            check_owner: Ask now whether the lock's owner lives, even before `expectedCompletion`.
+            redelivery: For a request that nobody waits for: what a resend needs if the request ends without
+            an
+                outcome (RetryLater, AlreadyInProgress). The triggers give it.
+            check_owner: Check whether the lock's owner is alive now, even before `expectedCompletion`.
 
         Returns:
-            Receipt; `duplicate` says whether this call started nothing. A request that is finished
-            comes with its result or error.
+            The receipt. `duplicate` says whether this call started nothing. The receipt of a finished request
+            has its result or error.
 
         Raises:
             InvalidRequest: the id, key or payload cannot be used; nothing was started.
@@ -153,15 +154,15 @@ class Client:
 
     def status(self, request_id: str, *, lock_token: str | None = None) -> Receipt:
         """
-        Say what is known of a request now.
+        Return what is known about a request now.
 
         Args:
-            request_id: As it was started.
-            lock_token: As it was started; without it, one more call finds it.
+            request_id: The id that it was started with.
+            lock_token: The lock token that it was started with. Without it, one more call finds it.
 
         Raises:
             RequestNotFound: it was never started, or its record has expired.
-            Unavailable: throttled or no answer; safe to ask again.
+            Unavailable: throttled or no answer; safe to try again.
         """
         name = name_of(request_id)
         if lock_token is None:
@@ -187,19 +188,19 @@ class Client:
 
     def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
         """
-        Wait until a request is finished. One that ended AlreadyInProgress follows the lock to its end.
+        Wait until a request is finished. After AlreadyInProgress it waits for the lock's owner.
 
         Args:
-            request_id: As it was started.
+            request_id: The id that it was started with.
             timeout_seconds: How long to wait.
-            lock_token: As it was started; without it, one more call finds it.
+            lock_token: The lock token that it was started with. Without it, one more call finds it.
 
         Returns:
-            Receipt with status COMPLETED or FAILED.
+            A receipt with the status COMPLETED or FAILED.
 
         Raises:
             WaitTimeout: it still runs. Waiting again does no harm.
-            Unsettled: the execution that holds the lock is closed, and how it ended is not on record.
+            Unsettled: the owner of its lock is dead, and its outcome is not on record.
             RequestNotFound, Unavailable: as `status`.
         """
         start = time.monotonic()
@@ -209,7 +210,7 @@ class Client:
             try:
                 receipt = self.status(request_id, lock_token=lock_token)
                 lock_token = receipt.lock_token
-                # A released record may be the last attempt's, while the next one cannot be seen yet.
+                # A released record may be the last attempt's. The next attempt may not be visible yet.
                 settled = receipt.error not in RELEASING or passed > NOT_YET_VISIBLE_SECONDS
                 if receipt.status != "RUNNING" and settled:
                     return receipt
@@ -226,11 +227,11 @@ class Client:
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
         """
-        The result of a finished request.
+        Return the result of a finished request.
 
         Raises:
             NotFinished: it still runs.
-            RequestFailed: it failed; `error` and `cause` say how.
+            RequestFailed: it failed; the error has its `error` and `cause`.
             ResultUnreadable: it is completed, and its large result cannot be read from the stack's bucket.
             RequestNotFound, Unavailable: as `status`.
         """
@@ -248,7 +249,7 @@ class Client:
     def _latest_attempt(
         self, request_id: str, name: str, lock_token: str, lock: Lock | None
     ) -> Receipt | None:
-        """Nothing holds the key: how did the newest attempt end, or has it not begun?"""
+        """No record answers: report on the newest attempt, which may not have its lock yet."""
         recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
         arn = self.machine.execution_arn(name, attempt)
@@ -262,8 +263,8 @@ class Client:
 
     def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
         """
-        The key's record is another request's. As for `start`, it answers for this one as well, if this one
-        has the same key and payload and was not refused.
+        The key's record is another request's. As in `start`, it answers for this request if both have the
+        same key and payload, and this one was not refused.
         """
         execution, attempt = self.machine.newest(name, 1)
         if execution is None or self.machine.lock_token_of(name, execution.input) != lock.lock_token:
@@ -309,7 +310,7 @@ def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
     Read the Outputs of a stack that was deployed on AWS.
 
     Raises:
-        StackNotFound: there is none of this name, in this account and region.
+        StackNotFound: this account and region have no stack of this name.
     """
     try:
         with answering("CloudFormation"):

@@ -681,7 +681,7 @@ def test_a_command_needs_no_local_parts_for_a_stack_on_aws(
 @pytest.fixture
 def told(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """A story to tell."""
-    monkeypatch.setattr(collector, "tell", lambda *_, **__: STORY)
+    monkeypatch.setattr(collector, "collect", lambda *_, **__: STORY)
     return client
 
 
@@ -740,7 +740,7 @@ def test_show_tells_what_others_did_where_it_happened(capsys: pytest.CaptureFixt
 @pytest.mark.usefixtures("told", "terminal")
 def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """There is still a story."""
-    monkeypatch.setattr(collector, "tell", lambda *_, **__: replace(STORY, record=None, holder=None))
+    monkeypatch.setattr(collector, "collect", lambda *_, **__: replace(STORY, record=None, holder=None))
 
     assert 0 == commands.run(["show", "order-1"])
     assert "none" in capsys.readouterr().out

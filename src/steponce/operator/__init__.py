@@ -1,7 +1,7 @@
 """
-What an operator does by hand; the command line calls it.
+What an operator does by hand. The command line calls it.
 
-    locks         lists open locks, and completes, fails, releases or retries one
-    cancellation  stops a request that shall not run again
-    erasure       deletes everything that is kept about one customer
+    locks         lists open locks, and completes, releases or retries one
+    cancellation  cancels a request, so that it does not run again
+    erasure       deletes the records of one customer
 """

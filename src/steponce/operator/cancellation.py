@@ -1,10 +1,9 @@
 """
-Cancelling a request, so that it does not run, nor run again: its execution is stopped, and its record says
-so.
+Cancels a request, so that it does not run again: it stops the execution, and records the failure `Cancelled`.
 
-The record is what keeps it from running. Whatever is on its way (an execution that has not taken its lock,
-one that was started by hand, a message that waits to be sent again) finds the answer `Cancelled` there. That
-answer is written before anything is stopped, so a command that dies in between has done the greater part.
+The record prevents further runs. An execution that has not taken its lock, one that was started by hand, and
+a message that is resent all find `Cancelled` there. The record is written before the execution is stopped, so
+a command that dies in between has already prevented further runs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ CAUSE_LIMIT = 32_768
 """Characters of a cause that StopExecution takes."""
 
 _SEEN_WITHIN_SECONDS = 15.0
-"""So long `cancel` waits until it can be seen how the execution that it stopped has ended."""
+"""How long `cancel` waits until the end of the stopped execution is visible."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +57,16 @@ class Running:
 
     @property
     def holds_the_lock(self) -> bool:
-        """Whether it is this execution that has the key."""
+        """Whether this execution holds the lock."""
         return _holds(self.lock, self.execution_arn)
 
 
 def find_running(machine: Machine, request_id: str) -> Running:
     """
-    What there is to be cancelled of a request.
+    Find what can be cancelled of a request.
 
-    That is an execution that runs; or else a lock that its dead execution has left; or else the request
-    itself, if it has no answer and may be sent or started again.
+    That is an execution that runs, or the open lock of a dead execution, or a request without an outcome that
+    may be resent or started again.
 
     Raises:
         InvalidRequestId: the id cannot be one.
@@ -96,18 +95,21 @@ def find_running(machine: Machine, request_id: str) -> Running:
 
 def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | None:
     """
-    Keep a request from running, and settle the lock that it held, as everything that watches over it would.
+    Cancel a request, and settle the lock that it held by the same rules as the monitor.
 
-    A record that is not there, or that is free, says from now on that the request was cancelled; that is the
-    answer for everyone with its lock token. A lock that another request holds is not touched.
+    If the request has no record, or a free one, the record becomes FAILED with `Cancelled`. That is the
+    answer for every later request with its lock token. A lock that another request holds is not changed.
+
+    The fences: a free record is replaced only if it is still free, and an owner's lock is settled only while
+    that owner holds it. So a request that runs again keeps its lock.
 
     Returns:
-        The lock record afterwards; None where there is none.
+        The lock record afterwards. None if there is none.
 
     Raises:
-        Refused: its work is done, and its result is to be written down by hand.
+        Refused: its work is done, and a person must record its result.
         RecordChanged: it ended by itself, somebody else stopped it, or it runs again.
-        Unavailable: no answer, or its end cannot be seen yet; the same command is safe to try again.
+        Unavailable: no answer, or its end is not visible yet; the same command is safe to try again.
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
     """
@@ -125,12 +127,10 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | N
 
 
 def meaning(running: Running, lock: Lock | None) -> str:
-    """What `cancel` has done to a request, in words; `lock` is the record that it has left."""
+    """What `cancel` has done, in words. `lock` is the record afterwards."""
     end = "Its execution is stopped. " if running.is_open else "Nothing of it ran. "
     if running.lock_token is None:
-        return (
-            end + "Which lock token it would have had cannot be told, so no record says that it is cancelled."
-        )
+        return end + "Its lock token is not known, so no record says that it is cancelled."
     if lock is None:
         return end + "There is no record any more."
     if lock.status == INPROGRESS:
@@ -141,12 +141,12 @@ def meaning(running: Running, lock: Lock | None) -> str:
     if lock.failure is None or lock.failure.error != CANCELLED:
         return f"{end}Its lock token has an answer already, which stays: {lock.status}."
     if lock.open_status is None:
-        return f"{end}Whoever starts it again, or has its lock token, gets the answer {CANCELLED}."
+        return f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}."
     return f"{end}It was in its work, which may have taken effect: its record waits for a person."
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
-    """Plain Python that holds the request's lock cannot be stopped from here."""
+    """Refuse if a guard holds the request's lock: no command can stop that program."""
     token = machine.lock_token_of(name, {})
     lock = machine.locks.get(token) if token else None
     if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
@@ -177,10 +177,10 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
 
 def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, why: str) -> bool:
     """
-    Write that a request is cancelled where nothing else answers for it or holds its lock.
+    Record that a request is cancelled, unless another outcome is on record or another request holds its lock.
 
     Returns:
-        Whether that needs no further look: False while a dead execution's lock is to be settled first.
+        Whether this is done. False while a dead execution's lock must be settled first.
 
     Raises:
         RecordChanged: another attempt of it runs.
@@ -200,7 +200,7 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
 
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
-    """Whether an open lock is one that this very request is to be rid of."""
+    """Whether an open lock belongs to this request, and its owner is dead or about to be."""
     if lock.status != INPROGRESS or lock.request_id != running.request_id or not lock.is_of_an_execution:
         return False
     if lock.locked_by == running.execution_arn:
@@ -219,7 +219,7 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
 
 
 def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: Failure) -> Lock:
-    """The record of a request that was cancelled, in the place of one that is free."""
+    """The record of a cancelled request. It replaces a free one."""
     now = times.now()
     expires_at = times.to_text(times.after(now, machine.rules.retention_seconds))
     return Lock(
@@ -242,7 +242,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: F
 
 
 def _until_seen(running: Running) -> Iterator[int]:
-    """Look again and again, for a while."""
+    """Poll until the time is over."""
     end = time.monotonic() + _SEEN_WITHIN_SECONDS
     for look in count():
         yield look
@@ -255,14 +255,14 @@ def _until_seen(running: Running) -> Iterator[int]:
 
 
 def _ended_so(execution: Execution, failure: Failure) -> bool:
-    """By this command's stop; or by itself, since it met the answer on its way to the lock."""
+    """Whether an execution ended by this command: it was stopped, or found `Cancelled` in the record."""
     if execution.status == "FAILED" and execution.failure.error == CANCELLED:
         return True
     return (execution.failure.error, execution.failure.cause) == (failure.error, failure.cause)
 
 
 def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -> bool:
-    """Whether the execution is seen to be over, and the lock that it held is settled."""
+    """Whether the execution's end is visible, and its lock is settled."""
     execution = machine.describe_arn(running.execution_arn)
     if execution is not None and execution.is_open:
         return False

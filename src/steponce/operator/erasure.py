@@ -1,4 +1,4 @@
-"""Everything that is kept about one customer: what it is, and erasing it."""
+"""Finds and deletes the records of one customer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAYS = (
     "the tables' backups, for 35 days",
     "what the work keeps itself",
 )
-"""What `erase` does not reach."""
+"""What `erase` does not delete."""
 
 _NAMED = 3
 _OPEN = [{"S": status} for status in (INPROGRESS, PENDING, ANSWERING)]
@@ -35,9 +35,9 @@ class Damaged:
     A record that cannot be read.
 
     Args:
-        error: Names it, and what is wrong with it.
-        item: Of its attributes the key, and those by which it is known again.
-        is_step: Whether it is an awaiting step's, and no lock.
+        error: Names the record and its damaged attribute.
+        item: Its key, and the attributes that the delete compares.
+        is_step: Whether it is an awaiting step's record, and no lock record.
     """
 
     error: RecordUnreadable
@@ -46,16 +46,16 @@ class Damaged:
 
     @property
     def may_be_open(self) -> bool:
-        """Whether it is on an open index, or says that something runs or waits."""
+        """Whether it is on an open index, or its status is an open one."""
         return "openStatus" in self.item or self.item.get("status") in _OPEN
 
 
 @dataclass(frozen=True)
 class Kept:
     """
-    What is kept under one prefix, without results, failures, answers and task tokens.
+    The records under one prefix, without results, failures, answers and task tokens.
 
-    `damaged` is what cannot be read, and is at rest as far as can be seen: it is erased by its key.
+    `damaged` are the unreadable records that are not open, as far as can be seen.
     """
 
     prefix: str
@@ -69,17 +69,17 @@ class Kept:
 
 def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kept:
     """
-    Everything under lock tokens that begin so, by reading the whole tables, page by page.
+    Find all records whose lock token begins with a prefix. This scans the whole tables, page by page.
 
     Args:
-        machine: With the lock table.
-        steps: The table of awaiting steps; None where the stack has none.
-        prefix: As it is: `acme/` is not the beginning of `acme2/o-1`, and `acme` is.
+        machine: The machine with the lock table.
+        steps: The table of awaiting steps. None if the stack has none.
+        prefix: Plain text. `acme` also matches `acme2/o-1`; `acme/` does not.
 
     Raises:
-        Refused: the prefix is blank, or something of it still runs or waits, be it for a person; or cannot be
-            read, and may be open.
-        Unavailable: no answer; safe to ask again.
+        Refused: the prefix is blank; or a request under it runs, or waits for an answer or a person; or an
+            unreadable record may be open.
+        Unavailable: no answer; safe to try again.
     """
     if not prefix.strip():
         raise Refused("An empty prefix is everybody's. Give one customer's, like acme/")
@@ -112,12 +112,15 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
 
 def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
     """
-    Delete what `find_kept` found, each record only if it still is as it was found.
+    Delete the records that `find_kept` found.
+
+    The fence of each delete: the record's owner and status are still those that were found. So a request that
+    started meanwhile keeps its record.
 
     Large results go before the record that leads to them, so that the same command finds what is left.
 
     Returns:
-        How many records have changed meanwhile, and are still there.
+        How many records changed meanwhile, and were not deleted.
 
     Raises:
         ResultForbidden: the bucket of large results may not be listed, or not deleted from.
@@ -166,7 +169,7 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
 
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:
-    """Whether its execution runs: one that was stopped leaves its step waiting until its time is over."""
+    """Whether its execution runs. A stopped execution leaves its step open until the step expires."""
     execution = machine.describe_arn(step.execution)
     if execution is None:
         return times.now() - times.from_text(step.entered_at) < YOUNG

@@ -1,9 +1,9 @@
 """
-What an operator may do to a record, and doing it: release, complete, retry.
+Releases, completes or retries a lock on behalf of an operator, and checks first whether that is allowed.
 
-A final answer never changes, and nothing is done while the owner, or its work, may still run. What a dead
-owner left is written down first, by `settle_owner` as everywhere. Each write takes effect only on the record
-that the operator was shown.
+A final outcome never changes. Nothing is done while the owner or its work may still run. The outcome that a
+dead owner left is recorded first, by `settle_owner`. The fence of each write is the record that the operator
+saw: if it has changed since, nothing is written.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def open_locks(
     machine: Machine, *statuses: str, expected_until: str = times.NEVER, skip: Skip | None = None
 ) -> Iterator[Lock]:
     """
-    Go through the open index, all shards at once, the longest overdue first, page by page.
+    List the open index of all shards page by page, the longest overdue first.
 
     Args:
-        machine: Whose table it is.
+        machine: The machine with the lock table.
         statuses: INPROGRESS, FAILED or both.
-        expected_until: Only locks that should have been done by this time (UTC text).
-        skip: Is told of each record that cannot be read. None: the first of them ends the list.
+        expected_until: The latest expectedCompletion to list (UTC text).
+        skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
     """
     shards = (
         machine.locks.open(status, shard, expected_until=expected_until, skip=skip)
@@ -63,7 +63,7 @@ def open_locks(
 
 def find_lock(machine: Machine, key: str) -> Lock:
     """
-    The record that a lock token names, or a request id of this machine.
+    Find a record by its lock token, or by a request id of this machine.
 
     Raises:
         LockNotFound: there is none, or it has expired.
@@ -98,12 +98,12 @@ def _of_request(machine: Machine, request_id: str) -> Lock | None:
 
 class Operator:
     """
-    A person, or a script in their name, at one machine.
+    Changes lock records of one machine on behalf of a person.
 
     Args:
         machine: The machine with its lock table.
-        by: Their name, for the record.
-        work_timeout_seconds: Stopping an execution does not stop its Lambda: so long its work may go on.
+        by: The person's name, for the record's interventions.
+        work_timeout_seconds: How long the work may run after its execution was stopped.
     """
 
     def __init__(self, machine: Machine, *, by: str, work_timeout_seconds: float) -> None:
@@ -113,13 +113,13 @@ class Operator:
 
     def prepare(self, action: LockAction, lock: Lock) -> Lock:
         """
-        Make sure that something may be done to a record; first write down what its dead owner left.
+        Check that an action is allowed, after recording the outcome that a dead owner left.
 
         Returns:
-            The record as it is now: what the operator is to be shown.
+            The record as it is now. Show it to the operator.
 
         Raises:
-            Refused: with why, and what to do instead.
+            Refused: the action is not allowed; the message says why and what to do instead.
             Unavailable: no answer; safe to try again.
         """
         self._expect_own(lock)
@@ -152,14 +152,14 @@ class Operator:
 
     def release(self, lock: Lock, why: str) -> Lock:
         """
-        Let anyone take the lock at once.
+        Free the lock at once.
 
         Args:
-            lock: The record as `prepare` gave it and as the operator was shown it.
-            why: In words, for the record.
+            lock: The record that `prepare` returned and the operator saw.
+            why: The reason, for the record's interventions.
 
         Raises:
-            RecordChanged: it is another one by now; nothing was written.
+            RecordChanged: the record has changed; nothing was written.
             Refused: its owner runs again.
             Unavailable: no answer; the same command is safe to try again.
         """
@@ -170,10 +170,11 @@ class Operator:
 
     def complete(self, lock: Lock, result: str, why: str) -> Lock:
         """
-        Answer for good, with a result (JSON text by `result_text`); else as `release`.
+        Record a final result (JSON text by `result_text`). Arguments and errors as `release`.
 
         Raises:
-            ResultNotKept: the result is for the bucket, which did not take it; nothing was written.
+            ResultNotKept: the result is too large for the record, and the bucket did not take it. Nothing was
+                written.
         """
         self._expect_dead(lock)
         results = self._machine.results
@@ -189,10 +190,10 @@ class Operator:
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
         """
-        The input of the execution that had the lock last, with which the next attempt is started.
+        The input of the lock's last owner. The next attempt starts with it.
 
         Raises:
-            Refused: it cannot be read any more, or is not this lock's.
+            Refused: the execution is forgotten, or its input does not belong to this lock.
         """
         self._expect_own(lock)
         owner = self._machine.describe_arn(lock.locked_by)
@@ -217,13 +218,13 @@ class Operator:
 
     def retry(self, lock: Lock, execution_input: Mapping[str, Any], why: str) -> tuple[Lock, Receipt]:
         """
-        Release the lock and start the request's next attempt, with what `payload_of` found.
+        Release the lock and start the request's next attempt with the input from `payload_of`.
 
-        A lock that is free already is not released again, so a retry that got no answer can be repeated. A
-        name for the attempt is found before anything is written.
+        A free lock is not released again, so a retry whose answer was lost can be repeated. A name for the
+        attempt is found before anything is written.
 
         Raises:
-            TooManyAttempts: there is none; nothing was written.
+            TooManyAttempts: no name is free; nothing was written.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         self._expect_own(lock)
@@ -250,7 +251,7 @@ class Operator:
         return self.release(lock, why), start.run_as(last + 1)
 
     def _settle(self, lock: Lock) -> Finding:
-        """An unknown outcome is not held here: the operator is the person for whom it would be."""
+        """Settle a dead owner. An unknown outcome is not held for a person, because the operator is here."""
         return settle_owner(
             lock,
             self._machine.sfn,
@@ -281,7 +282,7 @@ class Operator:
             )
 
     def _expect_dead(self, lock: Lock) -> None:
-        """Neither the owner runs (again), nor the work of which nobody has heard that it is over."""
+        """Refuse while the owner runs, was redriven, or its work may still run."""
         if lock.open_status is None:
             return
         if not lock.is_of_an_execution:
@@ -314,7 +315,7 @@ class Operator:
         return found
 
     def _written(self, lock: Lock, action: LockAction, why: str, *, sure: bool) -> Lock:
-        """The record as it is now. A refusal may be that of our own repeated call, whose answer was lost."""
+        """The record after a write. A refused write may be a repetition whose first answer was lost."""
         now = self._machine.locks.get(lock.lock_token)
         if now is not None and (sure or self._is_ours(lock, now, action, why)):
             return now
@@ -333,11 +334,11 @@ class Operator:
 
 def result_text(value: Any, results: Results) -> str:
     """
-    A result given by hand, as a record or the bucket of large results keeps it.
+    Convert a result given by hand to the text that a record or the bucket of large results stores.
 
     Raises:
-        InvalidPayload: JSON cannot carry it.
-        OutputTooLarge: no workflow could replay it, and there is no bucket for it.
+        InvalidPayload: it has no JSON form.
+        OutputTooLarge: it is too large for a workflow to replay, and there is no bucket for it.
     """
     text = canonical_json(value, "result")
     size = len(text.encode())
@@ -372,7 +373,7 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
 
 
 def _expect_lease_over(lock: Lock) -> None:
-    """Plain Python that has written down an error is over; what has not is until its lease ends."""
+    """Refuse while a guard holds the lock and its lease is not over."""
     if lock.status == INPROGRESS and not lease_is_over(lock):
         raise Refused(
             f"The lock {lock.lock_token!r} is held by {lock.locked_by}, which no command can stop, until "

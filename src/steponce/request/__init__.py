@@ -1,13 +1,13 @@
 """
-Requests: what one is called, what its execution gets, and starting it.
+Requests: their names, the envelope that becomes an execution's input, and the start of an execution.
 
-    strict_json  reads JSON text from outside, within a size
-    canonical    JSON with one spelling, and its hash
-    expressions  JMESPath expressions that find a part of a document
-    names        execution names, attempts and index shards
-    settings     how one state machine makes keys, hashes and times
-    envelope     the input of an execution
-    receipt      what a caller learns of a request
+    strict_json  parses JSON text from outside, with limits
+    canonical    writes JSON in one canonical form, and hashes it
+    expressions  evaluates JMESPath expressions
+    names        makes execution names, attempt names and index shards
+    settings     the rules by which a state machine makes keys, hashes and times
+    envelope     makes and validates the input of an execution
+    receipt      what a caller learns about a request
     machine      finds the executions of a request
     start        starts an execution, or finds the one that answers
 """

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
 RESULT_RESERVE = 65_536
-"""Bytes of WORKFLOW_LIMIT that an envelope leaves free, because payload and result travel together."""
+"""The part of WORKFLOW_LIMIT, in bytes, that is reserved for the result: it travels with the envelope."""
 
 ENVELOPE_LIMIT = WORKFLOW_LIMIT - RESULT_RESERVE
-"""Bytes that an envelope may have, and so the payload in it."""
+"""The most bytes that an envelope may have."""
 
 MAX_LOCK_TOKEN_BYTES = 2_048
-"""What DynamoDB allows for a partition key."""
+"""DynamoDB's limit for a partition key."""
 
 _LONGEST_UNKNOWN = 200
 
@@ -75,7 +75,7 @@ class Envelope:
         redelivery: Mapping[str, Any] | None = None,
     ) -> Self:
         """
-        Fill in what an execution needs to know of its request.
+        Make the envelope of a request.
 
         Args:
             request_id: As the caller gave it; see `name_of`.
@@ -172,7 +172,7 @@ class Envelope:
 
 
 def _fitting(value: Any, where: str) -> str:
-    """The canonical text of an envelope or its payload, if a workflow can carry it."""
+    """The canonical text of an envelope or a payload. It raises if the text is too large for a workflow."""
     try:
         return canonical_json(value, where, limit=ENVELOPE_LIMIT)
     except PayloadTooLarge as error:
@@ -192,7 +192,7 @@ def _hand_started_schema() -> Draft202012Validator:
 
 
 def _demand(problem: ValidationError) -> str:
-    """What the schema wants, without the value that it found: errors end in logs, payloads must not."""
+    """What the schema requires, without the value that it found: logs must not contain payloads."""
     if problem.validator == "additionalProperties":
         unknown = problem.message.partition("(")[2].rpartition(")")[0]
         return f"has an unknown field: {unknown[:_LONGEST_UNKNOWN]}"
@@ -210,7 +210,7 @@ def _time(text: str) -> datetime:
 
 def check_lock_token(token: Any) -> None:
     """
-    Make sure that a text can be a record's key.
+    Check that a text can be a lock token.
 
     Raises:
         InvalidLockToken: it is empty, blank, not text or longer than a DynamoDB key may be.

@@ -1,4 +1,4 @@
-"""One state machine with its lock table: where a request's executions are, and what they tell."""
+"""Finds the executions of a request on one state machine, and relates them to its lock records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 class Machine:
     """
-    A RunOnce state machine, as its clients see it.
+    A RunOnce state machine with its lock table.
 
     Attributes:
-        arn: Its ARN.
+        arn: The state machine's ARN.
         sfn: A Step Functions client for it.
         locks: Its lock table.
-        rules: How it makes lock tokens, hashes and times.
-        results: Where the results are that are too large for a record.
+        rules: The rules by which it makes lock tokens, hashes and times.
+        results: The bucket of results that are too large for a record.
     """
 
     def __init__(
@@ -41,17 +41,18 @@ class Machine:
 
     def newest(self, name: str, attempt: int) -> tuple[Execution | None, int]:
         """
-        The newest attempt from this one on, and its number, by a search that doubles its steps.
+        Find the newest attempt by a search that starts at this one and doubles its steps.
 
-        The next number is free. Where older attempts are forgotten and others are not, it is the newest of
-        those that follow each other.
+        Returns:
+            The execution and its number. The next number is free. If Step Functions has forgotten some
+            attempts between others, it is the last one before the gap.
         """
         return self.newest_after(name, attempt, self.describe(name, attempt))
 
     def newest_after(
         self, name: str, attempt: int, execution: Execution | None
     ) -> tuple[Execution | None, int]:
-        """As `newest`, where the attempt itself is known already."""
+        """As `newest`, if the execution of `attempt` is known already."""
         last, step = attempt, 1
         while last + step <= MAX_ATTEMPT and (found := self.describe(name, last + step)):
             execution, last = found, last + step
@@ -67,14 +68,14 @@ class Machine:
         return execution, last
 
     def holds(self, lock: Lock) -> bool:
-        """Whether it is an execution of this machine that has, or had, a lock."""
+        """Whether the owner of a lock is an execution of this machine."""
         return runs_on(self.arn, lock.locked_by)
 
     def is_alive(self, lock: Lock) -> bool:
         """
-        Whether a lock's owner looks alive; one that cannot be asked for from here does.
+        Whether a lock's owner looks alive. An owner that cannot be described from here does.
 
-        The workflow that a `no` starts looks closer before it settles anything.
+        This is a quick look. The workflow looks closer before it settles a lock.
         """
         try:
             return is_owner_open(self.owner(lock), lock)
@@ -83,11 +84,14 @@ class Machine:
 
     def owner(self, lock: Lock) -> Execution | None:
         """
-        The execution that a lock names; None if Step Functions does not know it, any more or yet.
+        Describe the execution that a lock names.
+
+        Returns:
+            None if Step Functions does not know it: it is too new, or was forgotten.
 
         Raises:
-            OwnerHidden: it cannot be asked for from here.
-            Unavailable: throttled, or no answer; safe to ask again.
+            OwnerHidden: it cannot be described from here.
+            Unavailable: throttled, or no answer; safe to try again.
         """
         if self.holds(lock):
             return self.describe_arn(lock.locked_by)
@@ -95,14 +99,14 @@ class Machine:
             return self.describe_arn(lock.locked_by)
 
     def attempt_of(self, lock: Lock | None, request_id: str) -> int:
-        """The number of the attempt that made a record; 0 if it is not this request's."""
+        """The number of the attempt that made a record. 0 if the record is another request's."""
         if lock is None or lock.request_id != request_id:
             return 0
         name, attempt = split_attempt(lock.execution_name or "")
         return attempt if name == name_of(request_id) else 1
 
     def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str | None:
-        """The business key that an execution's input gives its request; None where it cannot be told."""
+        """The lock token of an execution, by its input and the rules. None if the rules find none."""
         if "lockToken" in execution_input:
             return str(execution_input["lockToken"])
         try:
@@ -111,7 +115,7 @@ class Machine:
             return None
 
     def payload_hash_of(self, execution_input: Mapping[str, Any]) -> str | None:
-        """The hash of an execution's payload; None where there is none."""
+        """The payload hash of an execution, by its input and the rules. None if the rules find none."""
         if "payloadHash" in execution_input:
             return str(execution_input["payloadHash"])
         try:
@@ -120,11 +124,11 @@ class Machine:
             return None
 
     def describe(self, name: str, attempt: int) -> Execution | None:
-        """One attempt's execution; None if Step Functions does not know it, any more or yet."""
+        """Describe one attempt's execution. None if Step Functions does not know it."""
         return self.describe_arn(self.execution_arn(name, attempt))
 
     def describe_arn(self, execution_arn: str) -> Execution | None:
-        """The same by ARN."""
+        """Describe an execution by its ARN. None if Step Functions does not know it."""
         return describe_execution(self.sfn, execution_arn, self.arn)
 
     def execution_arn(self, name: str, attempt: int) -> str:
@@ -133,7 +137,7 @@ class Machine:
 
 
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:
-    """Whether a lock's owner, which was asked for, is an execution that runs; or has a lease that does."""
+    """Whether a lock's owner is an open execution, or a guarded call whose lease is not over."""
     if lock.is_leased(times.now_text()):
         return True
     return execution is not None and execution.is_open and execution.owns(lock) is not False

@@ -1,4 +1,4 @@
-"""Names of executions and attempts, and the index shards of keys."""
+"""Makes the names of executions and attempts, and the index shard of a key."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from steponce.errors import InvalidRequestId, shown
 from steponce.request.canonical import sha256
 
 MAX_REQUEST_ID_BYTES = 2_048
-"""As for a lock token: error messages, logs and records repeat the id."""
+"""The same limit as for a lock token, because error messages, logs and records repeat the id."""
 
 OPEN_SHARDS = 10
-"""In how many parts an open index is kept, unless the stack says otherwise, so that no part is hot."""
+"""The default number of shards of an open index. Shards prevent a hot partition."""
 
 MAX_ATTEMPT = 999_999
-"""So many attempts a name has room for."""
+"""The highest attempt that a name has room for."""
 
 _MAX_NAME = 72
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
@@ -24,14 +24,14 @@ _ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
 
 def name_of(request_id: str) -> str:
     """
-    The execution name of a request id: the id itself where it can be one, else a slug with a hash.
+    Make the execution name of a request id: the id itself if it is a valid name, else a slug with a hash.
 
     Args:
-        request_id: Any text that is not blank. `[0-9A-Za-z_-]{1,72}` is used as it is, unless it ends the
-            way our own names do (`--2`, `--x` and a hash).
+        request_id: Any text that is not blank. `[0-9A-Za-z_-]{1,72}` is used unchanged, unless it ends like a
+            generated name (`--2`, or `--x` and a hash).
 
     Returns:
-        1 to 72 characters, so that `--2` to `--999999` fit behind it. Two ids never share a name.
+        1 to 72 characters, which leaves room for `--2` to `--999999`. Two ids never have the same name.
 
     Raises:
         InvalidRequestId: the id is empty, blank, not text or longer than 2,048 bytes.
@@ -62,17 +62,17 @@ def name_of(request_id: str) -> str:
 
 
 def attempt_name(name: str, attempt: int) -> str:
-    """The name of a request's n-th attempt: `order-1`, `order-1--2`, `order-1--3`, …"""
+    """Make the name of a request's n-th attempt: `order-1`, `order-1--2`, `order-1--3`, …"""
     return name if attempt == 1 else f"{name}--{attempt}"
 
 
 def shard_of(key: str, shards: int) -> str:
-    """In which of so many parts of an open index a key is."""
+    """The index shard of a key, from 0 to `shards` - 1, as text."""
     return str(int(sha256(key)[:8], 16) % shards)
 
 
 def split_attempt(execution_name: str) -> tuple[str, int]:
-    """The request's name and the attempt's number behind an execution's name."""
+    """Split an execution's name into the request's name and the attempt's number."""
     match = _ATTEMPT.fullmatch(execution_name)
     return (match["name"], int(match["attempt"])) if match else (execution_name, 1)
 

@@ -1,4 +1,4 @@
-"""The receipt: what one asker learns of a request."""
+"""The receipt: what a caller learns about a request."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class _Result:
 @dataclass(frozen=True)
 class Receipt:
     """
-    What is known of a request.
+    What is known about a request.
 
     Args:
         request_id: As the caller gave it.
-        lock_token: The business key that it runs under.
+        lock_token: The request's business key.
         status: RUNNING, COMPLETED or FAILED.
-        duplicate: From `start`: this call started nothing. From `status` and `wait`: the answer is
-            another request's, which had the same lock token.
-        result: What the work answered, once COMPLETED. A large one is read from the stack's bucket when it is
-            first asked for, which raises ResultUnreadable where it cannot be had there, and Unavailable.
-        error: The error's name, once FAILED; None if the work gave none.
-        cause: The error's text, likewise.
+        duplicate: From `start`: whether this call started nothing. From `status` and `wait`: whether the
+            answer is another request's with the same lock token.
+        result: The result of the work, if COMPLETED. A large one is read from the stack's bucket on first
+            use, which raises ResultUnreadable if it cannot be read there, and Unavailable.
+        error: The error's name, if FAILED. None if the work gave none.
+        cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
-        attempt: Grows with every execution that took the lock; 0 while nobody has.
+        attempt: How often the lock was taken. 0 before the first time.
     """
 
     request_id: str
@@ -82,20 +82,20 @@ class Receipt:
 
     @classmethod
     def running(cls, request_id: str, lock_token: str, execution_arn: str, *, duplicate: bool) -> Self:
-        """Of an execution that holds no lock yet."""
+        """The receipt of an execution that does not hold its lock yet."""
         return cls(request_id, lock_token, "RUNNING", duplicate, None, None, None, execution_arn, 0)
 
     @classmethod
     def failed(
         cls, request_id: str, lock_token: str, execution_arn: str, failure: Failure, *, duplicate: bool
     ) -> Self:
-        """Of an execution that failed and left no record."""
+        """The receipt of an execution that failed and left no record."""
         error, cause = failure.error, failure.cause
         return cls(request_id, lock_token, "FAILED", duplicate, None, error, cause, execution_arn, 0)
 
     @classmethod
     def from_lock(cls, request_id: str, lock: Lock, results: Results, *, duplicate: bool) -> Self:
-        """Of a record. One that was released has failed, and may be started again."""
+        """The receipt of a lock record. A released record counts as FAILED; the request may start again."""
         failure = lock.failure or Failure(None, None)
         return cls(
             request_id=request_id,

@@ -1,4 +1,4 @@
-"""How one state machine turns requests into envelopes."""
+"""The rules by which one state machine turns requests into envelopes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS
 
 LONGEST_WORK_SECONDS = 900
-"""What Lambda allows, for where a stack does not say how long its own work may take."""
+"""Lambda's longest time-out. It is the default where a stack does not state its work's time-out."""
 
 
 @dataclass(frozen=True)
 class RequestRules:
     """
-    How one state machine turns requests into envelopes; the template's parameters of the same names.
+    The rules of one state machine. The template has parameters of the same names.
 
     Args:
-        key_prefix: Goes before the request id in a default lock token, so that two machines on one
-            table never answer for each other.
-        expected_seconds: How long a request usually takes at the most; past it an open lock is overdue.
-        retention_seconds: How long a finished record answers for its key; None means for ever.
-        lock_token_path: JMESPath into the payload that finds the business key, if you want one.
-        payload_hash_path: JMESPath that picks the part of the payload that two sends must share.
-        open_shards: In how many parts the table's open index is kept. It may grow, never shrink: whoever
-            watches over open locks reads the parts 0 to one less than this.
-        work_timeout_seconds: So long work may run whose execution was stopped. Default: what Lambda allows.
+        key_prefix: The prefix of a default lock token. It keeps two machines on one table apart.
+        expected_seconds: How long a request usually takes at most. After that an open lock is overdue.
+        retention_seconds: How long a finished record answers for its key. None means for ever.
+        lock_token_path: JMESPath into the payload that finds the business key. None: the key is the
+            request's name.
+        payload_hash_path: JMESPath that picks the part of the payload that two sends must share. None: the
+            whole payload.
+        open_shards: How many shards the table's open index has. It may grow but never shrink, because the
+            monitor reads the shards from 0 to one less than this.
+        work_timeout_seconds: How long work may run after its execution was stopped. Default: 900.
     """
 
     key_prefix: str
@@ -44,16 +45,16 @@ class RequestRules:
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
         """
-        Read the template's Outputs, or a function's environment: the names are the same.
+        Read the template's Outputs, or a function's environment. Both use the same names.
 
         Raises:
-            InvalidSetting: one of them is missing or malformed. The times have to be said, since whoever
-                shares a table must count them alike.
+            InvalidSetting: a setting is missing or malformed. The times are required, because all users of a
+                table must count them alike.
         """
         return environment.read(cls, settings, required=("ExpectedSeconds", "RetentionSeconds"))
 
     def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
-        """The business key of a request for which none was given."""
+        """Make the lock token of a request that was started without one."""
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
         found = find(self.lock_token_path, payload)
@@ -71,7 +72,7 @@ class RequestRules:
 
         Args:
             payload: JSON object.
-            text: Its canonical text, if it is at hand.
+            text: Its canonical text, if the caller has it already.
         """
         if self.payload_hash_path is None:
             return sha256(canonical_json(payload) if text is None else text)
@@ -85,7 +86,7 @@ class RequestRules:
 
 
 def _leaves(found: Any) -> Iterator[Any]:
-    """The values that an expression found; a list of nulls has found as little as a null."""
+    """All values in what an expression found. A list of nulls counts as nothing found."""
     left = [found]
     while left:
         item = left.pop()

@@ -1,4 +1,4 @@
-"""One call of `Client.start`: find a name to start under, or what answers for the names that are taken."""
+"""One call of `Client.start`: starts an execution under a free name, or finds what answers already."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Start:
 
     def run(self) -> Receipt:
         """
-        Start the request under the first name that is free, unless something answers for it.
+        Start the request under the first free name, unless a record or an execution answers for it.
 
-        At most two executions are asked to start. Three are described, unless many attempts have ended
-        without ever taking the lock, while no record says which was the last; those are searched for.
+        A call makes at most two StartExecution calls. It describes three executions, and more only to find
+        the newest of many attempts that no record names.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
@@ -60,13 +60,13 @@ class Start:
         raise Unavailable(f"The record of request {self._request_id!r} keeps changing. Try again.")
 
     def run_as(self, attempt: int) -> Receipt:
-        """Start the request as an attempt whose name was free a moment ago."""
+        """Start the request as this attempt, if its name is still free."""
         if self._start_execution(attempt):
             return self._running(attempt, duplicate=False)
         return self.run()
 
     def _start_execution(self, attempt: int) -> bool:
-        """Start it, unless the name is taken. An SDK's retry of the same bytes gets a 200 for its own."""
+        """Call StartExecution. Returns whether the name was free. An SDK's retry gets a 200."""
         try:
             with answering("Step Functions"):
                 self._machine.sfn.start_execution(
@@ -82,7 +82,7 @@ class Start:
         return True
 
     def _find(self) -> Receipt | None:
-        """What answers for a name that is taken, or the next attempt; None if the record has just changed."""
+        """Find what answers for a taken name, or start the next attempt. None if the record changed."""
         lock, now = self._read_lock(), times.now_text()
         if lock is not None and lock.call_id == self._envelope.callId:
             return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=False)
@@ -97,7 +97,7 @@ class Start:
         return self._by_record(lock)
 
     def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
-        """The record answers, unless this id was turned away from it; `execution` is one of its attempts."""
+        """Answer from the record, unless it refused this id before. `execution` is an attempt of this id."""
         if lock.request_id != self._request_id:
             refused = self._refused_before(execution or self._machine.describe(self._name, 1))
             if refused is not None:
@@ -106,7 +106,7 @@ class Start:
         return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
-        """No record answers: an execution may have to take its lock yet, or all are over and done with."""
+        """No record answers. An execution may not have its lock yet, or all attempts may have ended."""
         first = self._machine.describe(self._name, 1)
         if first is None:
             return self._running(1, duplicate=True)
@@ -136,12 +136,12 @@ class Start:
 
     def _after_a_death(self, lock: Lock, owner: Execution | None) -> Receipt | None:
         """
-        The lock's owner is closed: the next attempt settles it, unless one is at it already.
+        The lock's owner is dead: start the next attempt, which settles the lock, unless one does so already.
 
-        One attempt may look at once, since most deaths leave nothing to wait for. If it has looked, and the
-        owner's work may still run, another one would learn nothing: so polling starts nothing. If two have
-        looked in vain (the workflow cannot look, say), there is one more in each time-out of the work. Its
-        name follows from the death and the time, so that all who ask then agree on it without a search.
+        The first attempt starts at once, because most dead owners leave nothing to wait for. While the
+        owner's work may still run, a second attempt would find the same, so polling starts none. After two
+        attempts in vain (for example if the workflow may not describe executions), there is one more in each
+        time-out of the work. Its name follows from the death and the time, so all callers choose the same.
         """
         attempt = max(1, self._machine.attempt_of(lock, self._request_id))
         looked = self._machine.describe(self._name, attempt + 1)
@@ -166,7 +166,7 @@ class Start:
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
 
     def _start_next(self, attempt: int) -> Receipt | None:
-        """Start an attempt whose name was free, unless somebody was quicker."""
+        """Start an attempt whose name was free a moment ago. Another caller may have been quicker."""
         if attempt > MAX_ATTEMPT:
             raise TooManyAttempts(
                 f"Request {self._request_id!r} has had {attempt - 1:,} attempts, all closed; there is no "
@@ -184,7 +184,7 @@ class Start:
         return bool(execution.input.get("callId") == self._envelope.callId)
 
     def _refused_before(self, execution: Execution | None) -> Receipt | None:
-        """The record is another request's. This id may have been turned away, or have another key."""
+        """The record is another request's. Check whether it refused this id, or this id has another key."""
         if execution is None:
             return None
         self._expect_same_key(execution)
@@ -201,7 +201,7 @@ class Start:
             )
 
     def _expect_same_key(self, execution: Execution) -> None:
-        """One id is one key: under a second one its work would run twice."""
+        """Refuse a second lock token for one id. Under a second lock token the work would run twice."""
         other = self._machine.lock_token_of(self._name, execution.input)
         if other is None or other == self._envelope.lockToken:
             return
@@ -229,7 +229,7 @@ class _Death:
 
     @classmethod
     def of(cls, lock: Lock, owner: Execution | None, rules: RequestRules) -> Self:
-        """Of an owner that is closed, or that Step Functions does not know: it may be too new for that."""
+        """The death of an owner that is closed, or that Step Functions does not know (it may be too new)."""
         if owner is None or owner.closed is None:
             return cls(lock.created, YOUNG)
         if owner.owns(lock) is False:
@@ -241,7 +241,7 @@ class _Death:
         return self._passed() < self.wait
 
     def attempt_of_now(self, lock: Lock) -> int:
-        """A number that hardly any attempt has had, the same for all who ask within one wait."""
+        """An attempt's number that is hardly taken, and the same for all callers within one wait."""
         digest = sha256(f"{lock.call_id}/{lock.attempt}/{self._passed() // self.wait}")
         return _FIRST_OF_MANY + int(digest[:8], 16) % (MAX_ATTEMPT - 2 * _FIRST_OF_MANY)
 
