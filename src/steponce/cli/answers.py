@@ -1,4 +1,4 @@
-"""One answer a call: a table for people, one JSON object for a pipe, and an exit code."""
+"""Writes the answer of a command: a table for people, one JSON object for a pipe, and an exit code."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ COLOURS = {"COMPLETED": "green", "SUCCEEDED": "green", "RUNNING": "yellow", "INP
 
 
 def for_people() -> bool:
-    """Whether somebody reads the answer, as opposed to a program."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def say(data: Mapping[str, Any], table: RenderableType) -> None:
-    """Give the answer."""
+    """Write the answer: the table on a terminal, else the data as JSON."""
     if for_people():
         Console().print(table)
     else:
@@ -36,7 +36,7 @@ def say(data: Mapping[str, Any], table: RenderableType) -> None:
 
 
 def say_receipt(receipt: Receipt) -> int:
-    """Give a receipt as the answer; the exit code says whether the request failed."""
+    """Write a receipt as the answer. Returns the exit code, which says whether the request failed."""
     say(receipt.to_dict(), receipt_panel(receipt))
     return FAILED if receipt.status == "FAILED" else DONE
 
@@ -59,7 +59,7 @@ def receipt_panel(receipt: Receipt) -> RenderableType:
 
 
 def fields(rows: Mapping[str, str | None]) -> Table:
-    """Names and values, less those that have none."""
+    """A table of names and values. Rows without a value are left out."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -70,7 +70,7 @@ def fields(rows: Mapping[str, str | None]) -> Table:
 
 
 def cause_text(cause: str | None) -> str | None:
-    """A cause for people: of what Lambda reports of an exception, its message without the stack trace."""
+    """A cause for people. Of a Lambda exception it is the message, without the stack trace."""
     try:
         return str(json.loads(cause or "")["errorMessage"])
     except (ValueError, KeyError, TypeError):
@@ -78,12 +78,12 @@ def cause_text(cause: str | None) -> str | None:
 
 
 def plain(text: str) -> Text:
-    """Text as it is: no markup, and nothing in it that would steer the terminal."""
+    """Plain text: markup has no effect, and control characters are escaped."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
 
 
 def counted(count: int, noun: str) -> str:
-    """How many, with the noun in the number that goes with it."""
+    """A count with its noun, in the singular or the plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -101,7 +101,7 @@ def ask_which(context: click.Context) -> None:
 
 @contextmanager
 def waiting_for(request_id: str) -> Iterator[None]:
-    """Turn a spinner on the terminal's error stream while something takes its time."""
+    """Show a spinner on the terminal's error stream while the block runs."""
     console = Console(stderr=True)
     if not sys.stderr.isatty():
         yield

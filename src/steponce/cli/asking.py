@@ -1,4 +1,4 @@
-"""Commands that change a record: who does it and why, and the question whether it is really meant."""
+"""The options and the confirmation of commands that change records: who does it, why, and whether to ask."""
 
 from __future__ import annotations
 
@@ -16,12 +16,20 @@ from steponce.errors import SteponceError
 
 
 class Declined(SteponceError):
-    """Whoever was asked did not say yes."""
+    """The operator did not confirm."""
 
 
 @dataclass(frozen=True)
 class Hand:
-    """What the options of such a command say: who, why, and whether to ask; and where the reason goes."""
+    """
+    The options of a command that changes a record.
+
+    Args:
+        by: Who does it.
+        why: Why. None: ask for it.
+        yes: Whether to go on without asking.
+        kept: Where the name and the reason are kept, for people.
+    """
 
     by: str
     why: str | None
@@ -30,13 +38,13 @@ class Hand:
 
     def sign(self, shown: RenderableType, question: str) -> str:
         """
-        Show what it is about and ask, unless --yes has answered.
+        Show what will be changed and ask for confirmation, unless --yes was given.
 
         Returns:
-            Why, in words.
+            The reason, in words.
 
         Raises:
-            Declined: nothing is to be done.
+            Declined: the operator did not confirm.
         """
         try:
             if not self.yes:
@@ -50,12 +58,12 @@ class Hand:
 
 
 LONGEST = 1_000
-"""Characters: a record keeps twenty such texts beside its result, and has room for 400 KB."""
+"""The most characters of a name or a reason. A record of 400 KB keeps twenty of them beside its result."""
 
 
 def signed(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """
-    Give a command the options that say who changes something and why, handed over as one `hand`.
+    Add the options --by, --why and --yes to a command, which gets them as one `hand`.
 
     Args:
         kept: Where the name and the reason are kept, for people.
@@ -77,7 +85,7 @@ def signed(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 
 by_hand = signed("kept with the record")
-"""For a command that leaves the record."""
+"""For a command that keeps the record."""
 
 
 def _expect_signed(yes: bool, by: str | None, why: str | None, kept: str) -> None:
@@ -93,7 +101,7 @@ def _expect_signed(yes: bool, by: str | None, why: str | None, kept: str) -> Non
 
 
 def on_a_terminal() -> bool:
-    """Whether somebody can answer a question."""
+    """Whether standard input is a terminal, so that a person can answer a question."""
     return sys.stdin.isatty()
 
 

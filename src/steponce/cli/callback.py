@@ -1,4 +1,4 @@
-"""`steponce callback`: answer a step that waits for the outside."""
+"""`steponce callback`: answers a step that waits for an answer from outside."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def fail(given: str, file: str | None, error: str | None, cause: str | None, tar
 @id_argument
 @where_to
 def heartbeat(given: str, target: Target) -> int:
-    """Say that the answer will still come: the step's heartbeat time begins anew."""
+    """Send a heartbeat: the answer will still come, and the step's heartbeat time starts again."""
     return _answer(target, given, {"outcome": "heartbeat"})
 
 
 @contextmanager
 def _of_an_answer() -> Iterator[None]:
-    """What a file lacks, the answer lacks."""
+    """Report an unreadable file as a malformed answer."""
     try:
         yield
     except InvalidPayload as error:
@@ -118,7 +118,7 @@ def _of_an_answer() -> Iterator[None]:
 
 
 def _answer(target: Target, given: str, answer: Mapping[str, Any]) -> int:
-    Answer.parse(answer)  # here already, so that a bad one starts nothing
+    Answer.parse(answer)  # checked before any call
     stack = target.reach()
     step_id = which_step(stack, given)
     function = output_of(stack, "ResolveAwaitingStepFunction")

@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader has what it wanted. Without this, Python would complain once more on its way out.
+        # The reader has closed the pipe. Without this, Python would complain again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
@@ -142,7 +142,7 @@ def start(
 @_key
 @where_to
 def status(request_id: str, key: str | None, target: Target) -> int:
-    """Say what is known of a request now."""
+    """Show what is known about a request now."""
     client = target.connect()
     with _found(key):
         return say_receipt(client.status(request_id, lock_token=key))
@@ -154,7 +154,7 @@ def status(request_id: str, key: str | None, target: Target) -> int:
 @_timeout
 @where_to
 def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
-    """Wait until a request is finished, and give its answer."""
+    """Wait until a request is finished, and show its result or error."""
     client = target.connect()
     with _found(key):
         return say_receipt(_wait(client, request_id, key, timeout))
@@ -167,10 +167,10 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
 @where_to
 def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:
     """
-    Tell a request's whole story: attempts, states, waiting steps, the lock record and who has changed it,
-    and what to do now.
+    Show a request's history: attempts, states, waiting steps, the lock record and who has changed it; and
+    what to do next.
 
-    Leaves with 0 when there is a story, also that of a failure.
+    The exit code is 0 for every request that exists, also for one that failed.
     """
     stack = target.reach()
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
@@ -213,7 +213,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 @contextmanager
 def _found(key: str | None) -> Iterator[None]:
-    """Say to whoever gave no key that one may be missing."""
+    """If no key was given, add to RequestNotFound that one may be missing."""
     try:
         yield
     except RequestNotFound as error:

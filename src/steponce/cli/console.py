@@ -1,4 +1,4 @@
-"""Where an execution and what the functions said of it are on AWS's console."""
+"""Makes links to an execution and its functions' log lines on AWS's console."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CONSOLES = {
 
 def links(execution_arn: str, outputs: Mapping[str, str]) -> dict[str, str]:
     """
-    Addresses on the console.
+    Make the links of an execution.
 
     Args:
-        execution_arn: Of the execution.
+        execution_arn: The execution's ARN, or the owner's name of a guard's lock.
         outputs: The stack's Outputs; `FunctionLogs` is the functions' log group.
 
     Returns:
-        `execution`, and `log`: a search in the log group for the lines that name the execution. Of plain
-        Python, which is no execution, none.
+        `execution`, and `log`, which searches the log group for the execution's ARN. A guard's lock has no
+        links.
     """
     if not execution_arn.startswith("arn:"):
         return {}
@@ -41,5 +41,5 @@ def links(execution_arn: str, outputs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _twice(text: str) -> str:
-    """As the CloudWatch console writes what comes after its #: encoded twice, with $ for %."""
+    """Encode text twice, with $ for %, as the CloudWatch console does after the # of its addresses."""
     return quote(quote(text, safe=""), safe="").replace("%", "$")

@@ -1,4 +1,4 @@
-"""`steponce cancel` and `steponce erase`: end a request, and forget a customer."""
+"""`steponce cancel` and `steponce erase`: cancels a request, and deletes a customer's records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from steponce.operator.locks import next_steps
 from steponce.report.story import Record
 
 SHOWN = 100
-"""So many lock tokens are shown to people before they are asked whether to erase."""
+"""How many lock tokens are shown before the question whether to erase them."""
 
 
 @click.command()
@@ -36,11 +36,11 @@ SHOWN = 100
 @where_to
 def cancel(request_id: str, hand: Hand, target: Target) -> int:
     """
-    Keep a request from running: stop it, and write down that it was cancelled.
+    Cancel a request: stop its execution, and record that it was cancelled.
 
-    Before its work, or while it waits to be sent again, it has failed for good, with the error Cancelled, and
-    so has whoever else comes with its lock token. In its work nobody can know whether that took effect: the
-    record waits for a person. After it, what the work answered is its answer.
+    Before its work, or while it waits for a retry, the request fails finally with the error Cancelled, and so
+    does every later request with its lock token. During its work nobody knows whether that took effect, so
+    the record waits for a person. After its work, the work's outcome stays.
     """
     machine = target.connect().machine
     running = find_running(machine, request_id)
@@ -67,10 +67,10 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
 
     PREFIX is plain text: acme/order-1 is also the beginning of acme/order-10, so end it with your separator.
 
-    A request of theirs that is delivered once more runs again. Refused while something of theirs runs or
-    waits, be it for a person: wait for it, cancel it, or settle it with `steponce locks`. What something else
-    has damaged is erased as well, unless it may be open. What stays: histories of executions, logs, messages,
-    backups.
+    A request of theirs that is delivered again runs again. The command is refused while one of their requests
+    runs, or waits for an answer or a person: wait for it, cancel it, or settle it with `steponce locks`.
+    Damaged records are erased as well, unless they may be open. Histories of executions, logs, messages and
+    backups stay.
     """
     if not prefix.strip():
         raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")

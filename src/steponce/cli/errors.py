@@ -1,4 +1,4 @@
-"""What went wrong: a line for people, an object for a pipe, and the exit code."""
+"""Reports an error: a line and the next commands for people, an object for a pipe, and the exit code."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _explain(error: Exception) -> tuple[str, str, int]:
     if isinstance(error, BotoCoreError):
         hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
         return kind, f"{error}. {hint}".replace("..", ".").strip(), UNREACHABLE
-    # Its text and its locals may hold a payload, so only the places are told.
+    # The text and the local variables may hold a payload, so only the places are shown.
     sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
     return kind, "This is a bug in steponce; the lines above say where.", BUG
 

@@ -1,4 +1,4 @@
-"""What a list leaves out, because something else has damaged the record."""
+"""The records that a list leaves out, because another program has damaged them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from steponce.cli.answers import counted, plain
 from steponce.errors import RecordUnreadable
 
 SHOWN = 100
-"""So many are shown to people; a pipe gets all."""
+"""How many are shown to people. A pipe gets all."""
 
 
 @dataclass
 class LeftOut:
-    """Collects the records that cannot be read."""
+    """Collects unreadable records."""
 
     errors: list[RecordUnreadable] = field(default_factory=list)
 
     def add(self, error: RecordUnreadable, _item: Item) -> None:
-        """One more; a reader's `skip`."""
+        """Add one. Pass this method as a list's `skip`."""
         self.errors.append(error)
 
     def public(self) -> list[dict[str, str]]:
-        """The same for a pipe: key, attribute and problem, and never what the attribute holds."""
+        """The records for a pipe: key, attribute and problem, and never the attribute's value."""
         return [error.public() for error in self.errors]
 
     def lines(self) -> list[Text]:
-        """The same for people, each in a line; none where all could be read."""
+        """The records for people, one line each. No lines if there are none."""
         if not self.errors:
             return []
         head = f"{counted(len(self.errors), 'record')} cannot be read; something else has written there:"

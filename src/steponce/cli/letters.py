@@ -1,4 +1,4 @@
-"""`steponce letters`: look at dead letters, and put them back."""
+"""`steponce letters`: lists and redrives dead letters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from steponce.triggers.redrive import Box, Found, Letters, is_foreign, reason_of
 @click.pass_context
 def letters(context: click.Context) -> None:
     """
-    Look at dead letters, and put them back as the requests that they were.
+    List dead letters, and redrive them as the requests that they were.
 
-    ID is the letter's own, as the list shows it. Looking takes nothing; a letter that somebody else looks at
-    is hidden for a moment.
+    ID is the letter's own, as the list shows it. `list` and `show` remove nothing. A letter that somebody
+    else looks at is hidden for a moment.
     """
     ask_which(context)
 
@@ -33,7 +33,7 @@ def letters(context: click.Context) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
 @where_to
 def list_letters(limit: int, target: Target) -> int:
-    """List what was laid aside and why, without what is in it."""
+    """List the dead letters with their reasons, without their content."""
     found, more = _letters(target.reach()).look(limit)
     say({"letters": [_describe(one) for one in found], "more": more}, _table(found, more))
     return DONE
@@ -43,7 +43,7 @@ def list_letters(limit: int, target: Target) -> int:
 @click.argument("letter_id", metavar="ID")
 @where_to
 def show(letter_id: str, target: Target) -> int:
-    """Show one letter with its body and attributes, which may hold what a log must not."""
+    """Show one letter with its body and attributes, which may be confidential."""
     found = _letters(target.reach()).get(letter_id)
     advice, steps = what_next(found)
     next_commands = commands(steps, target.options)
@@ -63,10 +63,10 @@ def show(letter_id: str, target: Target) -> int:
 @where_to
 def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     """
-    Put a letter back: it asks for the same id, payload and key as the first time.
+    Redrive a letter: it asks for the same id, payload and key as the first time.
 
-    Mend first what its reason says, or it comes to lie here again. Doing it twice does no harm. Records of
-    AWS about what it could not deliver are no requests; `show` says what to do with each.
+    First remove the cause that its reason names, or it becomes a dead letter again. Redriving twice does no
+    harm. AWS's own failure records are no requests; `show` says what to do with each.
     """
     if everything == (letter_id is not None):
         raise click.UsageError("Give the ID of one letter, or --all.")
@@ -80,7 +80,7 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
 
 
 def _letters(stack: Stack) -> Letters:
-    """The stack's queues of letters, with where each of them leads back to."""
+    """The stack's dead-letter queues, and the queue to which each redrives."""
     found = [
         Box("queue", output_of(stack, "RequestsDeadLetterQueueUrl"), output_of(stack, "RequestsQueueUrl"))
     ]

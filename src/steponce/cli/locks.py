@@ -1,4 +1,4 @@
-"""`steponce locks`: look at lock records, and settle those that wait for a person."""
+"""`steponce locks`: lists lock records, and settles those that wait for a person."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
     """
     List the locks that are open, those that wait the longest first.
 
-    A record that cannot be read is named apart, with the attribute that something else has damaged.
+    A record that cannot be read is listed apart, with its damaged attribute.
     """
     if running + overdue + failed > 1:
         raise click.UsageError("--running, --overdue and --failed exclude each other. Give one, or none.")
@@ -83,7 +83,7 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
 @_key
 @where_to
 def inspect(key: str, target: Target) -> int:
-    """Show a record, what became of its owner, who has changed it, and the commands that come next."""
+    """Show a record, its owner, who has changed it, and the next commands."""
     stack = target.reach()
     client = stack.client()
     lock = find_lock(client.machine, key)
@@ -111,9 +111,10 @@ def inspect(key: str, target: Target) -> int:
 @where_to
 def release(key: str, hand: Hand, target: Target) -> int:
     """
-    Free a lock, so that whoever starts its request next runs the work.
+    Free a lock, so that the next start of its request runs the work.
 
-    Find out first that the work did not take effect. Refused while the owner runs, and of a final answer.
+    First make sure that the work did not take effect. The command is refused while the owner runs, and if the
+    record is final.
     """
     stack = target.reach()
     operator, lock = _prepared(stack, key, "release", hand)
@@ -128,7 +129,7 @@ def release(key: str, hand: Hand, target: Target) -> int:
 @where_to
 def complete(key: str, file: str, hand: Hand, target: Target) -> int:
     """
-    Answer for good: everyone who asks gets this result, and the work is not run.
+    Store a result: every later start gets it, and the work does not run.
 
     FILE holds the result, any JSON; - reads it from standard input.
     """
@@ -148,7 +149,7 @@ def retry(key: str, hand: Hand, target: Target) -> int:
     """
     Free a lock, and start its request's next attempt with the same payload.
 
-    Find out first that the work did not take effect. Refused as `release` is.
+    First make sure that the work did not take effect. The command is refused as `release` is.
     """
     stack = target.reach()
     operator, lock = _prepared(stack, key, "retry", hand)
@@ -161,7 +162,7 @@ def retry(key: str, hand: Hand, target: Target) -> int:
 
 def _prepared(stack: Stack, key: str, action: Any, hand: Hand) -> tuple[Operator, Lock]:
     machine = stack.client().machine
-    # A stack that does not say how long its work may take: as long as Lambda allows.
+    # A stack may not state its work's time-out. Then it is Lambda's longest.
     seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
     operator = Operator(machine, by=hand.by, work_timeout_seconds=seconds)
     return operator, operator.prepare(action, find_lock(machine, key))

@@ -1,4 +1,4 @@
-"""Answers go through the function resolve_awaiting_step: nothing else in a stack may answer for a task."""
+"""Sends an answer through the function resolve_awaiting_step. Nothing else in a stack may answer a task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFUSALS: Mapping[str, type[SteponceError]] = {
 
 def resolve(functions: LambdaClient, function: str, step_id: str, answer: Mapping[str, Any]) -> Verdict:
     """
-    Give an answer to a waiting step.
+    Send an answer to an awaiting step.
 
     Args:
         functions: A Lambda client that may invoke the function.
@@ -30,8 +30,8 @@ def resolve(functions: LambdaClient, function: str, step_id: str, answer: Mappin
         answer: What `Answer.parse` reads.
 
     Raises:
-        InvalidAnswer, OutputTooLarge: the function says that it is none; nothing was sent.
-        Unavailable: what became of it is not known. The same answer is safe to send again.
+        InvalidAnswer, OutputTooLarge: the function refused the answer; nothing was sent.
+        Unavailable: the outcome is not known. The same answer is safe to send again.
     """
     event = json.dumps({"awaitingStepId": step_id, "answer": answer})
     with answering("Lambda"):
@@ -47,9 +47,9 @@ def resolve(functions: LambdaClient, function: str, step_id: str, answer: Mappin
 
 def _refusal(function: str, told: Mapping[str, Any]) -> SteponceError:
     """
-    The function's error as it was raised.
+    The error that the function raised.
 
-    Of an error that is not ours only the name is told: the text may quote a task token.
+    Of a foreign error only the name is shown, because its text may quote a task token.
     """
     name = str(told.get("errorType") or "an error without a name")
     if name in _REFUSALS:

@@ -1,4 +1,4 @@
-"""Which awaiting step is meant: named by its own id, or by the request that waits in it."""
+"""Finds the awaiting step that a command is for: by its own id, or by the request that waits in it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from steponce.request.names import OPEN_SHARDS
 AWAITING_STEPS_TABLE = "AwaitingStepsTable"
 OPEN_SHARDS_OUTPUT = "OpenShards"
 LONGEST_ID = 2048
-"""Bytes of a DynamoDB key, which an awaiting-step id is."""
+"""The most bytes of an awaiting-step id, which is a DynamoDB key."""
 
 NOT_YET_RECORDED_SECONDS = 5
-"""So long a running request that waits for nothing is believed to be on its way to the step."""
+"""How long to wait for a running request to reach its step."""
 
 _STEP_ID = re.compile("as_[0-9a-f]{40}")
 
@@ -34,10 +34,10 @@ def awaiting_steps(stack: Stack) -> AwaitingSteps:
 
 def which_step(stack: Stack, given: str) -> str:
     """
-    The awaiting-step id that is meant: it itself, or that of the step in which the named request waits.
+    Find the awaiting-step id: the given one, or that of the step in which the given request waits.
 
-    A request that waits no more means the step that it waited in, so that a repeated answer gets its
-    verdict. What nobody knows is taken for an awaiting-step id.
+    For a request that no longer waits it is the step in which it waited, so that a repeated answer gets its
+    verdict. An unknown id counts as an awaiting-step id.
 
     Raises:
         click.UsageError: the request has several such steps; the message names them.
@@ -54,7 +54,7 @@ def which_step(stack: Stack, given: str) -> str:
 
 
 def _steps_of(stack: Stack, request_id: str) -> list[Waiting]:
-    """The steps of a request's newest attempt; of one that has just started, soon."""
+    """The steps of a request's newest attempt. If it has just started, this waits for the first step."""
     client, table = stack.client(), awaiting_steps(stack)
     end = time.monotonic() + NOT_YET_RECORDED_SECONDS
     while True:

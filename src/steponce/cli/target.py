@@ -1,4 +1,4 @@
-"""Where to: the local stack that `steponce up` started, or a stack on AWS."""
+"""Finds the stack that a command is for: the local one that `steponce up` started, or one on AWS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeou
 
 
 class Unreachable(SteponceError):
-    """The stack that the request is for is not there, or is no stack of ours."""
+    """The stack is not there, or was not deployed from this template."""
 
 
 def home() -> Path:
@@ -36,7 +36,7 @@ def home() -> Path:
 
 
 class Stack(Protocol):
-    """A stack that runs: its name, its Outputs, and clients for it."""
+    """A running stack: its name, its Outputs, and clients for it."""
 
     name: str
 
@@ -53,10 +53,10 @@ class AwsStack:
 
     def __init__(self, name: str, session: boto3.Session) -> None:
         """
-        Look it up.
+        Read the stack's Outputs.
 
         Raises:
-            Unreachable: there is none of this name.
+            Unreachable: no stack has this name.
         """
         self.name = name
         self._session = session
@@ -117,16 +117,16 @@ class Target:
     options: tuple[str, ...] = ()
 
     def connect(self) -> Client:
-        """A client for the stack that is meant; errors as `reach`."""
+        """A client for the stack. Errors as `reach`."""
         return self.reach().client()
 
     def reach(self) -> Stack:
         """
-        The stack that is meant.
+        Find the stack.
 
         Raises:
-            Unreachable: it does not run, does not exist, or is not ours.
-            click.UsageError: nothing says which stack, or the options contradict each other.
+            Unreachable: it does not run, does not exist, or was not deployed from this template.
+            click.UsageError: no option names a stack, or the options contradict each other.
         """
         if self.local or self.stack is None:
             if self.profile or self.region:
@@ -163,7 +163,7 @@ class Target:
 
 
 def where_to(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that say which stack it is for, and hand them over as one `target`."""
+    """Add the options that name a stack to a command, which gets them as one `target`."""
 
     @click.option("--local", is_flag=True, help="The stack that `steponce up` started.")
     @click.option("--stack", metavar="NAME", envvar=STACK, show_envvar=True, help="A stack on AWS.")
@@ -190,7 +190,7 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def not_serving(endpoints: Mapping[str, str]) -> str | None:
-    """The first address at which nobody answers; None where all do."""
+    """The first address that does not answer. None if all answer."""
     for url in sorted(set(endpoints.values())):
         at = urlsplit(url)
         port = at.port or (443 if at.scheme == "https" else 80)
@@ -202,5 +202,5 @@ def not_serving(endpoints: Mapping[str, str]) -> str | None:
 
 
 def needs_local(error: ModuleNotFoundError) -> str:
-    """What to say where the parts of the local stack are not installed."""
+    """The message if the parts of the local stack are not installed."""
     return f"The local stack needs {error.name}. Install it with: pip install 'steponce[local]'"

@@ -36,7 +36,7 @@ def timeline(story: Story, what_next: Sequence[str]) -> RenderableType:
 
 
 def _in_order(story: Story) -> list[RenderableType]:
-    """Executions, by when they started, and between them what others did to the record."""
+    """Executions by their start, and between them the interventions."""
     holders = [] if story.holder is None else [(story.holder, "the lock's holder")]
     executions = [(one, f"attempt {one.number}") for one in story.attempts] + holders
     placed = [(one.started or "", _attempt(one, title)) for one, title in executions]
@@ -46,7 +46,7 @@ def _in_order(story: Story) -> list[RenderableType]:
 
 
 def intervention(one: Intervention) -> Text:
-    """What somebody other than the owner did to a record, in a line."""
+    """An intervention, in a line."""
     return Text.assemble(
         one.at, "  ", (f"{one.what} by ", "bold"), (plain(one.by).plain, "bold"), ": ", plain(one.why)
     )

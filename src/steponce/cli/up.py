@@ -1,4 +1,4 @@
-"""`steponce up`: a stack in the foreground, and its facts where the other commands look for them."""
+"""`steponce up`: runs a stack in the foreground, and stores its facts for the other commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
     Run the stack until SIGINT, SIGTERM or SIGHUP.
 
     Raises:
-        Unreachable: the stack does not start, or ends by itself.
+        Unreachable: the stack does not start, or ends unexpectedly.
         click.UsageError: the template or a parameter is wrong, or a stack runs here already.
     """
     try:
@@ -73,7 +73,7 @@ def _refuse_second() -> None:
 
 @contextmanager
 def _until_interrupted() -> Iterator[None]:
-    """Let the first signal end the block in good order, and no further one disturb that."""
+    """End the block in good order after the first signal, and ignore further ones."""
     ends = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
         ends.append(signal.SIGHUP)

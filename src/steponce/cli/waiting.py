@@ -1,4 +1,4 @@
-"""`steponce awaiting`: look at the steps that wait for the outside."""
+"""`steponce awaiting`: lists and shows the steps that wait for an answer from outside."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ def awaiting(context: click.Context) -> None:
 @where_to
 def list_steps(target: Target) -> int:
     """
-    List the steps that wait, the soonest time-out first.
+    List the steps that wait, the earliest expiry first.
 
-    A step whose execution was stopped, or whose time or heartbeat has run out, is in the list until
-    somebody finds that out: an answer, or what watches over the stack. A record that cannot be read is named
-    apart, with the attribute that something else has damaged.
+    A step whose execution was stopped, or whose time or heartbeat is over, stays in the list until an answer
+    or the monitor closes it. A record that cannot be read is listed apart, with its damaged attribute.
     """
     left_out = LeftOut()
     steps = awaiting_steps(target.reach()).open(skip=left_out.add)
@@ -69,7 +68,7 @@ def list_steps(target: Target) -> int:
 @where_to
 def show(given: str, with_link: bool, target: Target) -> int:
     """
-    Show one step: whose it is, until when it waits, and what became of it; never its task token.
+    Show one step: its request, until when it waits, and its outcome; never its task token.
 
     ID is the awaiting step's, or that of the request that waits in it.
     """
@@ -105,7 +104,7 @@ def _describe(step: AwaitingStep) -> dict[str, Any]:
 
 
 def _link(stack: Stack, step: AwaitingStep) -> str | None:
-    """A link that answers the step as long as it waits; None where it waits no more."""
+    """A link that answers the step while it waits. None if it no longer waits."""
     if not _is_open(step) or _is_expired(step):
         return None
     keys = Keys(stack.boto3("secretsmanager"), output_of(stack, "CallbackKey"))
@@ -141,7 +140,7 @@ def _panel(step: AwaitingStep) -> RenderableType:
 
 
 def framed(step_id: str, word: str, content: RenderableType) -> RenderableType:
-    """A step's answer for people, under its id and a word that says how it is."""
+    """A panel about a step for people, titled with its id and its status."""
     colour = _COLOURS.get(word, "red")
     title = Text.assemble(plain(step_id), " ", (word, f"bold {colour}"))
     return Panel(content, title=title, title_align="left", border_style=colour, expand=False)

@@ -74,7 +74,7 @@ def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed
     lock = cancelled(world)
 
     assert 3 == lock.attempt
-    assert meaning(running, lock).startswith("Nothing of it ran. Whoever starts it again")
+    assert meaning(running, lock).startswith("Nothing of it ran. A later start, also of another request")
     says_so(world, lock)
     with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
         find_running(world.machine, "order-1")
@@ -298,7 +298,7 @@ def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: W
     running = find_running(world.machine, "order-1")
 
     assert cancel(world.machine, running, by="alice", why="x") is None
-    assert "cannot be told" in meaning(running, None)
+    assert "is not known" in meaning(running, None)
     assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
 
 
