@@ -47,7 +47,7 @@ class Client:
         rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
         config: Your own botocore config. It overrides the default one.
-        endpoints: Other addresses for `states`, `dynamodb` and all other services (`aws`), as a local stack has.
+        endpoints: Other addresses for `states`, `dynamodb` and the rest (`aws`), as a local stack has.
         result_bucket: The bucket of results that are too large for a record; the Output `ResultBucket`. A
             reference to another bucket is never followed.
 

@@ -295,8 +295,9 @@ def test_waiting_for_it_in_vain_says_so(world: World, monkeypatch: pytest.Monkey
     put(world, OVER)
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
     monkeypatch.setattr("steponce.client.time.sleep", lambda _seconds: None)
-    with pytest.raises(Unsettled, match=f"the lease of {OWNER} is over"):
+    with pytest.raises(Unsettled, match=f"the lease of {OWNER} is over") as raised:
         world.client.wait("order-1", timeout_seconds=100)
+    assert (NextStep("start request", "order-1", check_owner=True),) == raised.value.next_steps
 
 
 def test_a_guard_s_answer_is_the_client_s_too(world: World):
