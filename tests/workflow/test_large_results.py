@@ -145,7 +145,7 @@ def test_the_commands_show_a_large_result(bold_scene: Scene, tmp_path: Path):
     code, answer = run_here(tmp_path, "status", order, "--local")
     assert (1, "ResultGone") == (code, answer["error"]["type"])
     code, story = run_here(tmp_path, "show", order, "--local")
-    assert (0, "completed", told) == (code, story["situation"], story["record"]["result"])
+    assert (0, "completed", told) == (code, story["diagnosis"], story["record"]["result"])
     assert "is gone" in story["record"]["unread"]
 
 

@@ -418,8 +418,9 @@ def as_error(record: Lock) -> RequestFailed:
     """What a failed request's record raises."""
     failure = record.failure or Failure(None, None)
     waits = " It waits for a person." if record.open_status is not None else ""
+    cause = str(failure.cause).removesuffix(".")
     return RequestFailed(
-        f"The request under {record.lock_token!r} failed with {failure.error}: {failure.cause}.{waits}",
+        f"The request under {record.lock_token!r} failed with {failure.error}: {cause}.{waits}",
         failure.error,
         failure.cause,
     )

@@ -198,7 +198,7 @@ def test_what_timed_out_is_held(locks: Locks, clock: Any):
     charge = Work()
     time_out(charge, clock)
     for _ in range(2):
-        with pytest.raises(RequestFailed, match="lease of lambda/shop/request-1 was over") as failed:
+        with pytest.raises(RequestFailed, match="lease of lambda/shop/request-1 ended") as failed:
             charge()
         assert OUTCOME_UNKNOWN == failed.value.error
     assert (1, FAILED) == (charge.ran, only(locks).status)

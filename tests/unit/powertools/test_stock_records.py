@@ -25,6 +25,7 @@ from steponce.aws.dynamodb import Item
 from steponce.cli import commands, target
 from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import POWERTOOLS, Lock
+from steponce.locks.results import Results
 from steponce.operator.erasure import erase, find_kept
 from steponce.recovery.owner import Finding, lease_is_over, settle_owner
 from steponce.report.story import Record
@@ -250,22 +251,22 @@ def test_commands_show_it_and_write_nothing(
 
 
 @pytest.mark.parametrize(
-    ("leave", "situation", "words"),
+    ("leave", "diagnosis", "words"),
     [
         (LEAVE["in progress"], "running", "would be done by"),
         (LEAVE["timed out"], "overdue", "Only that layer ends it"),
-        (LEAVE["completed"], "completed", "Whoever starts it gets that result, until 20"),
+        (LEAVE["completed"], "completed", "A later start gets that result, until 20"),
     ],
     ids=list(LEAVE),
 )
 def test_a_story_says_what_is_to_be_done(
-    world: World, leave: Leave, situation: str, words: str, capsys: pytest.CaptureFixture[str]
+    world: World, leave: Leave, diagnosis: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a request that met such a record."""
     key = leave(world)
     world.execution("order-1", "RUNNING", "AcquireLock", given={"lockToken": key, "payload": PAYLOAD})
     code, told = run(capsys, "show", "order-1", "--key", key)
-    assert (0, situation) == (code, told["situation"])
+    assert (0, diagnosis) == (code, told["diagnosis"])
     assert words in told["summary"]
 
 
@@ -322,7 +323,7 @@ def test_whatever_such_a_record_holds_nothing_else_is_raised(sound: Item, damage
     """It is read, or refused by name."""
     with suppress(RecordUnreadable):
         lock = Lock.from_item(damaged(sound, damage, "lockToken"))
-        json.dumps(asdict(Receipt.from_lock("order-1", lock, duplicate=True)))
+        json.dumps(asdict(Receipt.from_lock("order-1", lock, Results(), duplicate=True)))
         json.dumps(asdict(Record.from_lock(lock)))
         assert not lock.is_reusable(times.NEVER)
 
