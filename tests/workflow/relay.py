@@ -25,6 +25,9 @@ class Relay(BaseHTTPRequestHandler):
     """Reads a call, asks `answer` what to say, and says it."""
 
     protocol_version = "HTTP/1.1"
+    # Head and body in one packet. The second of two waits 40 ms for the first's acknowledgement.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def answer(self, body: bytes) -> Answer:
         """What to say to a call."""
