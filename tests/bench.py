@@ -26,10 +26,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
 from rich.console import Console
 from rich.table import Table
 
-from steponce import Client, PayloadMismatch
+from steponce import Client, Guard, PayloadMismatch
+from steponce.client import CONFIG
 from steponce.local import LocalStack
 from tests import crowd
 from tests.unit.triggers.world import sqs_record
@@ -265,6 +271,51 @@ class Bench:
         self.measures.append(Measure("the client's own code in a start", statistics.median(times), "ms"))
 
 
+def plain_python(tables: LocalStack, counted: Counted) -> list[Measure]:
+    """A guarded function beside one under Powertools' decorator, on one table, in turn."""
+    url, table = counted.through(tables.endpoints["dynamodb"]), tables.outputs["LocksTable"]
+    guard = Guard(table, session=tables.session(), endpoints={"dynamodb": url})
+    layer = DynamoDBPersistenceLayer(
+        table,
+        key_attr="lockToken",
+        boto3_client=tables.session().client("dynamodb", endpoint_url=url, config=CONFIG),
+    )
+    config = IdempotencyConfig(event_key_jmespath="orderId", payload_validation_jmespath="amount")
+
+    def work(order: dict[str, Any]) -> dict[str, Any]:
+        return {"chargeId": f"ch_{order['orderId']}"}
+
+    decorated = idempotent_function(
+        work, data_keyword_argument="order", persistence_store=layer, config=config
+    )
+    key, payload = "order.orderId", "order.amount"
+    guarded = guard.idempotent(lock_token=key, payload=payload)(work)
+    calls = {"a guard": guarded, "Powertools": decorated}
+    kinds = [f"{who}, {what}" for what in ("fresh", "replay") for who in calls]
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    counts: dict[str, Counter[str]] = {}
+    for number, _ in enumerate(itertools.chain(rounds(), rounds())):
+        order = ORDER | {"orderId": f"plain-{number}"}
+        for kind in kinds:
+            counted.counts.clear()
+            begin = time.perf_counter()
+            calls[kind.partition(",")[0]](order=order)
+            times[kind].append((time.perf_counter() - begin) * 1000)
+            counts[kind] = Counter(counted.counts)
+    return [
+        Measure(
+            kind,
+            statistics.median(times[kind]),
+            "ms",
+            writes=counts[kind]["UpdateItem LocksTable"] + counts[kind]["PutItem LocksTable"],
+            refused=counts[kind]["UpdateItem LocksTable refused"]
+            + counts[kind]["PutItem LocksTable refused"],
+            reads=counts[kind]["GetItem LocksTable"],
+        )
+        for kind in kinds
+    ]
+
+
 def memory_mb() -> float:
     """Proportional memory of everything that this process started (Linux)."""
     parents = {}
@@ -331,7 +382,7 @@ def paths() -> list[Measure]:
         bench.own_code()
         bench.starts_a_second("starts through the queue, ten in a batch", bench.send)
         bench.starts_a_second("starts one by one", bench.start_alone)
-    return bench.measures
+        return bench.measures + plain_python(tables, counted)
 
 
 def show(measures: list[Measure]) -> None:
