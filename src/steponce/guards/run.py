@@ -311,9 +311,13 @@ class Run:
 
     def _end(self, error: BaseException | None) -> None:
         self._stop_renewing()
-        if self._state != "begun":
+        state, self._state = self._state, "over"
+        if state == "worked":
+            # Also where unknown outcomes are taken over: the work is done, so it must not be run again.
+            cause = "The work is done, and its result was not recorded. Complete the lock with the result."
+            self._record(error, lambda holder: holder.hold(Failure(NotRecorded.__name__, cause)))
+        if state != "begun":
             return
-        self._state = "over"
         if error is None:
             why = "The block ended without complete(), so nobody knows whether the work took effect."
             self._record(None, lambda holder: holder.hold(Failure(OUTCOME_UNKNOWN, why)))
@@ -361,6 +365,7 @@ class Run:
                 next_steps=[NextStep("complete lock", self.lock_token)],
             ) from error
         if refused is not None:
+            self._state = "over"
             raise CompletionRefused(
                 f"{_lost(refused)} The work was late. Only this error holds its result. Find out whether the "
                 "work took effect twice.",
@@ -379,6 +384,7 @@ class Run:
 
     def _hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
         """The work is done, so it must not be run again, also not by whoever takes unknown outcomes over."""
+        self._state = "over"
         too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
         name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
         cause = f"The work is done, and no record can hold its result ({type(error).__name__})."

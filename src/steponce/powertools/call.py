@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
 from steponce.aws import times
-from steponce.errors import AlreadyInProgress, InvalidPayload, PayloadMismatch, RequestFailed
+from steponce.errors import AlreadyInProgress, InvalidPayload, NotRecorded, PayloadMismatch, RequestFailed
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lease_of, owner_of
@@ -100,6 +100,7 @@ class Call(BasePersistenceLayer):
             # No JSON. The work is done, so its lock must not be left to a clock.
             if self._run is None:
                 raise
+            self._run.adopt()
             self._run.hold_result(result, error)
 
     def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
@@ -134,7 +135,11 @@ class Call(BasePersistenceLayer):
     def _update_record(self, data_record: DataRecord) -> None:
         if self._run is not None:
             self._run.adopt()
-            self._run.complete(json.loads(data_record.response_data))
+            try:
+                self._run.complete(json.loads(data_record.response_data))
+            except NotRecorded as error:
+                self._run.__exit__(type(error), error, error.__traceback__)
+                raise
 
     def _delete_record(self, data_record: DataRecord) -> None:
         """Nothing is deleted: the error of the work decides, as everywhere, what becomes of the record."""

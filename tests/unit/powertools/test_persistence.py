@@ -403,6 +403,17 @@ def test_a_durable_function_ends_what_its_first_invocation_began(locks: Locks, o
     assert (begun.call_id, "lambda/shop/first", 1) == (done.call_id, done.locked_by, done.attempt)
 
 
+def test_a_durable_function_whose_result_is_no_json_waits_for_a_person(locks: Locks):
+    """The lock that its first invocation took is held, so that nobody runs the work again."""
+    handler = durable(Suspended(), {"a", "set"})
+    with pytest.raises(Suspended):
+        handler(ORDER, Durable(Context("first"), 1))
+    with suppress(Exception):
+        handler(ORDER, Durable(Context("second"), 2))
+    assert (FAILED, "lambda/shop/first") == (only(locks).status, only(locks).locked_by)
+    assert only(locks).open_status is not None
+
+
 def test_a_durable_function_ends_nothing_of_another_function(locks: Locks):
     """Its result is not recorded, and Powertools says so."""
     handler = durable(Suspended(), DONE)
