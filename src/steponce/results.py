@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from botocore.config import Config
+
 from steponce.errors import ResultNotKept, Unavailable
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
+
+# The work's own time is short, and the workflow must hear of a bucket that does not answer.
+_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
 
 
 def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -> Any:
@@ -70,7 +75,7 @@ def _results() -> Results:
 def _s3() -> Any:
     import boto3  # a function without large results does not wait for it
 
-    return boto3.client("s3")
+    return boto3.client("s3", config=_CONFIG)
 
 
 def _retention_seconds() -> float | None:

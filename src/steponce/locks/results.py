@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    FlexibleChecksumError,
+    IncompleteReadError,
+    ResponseStreamingError,
+)
 
 from steponce.aws.errors import answering, error_code
 from steponce.errors import ResultAltered, ResultForbidden, ResultGone, ResultNotKept, ResultUnreadable
@@ -72,8 +78,8 @@ class Results:
         """
         Keep a result (JSON text), before a record gets its address.
 
-        Each call makes an object of its own. One whose address no record gets is deleted by the bucket's
-        lifecycle.
+        Each call makes an object of its own. If no record gets its address, the bucket's lifecycle deletes
+        it, unless results are kept for ever.
 
         Args:
             text: At most LARGEST_KEPT bytes.
@@ -105,10 +111,11 @@ class Results:
                     ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
                     **({} if days is None else {"Tagging": f"keepDays={days}"}),
                 )
-        except ClientError as error:
+        except (ClientError, BotoCoreError) as error:
+            what = error_code(error) if isinstance(error, ClientError) else type(error).__name__
             raise ResultNotKept(
-                f"The bucket {self.bucket} took no result: {error_code(error)}. Look whether it is there, "
-                "and whether this program may s3:PutObject and s3:PutObjectTagging in its results/."
+                f"The bucket {self.bucket} took no result: {what}. Look whether it is there, whether this "
+                "program may s3:PutObject and s3:PutObjectTagging in its results/, and use the bucket's key."
             ) from error
         version = made.get("VersionId", "null")
         if version == "null":
@@ -198,8 +205,10 @@ class Results:
                 return body
         except ClientError as error:
             raise _unreadable(error_code(error), which) from error
-        except BotoCoreError as error:  # its own checksum, or an end before the end
+        except (FlexibleChecksumError, IncompleteReadError, ResponseStreamingError) as error:
             raise ResultAltered(f"{which} did not come whole ({error}). Ask again.") from error
+        except BotoCoreError as error:
+            raise _unreadable(type(error).__name__, which) from error
 
     @property
     def _s3(self) -> Any:
@@ -218,7 +227,13 @@ def lifetime_days(retention_seconds: float | None) -> int | None:
 
 
 def carried_bytes(text: str) -> int:
-    """The size of a result (JSON text) in the write that records it: JSON in JSON, quotes counted twice."""
+    """
+    The size of a result (JSON text) in the write that records it: JSON in JSON, quotes counted twice.
+
+    Of a text that is too long in any case, its length, so that it is not copied again.
+    """
+    if len(text) > LARGEST_IN_RECORD:
+        return len(text)
     return len(json.dumps(text, ensure_ascii=False).encode())
 
 
