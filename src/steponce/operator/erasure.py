@@ -11,6 +11,8 @@ from steponce.callbacks.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, Awai
 from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
+from steponce.locks.reference import REFERENCE
+from steponce.locks.reference import Kept as LargeResult
 from steponce.locks.table import OWNER_AND_STATUS
 from steponce.next_step import NextStep
 from steponce.request.machine import Machine
@@ -21,6 +23,7 @@ STAYS = (
     "logs, as long as they are kept",
     "messages in the queues and the dead-letter queue",
     "the tables' backups, for 35 days",
+    "large results whose records have expired, until the bucket's lifecycle deletes them",
     "what the work keeps itself",
 )
 """What `erase` does not delete."""
@@ -78,7 +81,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
 
     Raises:
         Refused: the prefix is blank; or a request under it runs, or waits for an answer or a person; or an
-            unreadable record may be open.
+            unreadable record may be open; or a large result is in a bucket that is not the stack's.
         Unavailable: no answer; safe to try again.
     """
     if not prefix.strip():
@@ -90,14 +93,28 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         kept = {name: value for name, value in item.items() if name in known}
         damaged.append(Damaged(error, kept, "awaitingStepId" in item))
 
+    elsewhere: set[str] = set()
+
+    def at_rest(lock: Lock) -> Lock:
+        large = machine.results.of(lock) if lock.result and REFERENCE in lock.result else None
+        if isinstance(large, LargeResult) and large.reference.bucket != machine.results.bucket:
+            elsewhere.add(large.reference.bucket)
+        return replace(lock, result=None, failure=None)
+
     under = machine.locks.under(prefix, skip=skip)
     waits = steps.under(prefix, skip=skip) if steps else ()
     found = Kept(
         prefix,
-        sorted((replace(one, result=None, failure=None) for one in under), key=_token),
+        sorted(map(at_rest, under), key=_token),
         [replace(one, task_token="", answer=None) for one in waits],
         damaged,
     )
+    if elsewhere:
+        raise Refused(
+            f"Large results under {prefix!r} are in another bucket than this stack's: "
+            f"{', '.join(sorted(elsewhere))}. Nothing was erased. Let the parameter ResultBucket name that "
+            "bucket, and erase then."
+        )
     busy = list(_busy(machine, found))
     if busy:
         more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""

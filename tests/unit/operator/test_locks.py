@@ -34,6 +34,7 @@ from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.locks.large import KEY, bucket, kept
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope, refusal
+from tests.unit.shared_clients import shared
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 PAST = "2020-01-01T00:00:00.000Z"
@@ -666,6 +667,15 @@ def test_large_results_are_erased_with_their_records(world: World):
     assert [] == world.machine.results.objects("acme/o-1")
     other = found["acme2/o-1"]
     assert [(other.key, other.version)] == world.machine.results.objects("acme2/o-1")
+
+
+def test_nothing_is_erased_while_a_large_result_is_in_another_bucket(world: World):
+    """Its record is the only way to it."""
+    large(world, "acme/o-1")
+    world.machine.results = Results("another", lambda: shared("s3", "eu-west-1"))
+
+    with pytest.raises(Refused, match=r"large-results\. Nothing was erased"):
+        find_kept(world.machine, world.steps, "acme/")
 
 
 def test_a_damaged_record_s_large_result_is_erased_as_well(world: World):
