@@ -49,6 +49,7 @@ they do not change.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from steponce.next_step import NextStep
 
@@ -62,6 +63,12 @@ def shown(text: object) -> str:
     return repr(text)
 
 
+def _restored(kind: type[SteponceError], args: tuple[object, ...], state: dict[str, Any]) -> SteponceError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
 class SteponceError(Exception):
     """
     The base of all errors that this package raises.
@@ -73,6 +80,10 @@ class SteponceError(Exception):
     def __init__(self, *args: object, next_steps: Iterable[NextStep] = ()) -> None:
         super().__init__(*args)
         self.next_steps = tuple(next_steps)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Cross process boundaries whole: by default Python makes an error anew from its message alone."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class InvalidRequest(SteponceError, ValueError):

@@ -1,0 +1,28 @@
+"""Errors of this package outside of the process that raised them."""
+
+import pickle
+
+import pytest
+
+from steponce.errors import AlreadyInProgress, CompletionRefused, NotRecorded, RecordUnreadable, RequestFailed
+from steponce.next_step import NextStep
+
+STEPS = [NextStep("complete lock", "k")]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotRecorded("no answer", "k", {"chargeId": "ch_1"}, next_steps=STEPS),
+        CompletionRefused("late", "k", {"chargeId": "ch_1"}),
+        RequestFailed("failed", "Boom", None),
+        AlreadyInProgress("busy", "process/host/1", None),
+        RecordUnreadable("k", "attempt", "is no number"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_comes_out_of_another_process_as_it_was(error: Exception):
+    """With the result that only it holds, and with what to do next."""
+    there = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+
+    assert (type(error), str(error), vars(error)) == (type(there), str(there), vars(there))
