@@ -27,6 +27,15 @@ With these, Powertools' own DynamoDBPersistenceLayer writes to the stack's table
 `DynamoDBPersistenceLayer(table_name=…, **STOCK_ATTRIBUTES)`.
 """
 
+_OF_A_LOCK = frozenset(
+    (
+        *("lockToken", "requestId", "executionName", "callId", "lockedBy", "attempt", "payloadHash"),
+        *("status", "openStatus", "result", "failure", "interventions"),
+        *("created", "expectedCompletion", "actualCompletion", "leaseUntil", "expiresAt", "ttl"),
+    )
+)
+"""The attributes of a lock record, which keep their names where nobody gives another."""
+
 _EXPRESSIONS = ("ConditionExpression", "UpdateExpression")
 _WORD = re.compile(r"(?<![#:\w])\w+")
 """A word of an expression that is neither a placeholder nor a value."""
@@ -50,7 +59,8 @@ class Attributes:
     partition: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        taken = [*self.names.values(), *([self.partition[0]] if self.partition else [])]
+        taken = [*self.names.values(), *(_OF_A_LOCK - self.names.keys())]
+        taken += [self.partition[0]] if self.partition else []
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
             raise ValueError(f"Two attributes cannot both be called {twice[0]!r}. Give each its own name.")

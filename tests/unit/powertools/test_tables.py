@@ -120,7 +120,10 @@ def test_records_that_powertools_has_left_there_are_read(table: dict[str, str]) 
     assert [before] == items("mine")
 
 
-@pytest.mark.parametrize("names", [{"key_attr": "id", "sort_key_attr": "id"}, {"data_attr": "status"}])
+@pytest.mark.parametrize(
+    "names",
+    [{"key_attr": "id", "sort_key_attr": "id"}, {"data_attr": "status"}, {"expiry_attr": "expiresAt"}],
+)
 def test_two_attributes_of_one_name_are_refused(names: dict[str, str]) -> None:
     """Before anything is written."""
     with pytest.raises(ValueError, match="Two attributes cannot both be called"):
