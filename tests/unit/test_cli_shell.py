@@ -59,3 +59,14 @@ def test_a_step_at_another_machine_asks_for_its_stack():
 def test_a_request_that_has_no_id_yet_gets_one_from_the_person():
     """A record of a stream may become any request."""
     assert ["steponce start REQUEST_ID FILE"] == commands([NextStep("start request")], [])
+
+
+def test_a_key_that_begins_like_an_option_is_none():
+    """It comes after a double dash, and a lock token in one word with its option."""
+    step = NextStep("complete lock", "--help")
+    asked = NextStep("start request", "-x", lock_token="--yes")  # noqa: S106 - a key
+
+    assert [
+        "steponce locks complete --local -- --help FILE",
+        "steponce start --key=--yes --local -- -x FILE",
+    ] == commands([step, asked], ["--local"])

@@ -45,9 +45,16 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     key = shlex.quote(step.key) if step.key else "REQUEST_ID"
     if step.action == "invoke function":
         return _INVOKE.format(key=key)
-    words = ["steponce", _COMMANDS[step.action].format(key=key)]
-    if step.lock_token is not None:
-        words += ["--key", shlex.quote(step.lock_token)]
-    words += ["--check-owner"] * step.check_owner
-    words += _ANOTHER_STACK if step.elsewhere else map(shlex.quote, options)
-    return " ".join(words)
+    verb, _, rest = _COMMANDS[step.action].partition(" {key}")
+    arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
+    given = [] if step.lock_token is None else _key_option(step.lock_token)
+    given += ["--check-owner"] * step.check_owner
+    given += _ANOTHER_STACK if step.elsewhere else map(shlex.quote, options)
+    if step.key.startswith("-"):  # or it would be read as an option
+        return " ".join(["steponce", verb, *given, "--", *arguments])
+    return " ".join(["steponce", verb, *arguments, *given])
+
+
+def _key_option(lock_token: str) -> list[str]:
+    quoted = shlex.quote(lock_token)
+    return [f"--key={quoted}"] if lock_token.startswith("-") else ["--key", quoted]
