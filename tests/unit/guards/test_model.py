@@ -394,4 +394,4 @@ def _as_record(lock: Lock) -> Record:
 @pytest.mark.usefixtures("world")
 def test_in_any_order_the_record_is_what_the_model_says():
     """Hypothesis makes up what happens."""
-    run_state_machine_as_test(AnyOrder, settings=settings(stateful_step_count=25))
+    run_state_machine_as_test(AnyOrder, settings=settings(stateful_step_count=15))
