@@ -61,7 +61,7 @@ class Application:
 
     def boto3(self, service: str) -> Any:
         """A client of any service."""
-        return isolated_session(REGION).client(service, endpoint_url=self.url)  # type: ignore[call-overload]
+        return isolated_session(REGION).client(service, endpoint_url=self.url)
 
     def client(self) -> Client:
         """A steponce client, as a user on AWS makes one."""

@@ -47,12 +47,12 @@ class CallbackDoor:
     def __init__(self) -> None:
         self.wait = Wait()
         self.table = QuickTable()
-        self.steps = AwaitingSteps(self.table, "steps")  # type: ignore[arg-type]
+        self.steps = AwaitingSteps(self.table, "steps")
         self.step = AwaitingStep.from_event(self.wait.handed[-1])
         self.steps.record(self.step)
         self.wait.submit()
         self.secrets = Secrets()
-        self.keys = Keys(self.secrets, "key")  # type: ignore[arg-type]
+        self.keys = Keys(self.secrets, "key")
         self.verdicts: list[Verdict] = []
         self.app = routes(self.steps, self._resolve, self.keys)
 
@@ -82,6 +82,6 @@ class CallbackDoor:
         return Told(raw["statusCode"], raw["headers"], raw["body"])
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:
-        verdict = Callbacks(self.steps, self.wait).resolve(step_id, answer)  # type: ignore[arg-type]
+        verdict = Callbacks(self.steps, self.wait).resolve(step_id, answer)
         self.verdicts.append(verdict)
         return verdict

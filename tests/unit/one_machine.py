@@ -87,7 +87,7 @@ class World:
         self.client = Client(ARN, "locks", session=SharedClients("eu-west-1"))
         self.machine = self.client.machine
         self.states = States()
-        self.machine.sfn = self.states  # type: ignore[assignment]
+        self.machine.sfn = self.states
         self.steps = AwaitingSteps(self.dynamodb, "steps")
 
     def _create(self, table: str, key: str, index: str, order: str) -> None:

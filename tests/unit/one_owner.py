@@ -120,7 +120,7 @@ class Stack:
         """All that was found of it."""
         return owner.settle_owner(
             Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
-            StepFunctions(events, **described),  # type: ignore[arg-type]
+            StepFunctions(events, **described),
             self.locks,
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown=unknown,

@@ -548,7 +548,7 @@ def test_a_link_is_genuine_and_answers_this_step(stack: FakeStack, pipe: Pipe):
     link = urlsplit(told["link"])
     query = dict(parse_qsl(link.query))
     assert (0, f"https://callbacks.example/callbacks/{STEP}") == (code, told["link"].partition("?")[0])
-    assert {"success", "failure", "heartbeat"} == verify(Keys(stack.secrets, "the-key"), STEP, query)  # type: ignore[arg-type]
+    assert {"success", "failure", "heartbeat"} == verify(Keys(stack.secrets, "the-key"), STEP, query)
     assert str(times.epoch_seconds(FAR)) == query["expires"]
 
 

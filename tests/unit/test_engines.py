@@ -84,7 +84,7 @@ def test_a_defect_is_no_excuse_elsewhere(
     if url:
         monkeypatch.setenv("STEPONCE_DYNAMODB_ENDPOINT", url)
     item = Item()
-    engines.mark_defects(item)  # type: ignore[arg-type]
+    engines.mark_defects(item)
     assert expected == [mark.name for mark in item.added]
     assert all(mark.kwargs["strict"] for mark in item.added)
     told = engines.summary({"passed": 1, "failed": 1})

@@ -48,7 +48,7 @@ class TwoKeys:
 
 def verify_link(query: dict[str, str]) -> object:
     """As the callback links do."""
-    return verify(TwoKeys(), "as_1", query)  # type: ignore[arg-type]
+    return verify(TwoKeys(), "as_1", query)
 
 
 def visits_of(events: list[dict[str, Any]]) -> object:

@@ -33,7 +33,7 @@ class Gateway:
         self.door = Door()
         self.api = HttpApi()
         routes = [("POST", "/requests"), ("GET", "/requests/{requestId}")]
-        self.api.deploy([RoutePlan(method, path, "http_api") for method, path in routes], self)  # type: ignore[arg-type]
+        self.api.deploy([RoutePlan(method, path, "http_api") for method, path in routes], self)
 
     def invoke(self, *, FunctionName: str, Payload: str) -> dict[str, Any]:  # noqa: ARG002, N803
         """As boto3's Lambda client does; every request that is started has an end of its own."""
@@ -52,7 +52,7 @@ class Gateway:
 
     def _start_some(self, segment: str) -> None:
         """Half of all requests that somebody reads have been started."""
-        mine = CallersRequests(self.door.client, Scope("acme/"))  # type: ignore[arg-type]
+        mine = CallersRequests(self.door.client, Scope("acme/"))
         if len(segment) % 2:
             mine.start(key_in(segment), {})
 

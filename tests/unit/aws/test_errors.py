@@ -17,7 +17,7 @@ from steponce.errors import Unavailable
 def refusal(code: str, status: int = 400) -> ClientError:
     """What boto3 raises when AWS says no."""
     answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(answer, "StartExecution")  # type: ignore[arg-type]
+    return ClientError(answer, "StartExecution")
 
 
 def raised(error: Exception) -> Exception:

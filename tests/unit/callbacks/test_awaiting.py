@@ -275,7 +275,7 @@ def test_a_token_is_not_lost_to_an_answer_that_is_closed_meanwhile(records: Reco
         if next(calls) == 1:
             records.steps.close(claimed, None)
 
-    AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))  # type: ignore[arg-type]
+    AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))
 
     assert (PENDING, "newer-token") == (records.read(first).status, records.read(first).task_token)
 
@@ -291,7 +291,7 @@ def test_a_record_that_never_stands_still_is_unavailable(records: Records, first
             records.steps.release(records.read(first))
 
     with pytest.raises(Unavailable, match="keeps changing"):
-        AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))  # type: ignore[arg-type]
+        AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))
 
 
 # -- The fence -----------------------------------------------------------------------------------
@@ -454,9 +454,9 @@ def test_throttling_is_unavailable_and_other_errors_lose_their_text(first: Await
             raise refusal(self.code)
 
     with pytest.raises(Unavailable):
-        AwaitingSteps(Broken("ThrottlingException"), "steps").close(first, None)  # type: ignore[arg-type]
+        AwaitingSteps(Broken("ThrottlingException"), "steps").close(first, None)
     with pytest.raises(SteponceError, match=r"refused the step with AccessDeniedException\.$") as refused:
-        AwaitingSteps(Broken("AccessDeniedException"), "steps").close(first, None)  # type: ignore[arg-type]
+        AwaitingSteps(Broken("AccessDeniedException"), "steps").close(first, None)
     assert refused.value.__suppress_context__
 
 
@@ -471,7 +471,7 @@ def test_the_quick_table_of_other_tests_does_as_moto_does(records: Records, writ
     """Whatever is written in whatever order, both end with the same record."""
     run = f"run-{next(RUNS)}"
     quick = QuickTable()
-    both = (records.steps, AwaitingSteps(quick, "steps"))  # type: ignore[arg-type]
+    both = (records.steps, AwaitingSteps(quick, "steps"))
     step = AwaitingStep.from_event(event(run))
     for write in writes:
         for steps in both:

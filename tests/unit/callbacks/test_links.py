@@ -81,7 +81,7 @@ def keys(secret: Secret) -> Keys:
 
 def keys_of(secret: Secret) -> Keys:
     """One function's cache."""
-    return Keys(secret, "callback-key")  # type: ignore[arg-type]
+    return Keys(secret, "callback-key")
 
 
 def query(link: str) -> dict[str, str]:
@@ -290,7 +290,7 @@ def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys:
     def refuse(**_call: Any) -> None:
         raise refusal(code)
 
-    secret.get_secret_value = refuse  # type: ignore[method-assign, assignment]
+    secret.get_secret_value = refuse
     code = "ThrottlingException"
     with pytest.raises(Unavailable):
         verify(keys, STEP, {})

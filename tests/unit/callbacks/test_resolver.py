@@ -83,8 +83,8 @@ class Scene:
     def callbacks(self, gate: Callable[[str], str | None] | None = None) -> Callbacks:
         """A resolver, all of whose calls pass a gate."""
         gate = gate or (lambda _name: None)
-        steps = self.records(Boundary(self.table, gate), "steps")  # type: ignore[arg-type]
-        return self.kind(steps, Boundary(self.wait, gate))  # type: ignore[arg-type]
+        steps = self.records(Boundary(self.table, gate), "steps")
+        return self.kind(steps, Boundary(self.wait, gate))
 
     def record(self) -> None:
         """The recording function runs for the newest try, and returns."""

@@ -72,7 +72,7 @@ def large() -> Iterator[Bucket]:
 
 def guard_on(large: Bucket, **options: Any) -> Guard:
     """A guard that knows the bucket."""
-    return Guard("locks", session=large.session(), result_bucket=BUCKET, **options)  # type: ignore[arg-type]
+    return Guard("locks", session=large.session(), result_bucket=BUCKET, **options)
 
 
 def lock() -> Lock:
@@ -127,7 +127,7 @@ def test_a_completion_whose_answer_was_lost_is_repeated_with_the_same_address(la
     lost = shared("dynamodb").update_item
     with guard.begin(KEY, ORDER) as run:
         assert run._holder is not None
-        run._holder._dynamodb = LosesOneAnswer(lost)  # type: ignore[assignment]
+        run._holder._dynamodb = LosesOneAnswer(lost)
         with pytest.raises(NotRecorded):
             run.complete(LARGE)
         run.complete(LARGE)
@@ -177,7 +177,7 @@ def test_a_bucket_that_refuses_leaves_the_record_to_a_person(large: Bucket, when
 
 def test_without_a_bucket_the_limit_is_the_workflow_s(large: Bucket):
     """The error that there has always been, with the parameter that helps."""
-    guard = Guard("locks", session=large.session())  # type: ignore[arg-type]
+    guard = Guard("locks", session=large.session())
     with pytest.raises(NotRecorded, match=r"262,144 .*ResultBucket"), guard.begin(KEY, ORDER) as run:
         run.complete({"pages": "x" * 262_144})
 
@@ -206,7 +206,7 @@ def test_a_guard_without_the_bucket_says_where_the_result_is(large: Bucket):
     """It reads nothing from a bucket that nobody has given it."""
     with guard_on(large).begin(KEY, ORDER) as run:
         run.complete(LARGE)
-    stranger = Guard("locks", session=large.session())  # type: ignore[arg-type]
+    stranger = Guard("locks", session=large.session())
 
     with pytest.raises(ResultForbidden, match=BUCKET), stranger.begin(KEY, ORDER):
         pytest.fail("worked again")

@@ -31,7 +31,7 @@ class World:
 
     def guard(self, **options: Any) -> Guard:
         """A guard on the table."""
-        return Guard("locks", session=Session(self), **options)  # type: ignore[arg-type]
+        return Guard("locks", session=Session(self), **options)
 
     def lock(self, key: str = KEY) -> Lock:
         """The record as it is."""

@@ -313,7 +313,7 @@ class Refusing:
 
 def test_a_throttled_table_is_unavailable() -> None:
     """Not a lost lock."""
-    locks = Locks(Refusing("ThrottlingException"), "locks")  # type: ignore[arg-type]
+    locks = Locks(Refusing("ThrottlingException"), "locks")
     with pytest.raises(Unavailable):
         locks.complete(MINE, "null", by="ann", why="asked")
     with pytest.raises(Unavailable):
@@ -322,6 +322,6 @@ def test_a_throttled_table_is_unavailable() -> None:
 
 def test_a_missing_permission_is_not_taken_for_a_lost_lock() -> None:
     """It is raised as it is."""
-    locks = Locks(Refusing("AccessDeniedException"), "locks")  # type: ignore[arg-type]
+    locks = Locks(Refusing("AccessDeniedException"), "locks")
     with pytest.raises(ClientError, match="AccessDenied"):
         locks.fail(MINE, FAILURE, by="ann", why="asked")

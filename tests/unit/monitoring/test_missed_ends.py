@@ -134,10 +134,10 @@ class World:
     def look(self, seconds: float = 100, per_second: float = 1e6) -> Looked:
         """One round's look."""
         ends = MissedEnds(
-            self.sfn,  # type: ignore[arg-type]
+            self.sfn,
             MACHINE,
             self.locks,
-            self,  # type: ignore[arg-type]
+            self,
             self.place,
         )
         return ends.look(

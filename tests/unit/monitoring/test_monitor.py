@@ -130,7 +130,7 @@ class World:
 
         repairer = Repairer(
             self.locks,
-            self.sfn,  # type: ignore[arg-type]
+            self.sfn,
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown="take-over",
             by="find_overdue",
@@ -139,8 +139,8 @@ class World:
             self.locks,
             repairer,
             self.steps,
-            Callbacks(self.steps, wait),  # type: ignore[arg-type]
-            NoMissedEnds(),  # type: ignore[arg-type]
+            Callbacks(self.steps, wait),
+            NoMissedEnds(),
             open_shards=SHARDS,
             work_timeout_seconds=WORK_TIMEOUT,
             describes_per_second=per_second,

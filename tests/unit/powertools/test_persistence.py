@@ -52,7 +52,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     class Later(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        def now(cls, tz: Any = None) -> datetime:
             return datetime.now(tz) + passed
 
     def go_by(seconds: float) -> None:

@@ -68,7 +68,7 @@ def raw(world: World, key: str) -> Item:
 
 def guard(**options: Any) -> Guard:
     """A guard on the machine's table."""
-    return Guard("locks", session=SharedClients("eu-west-1"), **options)  # type: ignore[arg-type]
+    return Guard("locks", session=SharedClients("eu-west-1"), **options)
 
 
 def left_behind(world: World) -> str:

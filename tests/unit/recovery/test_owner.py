@@ -384,8 +384,8 @@ def test_redrives_are_reported() -> None:
     """Whoever takes over compares them once more."""
     found = owner.settle_owner(
         Lock.from_item(ITEM),
-        StepFunctions(history(), status="RUNNING", redriveCount=2),  # type: ignore[arg-type]
-        Locks(None, "locks"),  # type: ignore[arg-type]
+        StepFunctions(history(), status="RUNNING", redriveCount=2),
+        Locks(None, "locks"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="hold",
         by="check_owner",
@@ -444,12 +444,12 @@ def test_settling_twice_is_settling_once(stack: Stack) -> None:
 def test_an_owner_that_was_redriven_is_not_gone(gone: bool, described: dict[str, Any]) -> None:
     """Looked at once more, after the lock was taken over."""
     sfn = StepFunctions(history(), **described)
-    assert gone is owner.is_gone(Lock.from_item(ITEM), sfn, 1)  # type: ignore[arg-type]
+    assert gone is owner.is_gone(Lock.from_item(ITEM), sfn, 1)
 
 
 def test_an_owner_that_cannot_be_described_is_gone() -> None:
     """It cannot be redriven either."""
-    assert owner.is_gone(Lock.from_item(ITEM), StepFunctions(None), 0)  # type: ignore[arg-type]
+    assert owner.is_gone(Lock.from_item(ITEM), StepFunctions(None), 0)
 
 
 class Refusing(StepFunctions):
@@ -470,7 +470,7 @@ def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
     with pytest.raises(Unavailable):
         owner.settle_owner(
             Lock.from_item(ITEM),
-            Refusing(call, "ThrottlingException"),  # type: ignore[arg-type]
+            Refusing(call, "ThrottlingException"),
             Locks(stack.dynamodb, "locks"),
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown="hold",
@@ -484,7 +484,7 @@ def test_who_may_not_be_looked_at_is_alive_and_why_is_said(stack: Stack, call: s
     """Another machine's execution on the same table: old, but nobody may conclude that it is dead."""
     found = owner.settle_owner(
         Lock.from_item(ITEM),
-        Refusing(call, "AccessDeniedException"),  # type: ignore[arg-type]
+        Refusing(call, "AccessDeniedException"),
         Locks(stack.dynamodb, "locks"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="take-over",
@@ -499,7 +499,7 @@ def test_a_missing_permission_is_raised_as_it_is() -> None:
     """It must not look like an owner that is gone."""
     sfn = Refusing("describe_execution", "AccessDeniedException")
     with pytest.raises(ClientError, match="AccessDenied"):
-        owner.describe_execution(sfn, "arn:execution:order-1")  # type: ignore[arg-type]
+        owner.describe_execution(sfn, "arn:execution:order-1")
 
 
 @pytest.mark.parametrize(
@@ -515,5 +515,5 @@ def test_a_missing_permission_is_raised_as_it_is() -> None:
 def test_a_closed_execution_has_an_error(failure: Failure, described: dict[str, Any]) -> None:
     """A name for those that AWS leaves without one."""
     sfn = StepFunctions(history(), **described)
-    execution = owner.describe_execution(sfn, "arn:execution:order-1")  # type: ignore[arg-type]
+    execution = owner.describe_execution(sfn, "arn:execution:order-1")
     assert failure == (execution and execution.failure)

@@ -62,7 +62,7 @@ def repairer(
     """As the functions make it."""
     return Repairer(
         stack.locks,
-        sfn,  # type: ignore[arg-type]
+        sfn,
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown=unknown,
         by=by,
@@ -194,7 +194,7 @@ def test_a_living_owner_costs_no_read(stack: Stack) -> None:
     unread: Any = None
     living = Repairer(
         unread,
-        StepFunctions([], status="RUNNING"),  # type: ignore[arg-type]
+        StepFunctions([], status="RUNNING"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="hold",
         by="find_overdue",
@@ -227,7 +227,7 @@ def by_workflow(stack: Stack, sfn: StepFunctions, unknown: Any) -> tuple[str | N
     """What check_owner does; after `idle` the workflow takes the lock over, as it may a released one."""
     verdict = owner.settle_owner(
         stack.lock(),
-        sfn,  # type: ignore[arg-type]
+        sfn,
         stack.locks,
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown=unknown,

@@ -90,7 +90,7 @@ class World:
     def __init__(self) -> None:
         self.client = Client(MACHINE, "locks", session=SESSION)
         self.states, self.locks = FakeStates(), FakeLocks()
-        self.client.machine.sfn, self.client.machine.locks = self.states, self.locks  # type: ignore[assignment]
+        self.client.machine.sfn, self.client.machine.locks = self.states, self.locks
 
     def execution(self, name: str, status: str, *states: str, error: str | None = None, **more: Any) -> None:
         closed = {} if status == "RUNNING" else {"stopDate": NOW + timedelta(seconds=9)}
@@ -572,7 +572,7 @@ def waiting(world: World, *steps: AwaitingStep, **options: Any) -> Any:
     world.execution("order-1", "RUNNING", "DoWork", "AwaitConfirmation")
     world.waits("order-1", {"StatusCode": 200, "Payload": a_step().public()})
     world.record("INPROGRESS", open_status="INPROGRESS#1", **options.pop("record", {}))
-    return collect(world.client, "order-1", steps=FakeSteps(*steps), **options)  # type: ignore[arg-type]
+    return collect(world.client, "order-1", steps=FakeSteps(*steps), **options)
 
 
 def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
@@ -622,7 +622,7 @@ def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
     world.states.histories[arn("order-1")] = [numbered(events)]
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
-    story = collect(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))
 
     assert [("PENDING", True)] == [(s.status, s.expired) for s in story.attempts[0].awaiting_steps]
     assert "answer step" not in [step.action for step in story.next_steps]
@@ -641,7 +641,7 @@ def test_a_step_that_was_tried_again_is_told_once(world: World):
     for _ in range(2):
         world.waits("order-1", {"Payload": a_step().public()})
 
-    story = collect(world.client, "order-1", steps=FakeSteps(a_step(retry_count=1)))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step(retry_count=1)))
 
     assert ["as_1"] == [step.awaiting_step_id for step in story.attempts[0].awaiting_steps]
 
@@ -656,7 +656,7 @@ def test_a_task_that_waits_for_something_else_has_no_awaiting_step(world: World,
     world.execution("order-1", "RUNNING", "AwaitConfirmation")
     world.waits("order-1", output)
 
-    story = collect(world.client, "order-1", steps=FakeSteps(a_step()))  # type: ignore[arg-type]
+    story = collect(world.client, "order-1", steps=FakeSteps(a_step()))
 
     assert [] == story.attempts[0].awaiting_steps
 

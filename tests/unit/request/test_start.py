@@ -199,7 +199,7 @@ def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting, monkeypa
     def twice(**arguments: Any) -> Any:
         real(**arguments)
         error = refusal("ExecutionAlreadyExists")
-        error.response["ResponseMetadata"] = {"RetryAttempts": 1}  # type: ignore[typeddict-item]
+        error.response["ResponseMetadata"] = {"RetryAttempts": 1}
         raise error
 
     monkeypatch.setattr(

@@ -21,7 +21,7 @@ from steponce.triggers.start_request import Door, StartRequest
 from tests.unit.triggers.world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
 EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
-LOCKS = Locks(World(), "locks")  # type: ignore[arg-type]
+LOCKS = Locks(World(), "locks")
 DOOR = Door("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

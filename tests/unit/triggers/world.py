@@ -69,7 +69,7 @@ class World:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def clear(self) -> Self:
-        self.__init__()  # type: ignore[misc]
+        self.__init__()
         return self
 
     def client(self, *_name: str, **_options: Any) -> Self:

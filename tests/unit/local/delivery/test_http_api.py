@@ -36,7 +36,7 @@ class Function:
 def test_a_body_above_the_gateway_s_limit_is_a_413(status: int, size: int, told: int | None):
     """Whether the Content-Length says so, or none is given; no function is invoked."""
     function, api = Function(), HttpApi()
-    api.deploy([RoutePlan("POST", "/requests", "http_api")], function)  # type: ignore[arg-type]
+    api.deploy([RoutePlan("POST", "/requests", "http_api")], function)
     client = Client(Request.application(lambda request: api.answer(request)), Response)
     environ: dict[str, Any] = {"wsgi.input_terminated": told is None}
     if told is not None:
