@@ -124,7 +124,7 @@ class Deployment:
 def _make_queues(sqs: SQSClient, queues: Iterable[QueuePlan]) -> None:
     """Make them, in this order."""
     for queue in queues:
-        sqs.create_queue(QueueName=queue.name, Attributes=queue.attributes)  # type: ignore[arg-type]
+        sqs.create_queue(QueueName=queue.name, Attributes=queue.attributes)
 
 
 def _make_topics(

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steponce.local.template.physical_names import QUEUE, SUBSCRIPTION, TOPIC
 from steponce.local.template.plan import QueuePlan, SubscriptionPlan, TopicPlan
 from steponce.local.template.resources import Resources
 
-_QUEUE_ATTRIBUTES = (
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
+
+Name = TypeVar("Name", bound=str)
+
+_QUEUE_ATTRIBUTES: tuple[QueueAttributeNameType, ...] = (
     "ContentBasedDeduplication",
     "DeduplicationScope",
     "DelaySeconds",
@@ -64,7 +69,7 @@ def read_subscriptions(resources: Resources) -> list[SubscriptionPlan]:
     ]
 
 
-def _attributes(properties: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, str]:
+def _attributes(properties: Mapping[str, Any], wanted: Iterable[Name]) -> dict[Name, str]:
     """Properties as the text that the APIs take."""
     return {key: _text(properties[key]) for key in wanted if key in properties}
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
 
 _API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
 _SQS_ON_AWS = re.compile(r"https://sqs\.[a-z0-9-]+\.amazonaws\.com(?=/)")
@@ -67,7 +70,7 @@ class QueuePlan:
     """One SQS queue, with the attributes of CreateQueue."""
 
     name: str
-    attributes: dict[str, str]
+    attributes: dict[QueueAttributeNameType, str]
 
 
 @dataclass(frozen=True)
