@@ -77,7 +77,7 @@ class Limiter:
     Args:
         table: Name of the table; the stack's Output `LimitsTable`.
         limit: How many requests a window takes, 1 or more. Raising it takes effect at once, in windows that
-            have begun too; lowering it takes nobody's admission away.
+            have begun too; lowering it refuses no request that was admitted.
         window: `minute`, `hour`, `day`, or whole seconds; in UTC.
         name: Keeps limits on one table apart that count different things. No slash. Limiters of one name and
             window share their counts; other windows of one name do not.

@@ -138,7 +138,7 @@ class Results:
         if len(body) != reference.bytes or hashlib.sha256(body).hexdigest() != reference.sha256:
             raise ResultAltered(
                 f"{which} is not what was kept: its size or SHA-256 is another. Something else writes to the "
-                "bucket. Find out what, and settle with whoever did the work what the result was."
+                "bucket. Find out what, and ask the system that did the work for the result."
             )
         return json.loads(body)
 
@@ -240,8 +240,8 @@ def carried_bytes(text: str) -> int:
 def _unreadable(code: str, which: str) -> ResultUnreadable:
     if code in _GONE:
         return ResultGone(
-            f"{which} is gone ({code}). The work is done, so do not run it again for that. Look for the "
-            "result with whoever did the work."
+            f"{which} is gone ({code}). The work is done, so do not run it again for that. Ask the "
+            "system that did it for the result."
         )
     if code in _FORBIDDEN:
         return ResultForbidden(
