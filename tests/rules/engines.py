@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 SKIPPING = {
     "tests/e2e/test_callback_page.py": "it needs a browser; CI insists on one by STEPONCE_NEEDS_BROWSER",
@@ -69,7 +70,7 @@ def _rows(table: str) -> Iterator[tuple[str, str]]:
 
 def _marks(documents: Documents) -> Iterator[tuple[str, dict[str, str]]]:
     for path, text in documents.tests.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in _nodes(text):
             match node:
                 case ast.Call(
                     func=ast.Attribute(value=ast.Attribute(attr="mark"), attr="defect"), keywords=given
@@ -78,7 +79,7 @@ def _marks(documents: Documents) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _left_out(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         match node:
             case ast.Attribute(value=ast.Name(id="pytest" | "unittest"), attr=name) if name in _LEAVING_OUT:
                 yield ast.unparse(node)
@@ -86,3 +87,10 @@ def _left_out(text: str) -> Iterator[str]:
                 yield ast.unparse(node)
             case ast.ImportFrom(module="pytest", names=names):
                 yield from (f"from pytest import {one.name}" for one in names if one.name in _LEAVING_OUT)
+
+
+@cache
+def _nodes(text: str) -> list[ast.AST]:
+    """The parts of a module that may be a mark."""
+    kinds = (ast.Call, ast.Attribute, ast.ImportFrom)
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]

@@ -90,7 +90,7 @@ def rule_no_import_leads_back(path: Path, text: str) -> list[str]:
             return [f"what {path.relative_to(PACKAGE)} imports leads back to it"]
         if file not in seen:
             seen.add(file)
-            waiting += _imported_by(file)
+            waiting += imported_files(file.read_text())
     return []
 
 
@@ -175,34 +175,37 @@ def rule_public_names_are_explained(path: Path, text: str) -> list[str]:
     return [f"{path.name}: {name} has no docstring" for name in missing]
 
 
-def imports(text: str) -> Iterator[str]:
+@cache
+def imports(text: str) -> tuple[str, ...]:
     """The full name of everything that a module imports, wherever in it."""
-    for node in ast.walk(ast.parse(text)):
+    return tuple(_imports(ast.walk(ast.parse(text))))
+
+
+@cache
+def imported_files(text: str) -> frozenset[Path]:
+    """The modules of the package whose names a module imports; of a package, its __init__."""
+    return frozenset(file for module in imports_at_load(text) if (file := file_of(module)) is not None)
+
+
+@cache
+def imports_at_load(text: str) -> tuple[str, ...]:
+    """The full name of what a module imports while it is loaded: not what is for a type checker alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    return tuple(_imports(ast.walk(tree)))
+
+
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
 
 
-def imported_files(text: str) -> set[Path]:
-    """The modules of the package whose names a module imports; of a package, its __init__."""
-    return {file for module in imports_at_load(text) if (file := file_of(module)) is not None}
-
-
 @cache
-def _imported_by(file: Path) -> set[Path]:
-    return imported_files(file.read_text())
-
-
-def imports_at_load(text: str) -> Iterator[str]:
-    """The full name of what a module imports while it is loaded: not what is for a type checker alone."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    return imports(ast.unparse(tree))
-
-
 def file_of(module: str) -> Path | None:
     """`steponce.local.stack.X` -> local/stack.py; None for what is not in the package."""
     first, *rest = module.split(".")
@@ -256,9 +259,14 @@ def _class_of(text: str, name: str) -> list[ast.stmt]:
     return bodies[0] if bodies else []
 
 
-def _subscripts(text: str, mapping: str) -> Iterator[str]:
+@cache
+def _subscripts(text: str, mapping: str) -> tuple[str, ...]:
     """The constant keys that are read from a mapping of this name: `os.environ["X"]`, `settings.get("X")`."""
-    for node in ast.walk(ast.parse(text)):
+    return tuple(_keys_read(ast.parse(text), mapping))
+
+
+def _keys_read(tree: ast.AST, mapping: str) -> Iterator[str]:
+    for node in ast.walk(tree):
         match node:
             case ast.Subscript(
                 value=ast.Name(id=name) | ast.Attribute(attr=name), slice=ast.Constant(value=str(key))
