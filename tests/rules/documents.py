@@ -11,8 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import boto3
-from samtranslator.parser.parser import Parser
-from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +54,9 @@ def transformed_template() -> dict[str, Any]:
 
 def transform(source: dict[str, Any]) -> dict[str, Any]:
     """Do what the SAM transform does, with parameters at their defaults."""
+    from samtranslator.parser.parser import Parser  # half a second, in each worker
+    from samtranslator.translator.translator import Translator
+
     source = copy.deepcopy(source)
     defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
     for resource in source["Resources"].values():

@@ -190,12 +190,12 @@ def test_the_backlog_is_the_parameter_s() -> None:
     assert defaults()["BacklogThreshold"] == Nested(monitoring()).alarms()["Backlog"]["Threshold"]
 
 
-@pytest.mark.parametrize("name", everything(monitoring()).alarms())
-def test_the_operations_page_says_what_an_alarm_means(name: str) -> None:
+def test_the_operations_page_says_what_each_alarm_means() -> None:
     """In the table of the alarms, with what to run."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*) \|.*\|.*\|$", page.partition("\n## The alarms\n")[2], re.MULTILINE)
-    assert name in [word for row in rows for word in re.findall(r"`(\w+)`", row)]
+    explained = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
+    assert set() == set(everything(monitoring()).alarms()) - explained
 
 
 @pytest.mark.parametrize("metric", ["Skipped", "Unreadable", "MissingTasks", "OpenFailures"])
