@@ -23,7 +23,12 @@ WITH_THE_BOLD = {
 }
 """Workflow tests that want both scenes of their conftest."""
 
-ON_THE_SMALL_STACK = {"test_stack.py", "test_patches.py", "test_admission.py"}
+ON_THE_SMALL_STACK = {
+    "test_stack.py",
+    "test_patches.py",
+    "test_admission.py",
+    "test_fake_step_functions.py",
+}
 """Tests of the local stack itself."""
 
 

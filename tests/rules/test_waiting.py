@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = [
-    path for part in ("unit", "workflow", "e2e") for path in sorted((ROOT / "tests" / part).rglob("*.py"))
+    path
+    for part in ("fakes", "unit", "workflow", "e2e")
+    for path in sorted((ROOT / "tests" / part).rglob("*.py"))
 ]
 WORK = ROOT / "tests" / "unit" / "local" / "fixture" / "functions"
 """Functions that are slow because a test asks them to be."""
