@@ -1,17 +1,15 @@
-"""One lock, and the execution that held it, as Step Functions tells of it when it is dead."""
+"""One lock, and the dead execution that held it."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery import owner
 from steponce.workflow import INPROGRESS
+from tests.fakes.step_functions import StepFunctions
 from tests.rules.documents import template
 from tests.unit.shared_clients import shared
 
@@ -54,31 +52,17 @@ def history(*states: tuple[str, Any], end: str | None = "ExecutionFailed") -> li
     return events + [{"type": end}] * (end is not None)
 
 
-class StepFunctions:
-    """Step Functions with one execution, or none."""
-
-    def __init__(self, events: list[dict[str, Any]] | None = None, **described: Any) -> None:
-        self.events = events
-        self.described = {"status": "FAILED", "stopDate": LONG_AGO, "input": json.dumps(ENVELOPE)} | described
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
-        assert "arn:execution:order-1" == executionArn
-        if self.events is None:
-            raise refusal("ExecutionDoesNotExist")
-        return {key: value for key, value in self.described.items() if value is not None}
-
-    def get_paginator(self, name: str) -> "StepFunctions":
-        assert "get_execution_history" == name
-        return self
-
-    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
-        """One event a page."""
-        assert "arn:execution:order-1" == executionArn
-        yield from ({"events": [event]} for event in self.events or [])
+def dead_owner(events: list[dict[str, Any]] | None = None, **described: Any) -> StepFunctions:
+    """Step Functions with the owner of the lock, which failed long ago. Without events, it is forgotten."""
+    sfn = StepFunctions()
+    if events is not None:
+        found = {"status": "FAILED", "stopDate": LONG_AGO, "input": json.dumps(ENVELOPE)} | described
+        sfn.put(ITEM["lockedBy"]["S"], *events, **found)
+    return sfn
 
 
 class Stack:
-    """A real table in moto with the dead owner's lock, and Step Functions that says what it is told."""
+    """A real table in moto with the dead owner's lock."""
 
     def __init__(self) -> None:
         self.dynamodb = shared("dynamodb")
@@ -120,14 +104,9 @@ class Stack:
         """All that was found of it."""
         return owner.settle_owner(
             Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
-            StepFunctions(events, **described),
+            dead_owner(events, **described),
             self.locks,
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown=unknown,
             by="check_owner",
         )
-
-
-def refusal(code: str) -> ClientError:
-    """What boto3 raises when AWS says no."""
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeExecution")

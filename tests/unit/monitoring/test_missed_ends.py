@@ -26,8 +26,9 @@ from steponce.monitoring.missed_ends import (
     Place,
 )
 from steponce.triggers.start_request import StartRequest
+from tests.fakes.errors import client_error
 from tests.rules.documents import template
-from tests.unit.one_owner import ITEM, NOW, refusal
+from tests.unit.one_owner import ITEM, NOW
 from tests.unit.shared_clients import shared
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:m"
@@ -80,7 +81,7 @@ class StepFunctions:
         if name in self.refuses:
             raise self.refuses[name]
         if name not in self.executions:
-            raise refusal("ExecutionDoesNotExist")
+            raise client_error("ExecutionDoesNotExist")
         return self.executions[name]
 
     def describe_state_machine(self, stateMachineArn: str) -> dict[str, Any]:  # noqa: N803
@@ -312,7 +313,7 @@ def test_the_list_is_read_no_further_than_an_execution_can_last(world: World) ->
     assert 1 + 1 + 1 == world.sfn.pages  # 1,000 of them are six days
 
 
-@pytest.mark.parametrize("error", [Unavailable("throttled"), refusal("AccessDeniedException")], ids=repr)
+@pytest.mark.parametrize("error", [Unavailable("throttled"), client_error("AccessDeniedException")], ids=repr)
 @pytest.mark.parametrize("where", ["describing", "sending"])
 def test_what_may_pass_by_itself_is_tried_again_from_there(
     world: World, error: Exception, where: str
@@ -356,12 +357,12 @@ def test_a_look_that_cannot_begin_moves_nothing(
     """The next one sends what it would have sent."""
 
     def throttled(**_: Any) -> Any:
-        raise refusal("ThrottlingException")
+        raise client_error("ThrottlingException")
 
     world.sfn.end("o-1")
     with monkeypatch.context() as patch:
         if what == "list":
-            patch.setitem(world.sfn.refuses, "list", refusal("ThrottlingException"))
+            patch.setitem(world.sfn.refuses, "list", client_error("ThrottlingException"))
         elif what == "machine":
             patch.setattr(world.sfn, "describe_state_machine", throttled)
         else:
@@ -404,7 +405,7 @@ def test_nothing_is_sent_before_a_place_can_be_written(world: World, monkeypatch
     """Without that permission every round would send all of it again."""
 
     def refused(_to: datetime) -> None:
-        raise refusal("AccessDeniedException")
+        raise client_error("AccessDeniedException")
 
     world.sfn.end("o-1")
     monkeypatch.setattr(world.place, "move", refused)

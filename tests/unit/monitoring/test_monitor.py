@@ -24,9 +24,10 @@ from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Mo
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from tests.fakes.errors import client_error
 from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock
-from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history, refusal
+from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history
 from tests.unit.one_wait import Wait, create_table
 from tests.unit.shared_clients import shared
 
@@ -253,7 +254,7 @@ def test_only_so_many_overdue_locks_are_logged(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [refusal("AccessDeniedException"), Unavailable("throttled"), KeyError("work")], ids=type
+    "error", [client_error("AccessDeniedException"), Unavailable("throttled"), KeyError("work")], ids=type
 )
 def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_others(
     world: World, error: Exception

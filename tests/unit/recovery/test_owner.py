@@ -16,6 +16,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
 from steponce.recovery import owner
 from steponce.workflow import COMPLETED, FAILED, OUTCOME_UNKNOWN
+from tests.fakes.step_functions import StepFunctions
 from tests.unit.one_owner import (
     BY_HAND,
     ENVELOPE,
@@ -29,9 +30,8 @@ from tests.unit.one_owner import (
     TO_WORK,
     WORK_TIMEOUT,
     Stack,
-    StepFunctions,
+    dead_owner,
     history,
-    refusal,
 )
 
 
@@ -384,7 +384,7 @@ def test_redrives_are_reported() -> None:
     """Whoever takes over compares them once more."""
     found = owner.settle_owner(
         Lock.from_item(ITEM),
-        StepFunctions(history(), status="RUNNING", redriveCount=2),
+        dead_owner(history(), status="RUNNING", redriveCount=2),
         Locks(None, "locks"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="hold",
@@ -443,34 +443,29 @@ def test_settling_twice_is_settling_once(stack: Stack) -> None:
 )
 def test_an_owner_that_was_redriven_is_not_gone(gone: bool, described: dict[str, Any]) -> None:
     """Looked at once more, after the lock was taken over."""
-    sfn = StepFunctions(history(), **described)
+    sfn = dead_owner(history(), **described)
     assert gone is owner.is_gone(Lock.from_item(ITEM), sfn, 1)
 
 
 def test_an_owner_that_cannot_be_described_is_gone() -> None:
     """It cannot be redriven either."""
-    assert owner.is_gone(Lock.from_item(ITEM), StepFunctions(None), 0)
+    assert owner.is_gone(Lock.from_item(ITEM), dead_owner(None), 0)
 
 
-class Refusing(StepFunctions):
-    """Step Functions that says no to one call."""
-
-    def __init__(self, call: str, code: str) -> None:
-        super().__init__(history(*TO_WORK))
-        self.code = code
-        setattr(self, call, self._refuse)
-
-    def _refuse(self, **_: Any) -> Any:
-        raise refusal(self.code)
+def refusing(call: str, code: str) -> StepFunctions:
+    """Step Functions that refuses one call."""
+    sfn = dead_owner(history(*TO_WORK))
+    sfn.refuse(call, code)
+    return sfn
 
 
-@pytest.mark.parametrize("call", ["describe_execution", "paginate"])
+@pytest.mark.parametrize("call", ["describe_execution", "get_execution_history"])
 def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
     """Unavailable, so that the workflow looks again."""
     with pytest.raises(Unavailable):
         owner.settle_owner(
             Lock.from_item(ITEM),
-            Refusing(call, "ThrottlingException"),
+            refusing(call, "ThrottlingException"),
             Locks(stack.dynamodb, "locks"),
             work_timeout_seconds=WORK_TIMEOUT,
             when_outcome_unknown="hold",
@@ -479,12 +474,12 @@ def test_a_throttled_look_decides_nothing(stack: Stack, call: str) -> None:
     assert ITEM == stack.item()
 
 
-@pytest.mark.parametrize("call", ["describe_execution", "paginate"])
+@pytest.mark.parametrize("call", ["describe_execution", "get_execution_history"])
 def test_who_may_not_be_looked_at_is_alive_and_why_is_said(stack: Stack, call: str) -> None:
     """Another machine's execution on the same table: old, but nobody may conclude that it is dead."""
     found = owner.settle_owner(
         Lock.from_item(ITEM),
-        Refusing(call, "AccessDeniedException"),
+        refusing(call, "AccessDeniedException"),
         Locks(stack.dynamodb, "locks"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="take-over",
@@ -497,7 +492,7 @@ def test_who_may_not_be_looked_at_is_alive_and_why_is_said(stack: Stack, call: s
 
 def test_a_missing_permission_is_raised_as_it_is() -> None:
     """It must not look like an owner that is gone."""
-    sfn = Refusing("describe_execution", "AccessDeniedException")
+    sfn = refusing("describe_execution", "AccessDeniedException")
     with pytest.raises(ClientError, match="AccessDenied"):
         owner.describe_execution(sfn, "arn:execution:order-1")
 
@@ -514,6 +509,6 @@ def test_a_missing_permission_is_raised_as_it_is() -> None:
 )
 def test_a_closed_execution_has_an_error(failure: Failure, described: dict[str, Any]) -> None:
     """A name for those that AWS leaves without one."""
-    sfn = StepFunctions(history(), **described)
+    sfn = dead_owner(history(), **described)
     execution = owner.describe_execution(sfn, "arn:execution:order-1")
     assert failure == (execution and execution.failure)

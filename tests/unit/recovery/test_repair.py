@@ -16,6 +16,7 @@ from steponce.recovery import owner
 from steponce.recovery.repair import Repairer
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests import covering
+from tests.fakes.step_functions import StepFunctions
 from tests.unit.one_owner import (
     ENVELOPE,
     FAILURE,
@@ -29,7 +30,7 @@ from tests.unit.one_owner import (
     TO_WORK,
     WORK_TIMEOUT,
     Stack,
-    StepFunctions,
+    dead_owner,
     history,
 )
 
@@ -74,7 +75,7 @@ IDLE = history(("AcquireLock", ENVELOPE), end="ExecutionAborted")
 
 def test_a_lock_whose_owner_died_idle_is_released(stack: Stack) -> None:
     """At once, with what the execution died of; anyone may take it then."""
-    sfn = StepFunctions(IDLE, status="ABORTED", stopDate=NOW)
+    sfn = dead_owner(IDLE, status="ABORTED", stopDate=NOW)
     found = repairer(stack, sfn).repair_after(OWNER, TOKEN)
     assert owner.Finding("idle", 0, "AcquireLock", Failure("ExecutionAborted", None), wrote=True) == found
     lock = stack.lock()
@@ -85,7 +86,7 @@ def test_a_lock_whose_owner_died_idle_is_released(stack: Stack) -> None:
 
 def test_a_lock_whose_owner_died_releasing_it_says_what_that_was_about_to_say(stack: Stack) -> None:
     """RetryLater, in the work's own words."""
-    sfn = StepFunctions(history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)), status="TIMED_OUT")
+    sfn = dead_owner(history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)), status="TIMED_OUT")
     repairer(stack, sfn).repair_after(OWNER, TOKEN)
     assert (RELEASED, Failure("CardDeclined", "no")) == (stack.lock().status, stack.lock().failure)
 
@@ -116,7 +117,7 @@ def test_a_lock_that_is_gone_needs_no_repair(stack: Stack) -> None:
 
 def test_an_unknown_outcome_that_may_be_taken_over_is_left(stack: Stack) -> None:
     """Only the next request's workflow can confirm a takeover."""
-    found = repairer(stack, StepFunctions(history(*TO_WORK)), "take-over").repair_after(OWNER, TOKEN)
+    found = repairer(stack, dead_owner(history(*TO_WORK)), "take-over").repair_after(OWNER, TOKEN)
     assert found is not None
     assert ("unknown", False) == (found.verdict, found.wrote)
     assert ITEM == stack.item()
@@ -124,7 +125,7 @@ def test_an_unknown_outcome_that_may_be_taken_over_is_left(stack: Stack) -> None
 
 def test_a_result_that_no_record_can_hold_is_left(stack: Stack) -> None:
     """A person completes it."""
-    sfn = StepFunctions(history(*TO_WORK, ("ResultTooLarge", ENVELOPE)), error="ResultTooLarge")
+    sfn = dead_owner(history(*TO_WORK, ("ResultTooLarge", ENVELOPE)), error="ResultTooLarge")
     found = repairer(stack, sfn).repair_after(OWNER, TOKEN)
     assert found is not None
     assert ("unwritten", True) == (found.verdict, found.is_finalisation_failure)
@@ -133,7 +134,7 @@ def test_a_result_that_no_record_can_hold_is_left(stack: Stack) -> None:
 
 def test_a_second_repair_finds_nothing(stack: Stack) -> None:
     """Whoever comes next, rule or schedule."""
-    sfn = StepFunctions(IDLE)
+    sfn = dead_owner(IDLE)
     repairer(stack, sfn).repair_after(OWNER, TOKEN)
     before = stack.item()
     assert None is repairer(stack, sfn, by="close_execution").repair_after(OWNER, TOKEN)
@@ -145,10 +146,10 @@ def test_a_repair_that_comes_second_after_both_have_looked_writes_nothing(
 ) -> None:
     """Its write is refused; it says that it wrote nothing, so that nothing is counted twice."""
     seen = stack.lock()
-    repairer(stack, StepFunctions(IDLE)).repair_after(OWNER, TOKEN)
+    repairer(stack, dead_owner(IDLE)).repair_after(OWNER, TOKEN)
     before = stack.item()
     monkeypatch.setattr(stack.locks, "get", lambda _token: seen)  # both have read it
-    found = repairer(stack, StepFunctions(IDLE), by="close_execution").repair_after(OWNER, TOKEN)
+    found = repairer(stack, dead_owner(IDLE), by="close_execution").repair_after(OWNER, TOKEN)
     assert found is not None
     assert ("idle", False) == (found.verdict, found.wrote)
     assert before == stack.item()
@@ -161,7 +162,7 @@ def test_an_owner_that_was_redriven_meanwhile_keeps_its_lock(
     seen = stack.lock()
     stack.put(attempt={"N": "2"})
     monkeypatch.setattr(stack.locks, "get", lambda _token: seen)
-    repairer(stack, StepFunctions(IDLE)).repair_after(OWNER, TOKEN)
+    repairer(stack, dead_owner(IDLE)).repair_after(OWNER, TOKEN)
     assert ITEM | {"attempt": {"N": "2"}} == stack.item()
 
 
@@ -173,7 +174,7 @@ def test_a_look_that_fails_settles_nothing(stack: Stack, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(owner, "describe_execution", throttled)
     with pytest.raises(Unavailable):
-        repairer(stack, StepFunctions(IDLE)).repair_after(OWNER, TOKEN)
+        repairer(stack, dead_owner(IDLE)).repair_after(OWNER, TOKEN)
     assert ITEM == stack.item()
 
 
@@ -182,7 +183,7 @@ def test_the_open_index_s_copy_is_enough(stack: Stack) -> None:
     stack.put(interventions={"S": '[{"at":"2026","by":"ann","what":"held","why":"looked"}]'})
     (copy,) = stack.locks.open(INPROGRESS, 3)
     assert (None, ()) == (copy.expires_at, copy.interventions)
-    repairer(stack, StepFunctions(IDLE)).repair(copy)
+    repairer(stack, dead_owner(IDLE)).repair(copy)
     lock = stack.lock()
     assert ["ann", "find_overdue"] == [one.by for one in lock.interventions]
     assert (RELEASED, KEPT_UNTIL) == (lock.status, lock.ttl)
@@ -194,7 +195,7 @@ def test_a_living_owner_costs_no_read(stack: Stack) -> None:
     unread: Any = None
     living = Repairer(
         unread,
-        StepFunctions([], status="RUNNING"),
+        dead_owner([], status="RUNNING"),
         work_timeout_seconds=WORK_TIMEOUT,
         when_outcome_unknown="hold",
         by="find_overdue",
@@ -260,7 +261,7 @@ def test_rule_schedule_and_workflow_agree_on_every_death(
 ) -> None:
     """The same verdict, and the same record; of an idle owner, one that is as free as a takeover makes it."""
     events = history(*TO_WORK, (state, ENVELOPE | RESULT | FAILURE), end=STATES_AND_ENDS[0])
-    sfn = StepFunctions(events, stopDate=closed, **error)
+    sfn = dead_owner(events, stopDate=closed, **error)
     told = {"workflow": by_workflow(stack, sfn, unknown)}
     for by in ("close_execution", "find_overdue"):
         stack.put()
