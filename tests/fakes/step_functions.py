@@ -46,7 +46,7 @@ class Fault:
 
     operation: str
     about: str | None
-    error: Exception
+    error: BaseException
     after: bool
 
 
@@ -138,7 +138,7 @@ class StepFunctions:
         """The task does not wait any more: it has timed out, or its state was left."""
         self._tasks[token].waits = False
 
-    def refuse(self, operation: str, error: str | Exception, about: str | None = None) -> None:
+    def refuse(self, operation: str, error: str | BaseException, about: str | None = None) -> None:
         """
         Let calls fail from now on.
 

@@ -1,13 +1,10 @@
-"""A machine for an operator: a real table in moto, and executions that are made up."""
+"""One machine: tables in moto, and executions that a test makes up."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-from botocore.exceptions import ClientError
 
 from steponce import Client
 from steponce.aws import times
@@ -15,9 +12,10 @@ from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.locks.record import Lock
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import split_attempt
+from tests.fakes.step_functions import MACHINE, StepFunctions
 from tests.unit.shared_clients import SharedClients, shared
 
-ARN = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
+ARN = MACHINE
 PAYLOAD = {"orderId": "1", "card": "tok_secret"}
 WORK_TIMEOUT = 60
 LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
@@ -37,46 +35,6 @@ def envelope(key: str = "m/order-1") -> dict[str, Any]:
 HASH = sha256(canonical_json(PAYLOAD))
 
 
-class States:
-    """Step Functions: executions by ARN, each with its events."""
-
-    def __init__(self) -> None:
-        self.executions: dict[str, dict[str, Any]] = {}
-        self.histories: dict[str, list[dict[str, Any]]] = {}
-        self.started: list[dict[str, Any]] = []
-
-    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's names
-        if executionArn not in self.executions:
-            raise refusal("ExecutionDoesNotExist")
-        return self.executions[executionArn]
-
-    def get_paginator(self, _operation: str) -> States:
-        return self
-
-    def paginate(self, *, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803
-        yield {"events": self.histories[executionArn]}
-
-    def stop_execution(self, *, executionArn: str, error: str, cause: str) -> None:  # noqa: N803
-        """A closed execution stays as it is."""
-        if self.executions[executionArn]["status"] == "RUNNING":
-            self.close(executionArn, "ABORTED", error, cause, datetime.now(UTC))
-
-    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> None:  # noqa: N803
-        assert ARN == stateMachineArn
-        if arn(name) in self.executions:
-            raise refusal("ExecutionAlreadyExists")
-        self.executions[arn(name)] = {"status": "RUNNING", "input": input}
-        self.started.append({"name": name} | json.loads(input))
-
-    def close(self, arn: str, status: str, error: str | None, cause: str | None, at: datetime) -> None:
-        """Let an execution end."""
-        found = {"status": status, "stopDate": at, "error": error, "cause": cause}
-        self.executions[arn] |= {name: value for name, value in found.items() if value is not None}
-        ends = {"SUCCEEDED": "Succeeded", "FAILED": "Failed", "ABORTED": "Aborted", "TIMED_OUT": "TimedOut"}
-        number = len(self.histories[arn]) + 1
-        self.histories[arn].append({"type": f"Execution{ends[status]}", "timestamp": at, "id": number})
-
-
 class World:
     """One machine with its tables."""
 
@@ -86,8 +44,7 @@ class World:
         self._create("steps", "awaitingStepId", "OpenSteps", "expiresAt")
         self.client = Client(ARN, "locks", session=SharedClients("eu-west-1"))
         self.machine = self.client.machine
-        self.states = States()
-        self.machine.sfn = self.states
+        self.sfn = self.machine.sfn = StepFunctions(ARN)
         self.steps = AwaitingSteps(self.dynamodb, "steps")
 
     def _create(self, table: str, key: str, index: str, order: str) -> None:
@@ -122,14 +79,14 @@ class World:
     ) -> None:
         """An execution that entered these states, each with the execution's input."""
         told = json.dumps(given or envelope())
-        self.states.executions[arn(name)] = {"status": "RUNNING", "input": told}
-        self.states.histories[arn(name)] = [
+        entered = (
             {"type": "TaskStateEntered", "timestamp": LONG_AGO, "id": number}
             | {"stateEnteredEventDetails": {"name": state, "input": told}}
             for number, state in enumerate(states, 1)
-        ]
+        )
+        self.sfn.put(name, *entered, input=told)
         if status != "RUNNING":
-            self.states.close(arn(name), status, error, cause, closed)
+            self.sfn.close(name, status, error, cause, closed)
 
     def put(self, key: str = "m/order-1", name: str = "order-1", **attributes: str | int | None) -> Lock:
         """Write a record: by default that of order-1, in progress; None leaves an attribute out."""
@@ -188,8 +145,3 @@ class World:
         self.steps.record(step)
         if status != "PENDING":
             self.steps.close(step, None)
-
-
-def refusal(code: str) -> ClientError:
-    """What boto3 raises when AWS says no."""
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "Operation")

@@ -22,7 +22,8 @@ from steponce.recovery.owner import proves_the_end, settle_owner, works_until
 from steponce.recovery.repair import Repairer
 from steponce.report.collector import collect, collect_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
-from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, refusal
+from tests.fakes.errors import client_error
+from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -136,8 +137,8 @@ def test_an_error_that_a_dead_owner_could_not_write_is_waited_for_as_well(world:
     given = {"failure": {"Error": "Lambda.ServiceException", "Cause": "500"}}
     for closed, refused in ((NOW - WAIT + MOMENT, True), (NOW - WAIT, False)):
         world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
-        told = json.loads(world.states.executions[arn("order-1")]["input"]) | given
-        world.states.histories[arn("order-1")].insert(
+        told = json.loads(world.sfn.executions[arn("order-1")]["input"]) | given
+        world.sfn.histories[arn("order-1")].insert(
             -1,
             {"type": "TaskStateEntered", "timestamp": closed, "id": 9}
             | {"stateEnteredEventDetails": {"name": "RecordError", "input": json.dumps(told)}},
@@ -188,16 +189,14 @@ def settle(world: World, lock: Lock, unknown: owner.WhenOutcomeUnknown = "hold")
     )
 
 
-def denied(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def denied(world: World) -> None:
     """The role may describe this machine's executions only, as in the template."""
-    real = world.states.describe_execution
 
-    def describe(*, executionArn: str) -> Any:  # noqa: N803 - the API's name
-        if not executionArn.startswith(arn("")):
-            raise refusal("AccessDeniedException")
-        return real(executionArn=executionArn)
+    def check(operation: str, about: str) -> None:
+        if operation == "describe_execution" and not about.startswith(arn("")):
+            raise client_error("AccessDeniedException")
 
-    monkeypatch.setattr(world.states, "describe_execution", describe)
+    world.sfn.before_call = check
 
 
 @FAR
@@ -215,11 +214,9 @@ def test_an_owner_in_another_region_or_account_is_alive(world: World, machine: s
 
 
 @pytest.mark.parametrize("unknown", ["hold", "take-over"])
-def test_an_owner_that_may_not_be_described_is_alive(
-    world: World, unknown: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_owner_that_may_not_be_described_is_alive(world: World, unknown: Any):
     """Another machine's on the same table: CheckOwner does not fail, and says what is to be allowed."""
-    denied(world, monkeypatch)
+    denied(world)
     lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-9")
 
     found = settle(world, lock, unknown)
@@ -230,24 +227,16 @@ def test_an_owner_that_may_not_be_described_is_alive(
     assert lock == world.lock()
 
 
-def test_a_history_that_may_not_be_read_leaves_its_owner_alive(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_a_history_that_may_not_be_read_leaves_its_owner_alive(world: World):
     """Half a permission."""
     world.execution("order-1", "ABORTED", *TO_WORK)
-
-    def refuse(**_: Any) -> Any:
-        raise refusal("AccessDeniedException")
-
-    monkeypatch.setattr(world.states, "paginate", refuse)
+    world.sfn.refuse("get_execution_history", "AccessDeniedException")
     assert "alive" == settle(world, world.put()).verdict
 
 
-def test_the_schedule_is_loud_about_its_own_machine_only(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_the_schedule_is_loud_about_its_own_machine_only(world: World):
     """A permission that is missing for its own executions is a fault, and counted as skipped."""
-
-    def refuse(**_: Any) -> Any:
-        raise refusal("AccessDeniedException")
-
-    monkeypatch.setattr(world.states, "describe_execution", refuse)
+    world.sfn.refuse("describe_execution", "AccessDeniedException")
     repairer = Repairer(
         world.machine.locks,
         world.machine.sfn,
@@ -272,7 +261,7 @@ def test_a_client_waits_for_an_owner_elsewhere(world: World, machine: str):
 
     receipt = world.client.start("order-1", PAYLOAD, check_owner=True)
 
-    assert ("RUNNING", True, []) == (receipt.status, receipt.duplicate, world.states.started)
+    assert ("RUNNING", True, []) == (receipt.status, receipt.duplicate, world.sfn.started)
 
 
 # -- another machine's record ----------------------------------------------------------------------
@@ -301,25 +290,23 @@ def test_another_machine_s_record_is_its_own_stack_s_to_settle(
         alice.payload_of(lock)
     with pytest.raises(Refused, match="not this machine's"):
         alice.retry(lock, {"payload": PAYLOAD}, "x")
-    assert (lock, [], []) == (world.lock(), world.states.started, next_steps(lock, runs=False, own=False))
+    assert (lock, [], []) == (world.lock(), world.sfn.started, next_steps(lock, runs=False, own=False))
 
 
-def test_cancelling_leaves_another_machine_s_lock(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_cancelling_leaves_another_machine_s_lock(world: World):
     """Only this machine's execution is stopped."""
-    denied(world, monkeypatch)
+    denied(world)
     world.execution("order-1", "RUNNING", "AcquireLock")
     lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-1")
 
     assert lock == cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="x")
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
 @pytest.mark.parametrize(("status", "diagnosis"), [(INPROGRESS, "running"), (FAILED, "waits for a person")])
-def test_show_sends_to_the_other_machine_s_stack(
-    world: World, monkeypatch: pytest.MonkeyPatch, status: str, diagnosis: str
-):
+def test_show_sends_to_the_other_machine_s_stack(world: World, status: str, diagnosis: str):
     """And gives no command that would be refused."""
-    denied(world, monkeypatch)
+    denied(world)
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress", closed=NOW)
     world.put(
         lockedBy=execution_of(ARN.replace(":m", ":other")),
@@ -336,12 +323,8 @@ def test_show_sends_to_the_other_machine_s_stack(
     assert "HIDDEN" == collect_owner(world.client, world.lock()).status
 
 
-def test_throttling_is_no_missing_permission(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_throttling_is_no_missing_permission(world: World):
     """It passes, so nothing is concluded from it."""
-
-    def refuse(**_: Any) -> Any:
-        raise refusal("ThrottlingException")
-
-    monkeypatch.setattr(world.states, "describe_execution", refuse)
+    world.sfn.refuse("describe_execution", "ThrottlingException")
     with pytest.raises(Unavailable):
         settle(world, world.put())

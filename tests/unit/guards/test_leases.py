@@ -225,7 +225,7 @@ def test_cancel_stops_an_execution_that_waits_behind_it(world: World, lease: str
     after = cancel(world.machine, running, by="alice", why="by mistake")
 
     assert before == after == world.lock()
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
     assert f"held by another request ({OWNER}), which goes on" in meaning(running, after)
 
 
@@ -278,7 +278,7 @@ def test_the_client_starts_nothing_while_its_lease_runs(world: World):
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
     told = world.client.start("order-1", PAYLOAD, check_owner=True)
     assert ("RUNNING", True, OWNER) == (told.status, told.duplicate, told.execution_arn)
-    assert [] == world.states.started
+    assert [] == world.sfn.started
     assert is_owner_open(None, lock)
 
 
@@ -287,7 +287,7 @@ def test_the_client_starts_an_attempt_that_settles_it_after_its_lease(world: Wor
     put(world, OVER)
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
     world.client.start("order-1", PAYLOAD, check_owner=True)
-    assert ["order-1--2"] == [started["name"] for started in world.states.started]
+    assert ["order-1--2"] == [started["name"] for started in world.sfn.started]
 
 
 def test_waiting_for_it_in_vain_says_so(world: World, monkeypatch: pytest.MonkeyPatch):

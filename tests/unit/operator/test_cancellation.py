@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -46,7 +45,7 @@ def says_so(world: World, lock: Lock) -> None:
     assert "alice" == lock.interventions[-1].by
     again = world.client.start("order-1", PAYLOAD, check_owner=True)
     assert ("FAILED", "Cancelled", "alice: sent by mistake") == (again.status, again.error, again.cause)
-    assert [] == world.states.started
+    assert [] == world.sfn.started
 
 
 @pytest.mark.parametrize("given", [envelope(), {"payload": PAYLOAD}], ids=["by the client", "by hand"])
@@ -57,7 +56,7 @@ def test_a_request_that_has_no_record_yet_is_cancelled_on_record(world: World, g
 
     lock = cancelled(world)
 
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
     assert (arn("order-1"), "order-1", 1) == (lock.locked_by, lock.request_id, lock.attempt)
     assert "cancelled" == lock.interventions[-1].what
     says_so(world, lock)
@@ -145,7 +144,7 @@ def test_the_attempt_that_has_the_lock_is_the_one_that_is_stopped(world: World):
 
     cancelled(world)
 
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
 def test_a_dead_attempt_s_lock_is_settled_when_the_one_that_looks_at_it_is_stopped(world: World):
@@ -156,7 +155,7 @@ def test_a_dead_attempt_s_lock_is_settled_when_the_one_that_looks_at_it_is_stopp
 
     lock = cancelled(world)
 
-    assert "ABORTED" == world.states.executions[arn("order-1--2")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1--2")]["status"]
     says_so(world, lock)
 
 
@@ -175,39 +174,29 @@ def test_an_execution_that_takes_its_lock_meanwhile_is_settled(world: World, mon
     says_so(world, cancelled(world))
 
 
-def test_an_execution_that_ends_by_the_answer_itself_is_cancelled(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_execution_that_ends_by_the_answer_itself_is_cancelled(world: World):
     """It was refused the lock, and replayed what stands there, before the stop arrived."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")
-    stop = world.states.stop_execution
 
-    def late(**arguments: Any) -> None:
-        world.states.close(arn("order-1"), "FAILED", "Cancelled", "bob: first", datetime.now(UTC))
-        stop(**arguments)
+    def end(operation: str, _about: str) -> None:
+        if operation == "stop_execution":
+            world.sfn.close("order-1", "FAILED", "Cancelled", "bob: first")
 
-    monkeypatch.setattr(world.states, "stop_execution", late)
+    world.sfn.before_call = end
     says_so(world, cancelled(world))
 
 
 @pytest.mark.parametrize("times_dead", [1, 2])
-def test_a_command_that_died_in_between_has_kept_the_request_from_running(
-    world: World, monkeypatch: pytest.MonkeyPatch, times_dead: int
-):
+def test_a_command_that_died_in_between_has_kept_the_request_from_running(world: World, times_dead: int):
     """The record is written before anything is stopped; the same command does the rest."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")
-    stop = world.states.stop_execution
-
-    def dies(**_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(world.states, "stop_execution", dies)
+    world.sfn.refuse("stop_execution", KeyboardInterrupt())
     for _ in range(times_dead):
         with pytest.raises(KeyboardInterrupt):
             cancelled(world)
         assert (FAILED, "Cancelled") == (world.lock().status, (world.lock().failure or CANCELLED).error)
 
-    monkeypatch.setattr(world.states, "stop_execution", stop)
+    world.sfn.heal()
     says_so(world, cancelled(world))
     assert 1 == len(world.lock().interventions)
 
@@ -299,7 +288,7 @@ def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: W
 
     assert cancel(world.machine, running, by="alice", why="x") is None
     assert "is not known" in meaning(running, None)
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
 def test_what_was_never_started_is_not_found(world: World):
@@ -312,7 +301,7 @@ def test_what_was_never_started_is_not_found(world: World):
 def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypatch: pytest.MonkeyPatch):
     """Whatever becomes of the stop."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")
-    monkeypatch.setattr(world.states, "stop_execution", lambda **_: None)
+    monkeypatch.setattr(world.sfn, "stop_execution", lambda **_: None)
     with pytest.raises(Unavailable, match="same command settles its lock later"):
         cancelled(world)
     assert "Cancelled" == (world.lock().failure or Failure(None, None)).error

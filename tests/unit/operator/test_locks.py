@@ -32,8 +32,9 @@ from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import LockAction, Operator, find_lock, next_steps, open_locks, result_text
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from tests.fakes.errors import client_error
 from tests.unit.locks.large import KEY, bucket, kept
-from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope, refusal
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.shared_clients import shared
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
@@ -281,7 +282,7 @@ def test_a_retry_starts_the_next_attempt_with_the_same_request(world: World, ali
 
     released, receipt = alice.retry(lock, alice.payload_of(lock), "the bug is mended")
 
-    (started,) = world.states.started
+    (started,) = world.sfn.started
     assert ("order-1--2", PAYLOAD, "m/order-1", HASH) == (
         started["name"],
         started["payload"],
@@ -305,7 +306,7 @@ def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Op
 
     _, receipt = alice.retry(lock, alice.payload_of(lock), "again")
 
-    (started,) = world.states.started
+    (started,) = world.sfn.started
     assert (f"{slug}--2", "order/1") == (started["name"], started["requestId"])
     assert "order/1" == receipt.request_id
 
@@ -316,7 +317,7 @@ def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operato
 
     alice.retry(lock, alice.payload_of(lock), "second half")
 
-    assert ("order-1--2", 1) == (world.states.started[0]["name"], len(world.lock().interventions))
+    assert ("order-1--2", 1) == (world.sfn.started[0]["name"], len(world.lock().interventions))
 
 
 def test_a_retry_needs_the_payload(world: World, alice: Operator):
@@ -326,7 +327,7 @@ def test_a_retry_needs_the_payload(world: World, alice: Operator):
     with pytest.raises(Refused, match="does not hold the payload"):
         alice.payload_of(lock)
 
-    world.states.executions.clear()
+    world.sfn.executions.clear()
     with pytest.raises(Refused, match="is forgotten") as raised:
         alice.payload_of(lock)
     start = NextStep("start request", "order-1", lock_token="m/order-1")  # noqa: S106 - a key, no secret
@@ -488,7 +489,7 @@ def test_a_request_that_holds_no_lock_is_cancelled_alone(world: World):
         running.holds_the_lock,
         cancel(world.machine, running, by="alice", why="x"),
     )
-    assert "ABORTED" == world.states.executions[arn("order-1")]["status"]
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
 def test_the_newest_attempt_is_the_one_that_is_cancelled(world: World):
@@ -517,7 +518,7 @@ def test_a_request_that_ends_while_the_operator_thinks_is_not_cancelled(world: W
     world.execution("order-1", "RUNNING", *TO_WORK)
     lock = world.put()
     running = find_running(world.machine, "order-1")
-    world.states.close(arn("order-1"), *ended, datetime.now(UTC))
+    world.sfn.close(arn("order-1"), *ended, datetime.now(UTC))
 
     with pytest.raises(
         RecordChanged, match=r"changed since you looked: it (is SUCCEEDED|was cancelled by bob: first)"
@@ -542,7 +543,7 @@ def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: py
     world.execution("order-1", "RUNNING", *TO_WORK)
     world.put()
     running = find_running(world.machine, "order-1")
-    monkeypatch.setattr(world.states, "stop_execution", lambda **_: None)
+    monkeypatch.setattr(world.sfn, "stop_execution", lambda **_: None)
 
     with pytest.raises(Unavailable, match="same command settles its lock later"):
         cancel(world.machine, running, by="alice", why="x")
@@ -703,7 +704,7 @@ def test_whoever_may_not_erase_large_results_erases_no_record(world: World, monk
     large(world, "acme/o-1")
 
     def refuse(**_: Any) -> None:
-        raise refusal("AccessDenied")
+        raise client_error("AccessDenied")
 
     monkeypatch.setattr(world.machine.results._s3, "delete_objects", refuse)
     with pytest.raises(ResultForbidden, match="s3:DeleteObjectVersion"):

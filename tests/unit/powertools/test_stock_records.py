@@ -202,23 +202,19 @@ def test_the_client_says_that_it_runs(world: World, leave: Leave) -> None:
     """And starts nothing for it, again and again."""
     key = leave(world)
     assert not world.client.start("order-1", PAYLOAD, lock_token=key).duplicate
-    world.states.histories[world.client.machine.execution_arn("order-1", 1)] = []
-    world.states.close(
-        world.client.machine.execution_arn("order-1", 1), "FAILED", "AlreadyInProgress", None, times.now()
-    )
+    world.sfn.close("order-1", "FAILED", "AlreadyInProgress")
     for check in (False, True):
         found = world.client.start("order-1", PAYLOAD, lock_token=key, check_owner=check)
         assert ("RUNNING", True) == (found.status, found.duplicate)
     assert "RUNNING" == world.client.status("order-1", lock_token=key).status
-    assert 1 == len(world.states.started)
+    assert 1 == len(world.sfn.started)
 
 
 def test_the_client_has_its_result(world: World) -> None:
     """As the answer to a request with its key."""
     key = finish(theirs(world), DONE)
     world.client.start("order-1", PAYLOAD, lock_token=key)
-    world.states.histories[world.client.machine.execution_arn("order-1", 1)] = []
-    world.states.close(world.client.machine.execution_arn("order-1", 1), "SUCCEEDED", None, None, times.now())
+    world.sfn.close("order-1", "SUCCEEDED")
     assert DONE == world.client.start("order-1", PAYLOAD, lock_token=key).result
     assert DONE == world.client.result("order-1", lock_token=key)
 

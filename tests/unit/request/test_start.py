@@ -19,7 +19,8 @@ from steponce.operator.locks import Operator
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
-from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope, refusal
+from tests.fakes.errors import client_error
+from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
 
 WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -33,16 +34,7 @@ class Counting(World):
     def __init__(self) -> None:
         super().__init__()
         self.now = NOW
-        self.calls: Counter[str] = Counter()
-        for name in ("start_execution", "describe_execution"):
-            setattr(self.states, name, self._counted(name, getattr(self.states, name)))
-
-    def _counted(self, name: str, call: Any) -> Any:
-        def counted(**arguments: Any) -> Any:
-            self.calls[name] += 1
-            return call(**arguments)
-
-        return counted
+        self.calls = self.sfn.calls
 
     def attempts(self, *numbers: int, closed: datetime = NOW, error: str = "AlreadyInProgress") -> None:
         """Attempts that have ended without the lock."""
@@ -66,14 +58,13 @@ class Counting(World):
 
     def started(self) -> list[str]:
         """The names of the executions that were started since."""
-        names = [one["name"] for one in self.states.started]
-        self.states.started.clear()
+        names = [one["name"] for one in self.sfn.started]
+        self.sfn.started.clear()
         return names
 
     def end(self, name: str, error: str = "AlreadyInProgress") -> None:
         """Let an execution that was started end now, without the lock."""
-        self.states.histories[arn(name)] = []
-        self.states.close(arn(name), "FAILED", error, None, self.now)
+        self.sfn.close(arn(name), "FAILED", error, None, self.now)
 
 
 @pytest.fixture
@@ -98,7 +89,7 @@ def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(wo
             world.end("order-1--2")
         else:
             assert (True, arn("order-1")) == (receipt.duplicate, receipt.execution_arn)
-    assert 2 == len(world.states.executions)
+    assert 2 == len(world.sfn.executions)
 
     world.now = NOW + WAIT
     receipts = [world.ask() for _ in range(200)]
@@ -140,7 +131,7 @@ def test_a_start_makes_few_calls_however_many_have_looked_in_vain(world: Countin
 def test_the_attempt_that_settles_is_known_by_the_record(world: Counting):
     """Wherever the count is, it goes on from there."""
     for number in (7, 731_234):
-        world.states.executions.clear()
+        world.sfn.executions.clear()
         world.execution("order-1", "FAILED")
         world.dead(name=f"order-1--{number}")
         world.ask()
@@ -175,36 +166,27 @@ def test_an_owner_that_cannot_be_described_is_asked_about_once_while_it_may_be_t
     assert ["order-1--4"] == world.started()
 
 
-def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counting, monkeypatch: Any):
+def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counting):
     """The other starts the same name a moment later."""
     world.dead()
-    real = world.states.start_execution
 
-    def late(**arguments: Any) -> Any:
-        if arguments["name"] == "order-1--2" and arn("order-1--2") not in world.states.executions:
+    def be_quicker(operation: str, about: str) -> None:
+        if (operation, about) == ("start_execution", arn("order-1--2")):
             world.execution("order-1--2", "RUNNING", given=envelope() | {"callId": "another"})
-        return real(**arguments)
 
-    monkeypatch.setattr(world.states, "start_execution", late)
+    world.sfn.before_call = be_quicker
     receipt = world.ask()
 
     assert (True, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
 
 
-def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting, monkeypatch: Any):
+def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting):
     """The SDK repeats it and is told that the name is taken: by this very call."""
     world.dead()
-    real = world.states.start_execution
+    error = client_error("ExecutionAlreadyExists")
+    error.response["ResponseMetadata"]["RetryAttempts"] = 1
+    world.sfn.lose_answers("start_execution", "order-1--2", error)
 
-    def twice(**arguments: Any) -> Any:
-        real(**arguments)
-        error = refusal("ExecutionAlreadyExists")
-        error.response["ResponseMetadata"] = {"RetryAttempts": 1}
-        raise error
-
-    monkeypatch.setattr(
-        world.states, "start_execution", lambda **a: (real if a["name"] == "order-1" else twice)(**a)
-    )
     receipt = world.client.start("order-1", PAYLOAD)
 
     assert (False, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
@@ -264,7 +246,7 @@ def test_a_record_is_its_request_s_whatever_its_execution_is_called(world: Count
         world.machine.attempt_of(lock, name),
     )
     world.client.start("order/1", PAYLOAD)
-    (started,) = world.states.started
+    (started,) = world.sfn.started
     assert (f"{name}--3", "order/1") == (started["name"], started["requestId"])
 
 
