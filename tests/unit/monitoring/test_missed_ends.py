@@ -27,6 +27,7 @@ from steponce.monitoring.missed_ends import (
 )
 from steponce.triggers.start_request import StartRequest
 from tests.fakes.errors import client_error
+from tests.fakes.step_functions import StepFunctions
 from tests.rules.documents import template
 from tests.unit.one_owner import ITEM, NOW
 from tests.unit.shared_clients import shared
@@ -37,73 +38,6 @@ OLD_ENOUGH = NOW - SEEN_AFTER - timedelta(minutes=1)
 KEY = "shop/o"
 
 
-class StepFunctions:
-    """Step Functions with executions of one machine, by name, listed as AWS lists them."""
-
-    def __init__(self) -> None:
-        self.executions: dict[str, dict[str, Any]] = {}
-        self.described: list[str] = []
-        self.pages = 0
-        self.refuses: dict[str, Exception] = {}
-
-    def end(
-        self,
-        name: str,
-        ended: datetime = OLD_ENOUGH,
-        *,
-        status: str = "FAILED",
-        error: str = "RetryLater",
-        tries: int | None = 0,
-        ran: timedelta = timedelta(seconds=5),
-        key: str = KEY,
-    ) -> None:
-        """An execution that ended; it came as a message, unless tries is None."""
-        given: dict[str, Any] = {
-            "lockToken": key,
-            "callId": name,
-            "payload": {"n": name},
-            "requestedAt": times.to_text(NOW),
-        }
-        if tries is not None:
-            given["redelivery"] = {"requestId": name.partition("--")[0], "tries": tries}
-        self.executions[name] = {
-            "executionArn": arn(name),
-            "status": status,
-            "error": error,
-            "startDate": ended - ran,
-            "stopDate": ended,
-            "input": json.dumps(given),
-        }
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's names
-        name = executionArn.rpartition(":")[2]
-        self.described.append(name)
-        if name in self.refuses:
-            raise self.refuses[name]
-        if name not in self.executions:
-            raise client_error("ExecutionDoesNotExist")
-        return self.executions[name]
-
-    def describe_state_machine(self, stateMachineArn: str) -> dict[str, Any]:  # noqa: N803
-        assert MACHINE == stateMachineArn
-        return {"definition": json.dumps({"TimeoutSeconds": LONGEST_RUN.total_seconds()})}
-
-    def get_paginator(self, name: str) -> StepFunctions:
-        assert "list_executions" == name
-        return self
-
-    def paginate(self, *, statusFilter: str, PaginationConfig: Any, **_: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
-        found = [one for one in self.executions.values() if one["status"] == statusFilter]
-        found.sort(key=lambda one: one["startDate"], reverse=True)
-        size = PaginationConfig["PageSize"]
-        for start in range(0, len(found) or 1, size):
-            self.pages += 1
-            if "list" in self.refuses:
-                raise self.refuses["list"]
-            names = ("executionArn", "startDate", "stopDate", "status")
-            yield {"executions": [{n: one[n] for n in names} for one in found[start : start + size]]}
-
-
 class World:
     """The table in moto, and a queue that notes what it is sent."""
 
@@ -112,7 +46,7 @@ class World:
         properties = template()["Resources"]["LocksTable"]["Properties"]
         wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
         self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
-        self.sfn = StepFunctions()
+        self.sfn = StepFunctions(MACHINE, {"TimeoutSeconds": LONGEST_RUN.total_seconds()})
         self.sent: list[tuple[str, int, str]] = []
         self.skipped: list[tuple[str, str]] = []
         self.refuses: dict[str, Exception] = {}
@@ -131,6 +65,27 @@ class World:
     def put(self, **attributes: Any) -> None:
         """The record of the key."""
         self.dynamodb.put_item(TableName="locks", Item=ITEM | {"lockToken": {"S": KEY}} | attributes)
+
+    def end(
+        self,
+        name: str,
+        ended: datetime = OLD_ENOUGH,
+        *,
+        status: str = "FAILED",
+        error: str = "RetryLater",
+        tries: int | None = 0,
+    ) -> None:
+        """An execution that ended; it came as a message, unless tries is None."""
+        given: dict[str, Any] = {
+            "lockToken": KEY,
+            "callId": name,
+            "payload": {"n": name},
+            "requestedAt": times.to_text(NOW),
+        }
+        if tries is not None:
+            given["redelivery"] = {"requestId": name.partition("--")[0], "tries": tries}
+        dates = {"startDate": ended - timedelta(seconds=5), "stopDate": ended}
+        self.sfn.put(name, status=status, error=error, input=json.dumps(given), **dates)
 
     def look(self, seconds: float = 100, per_second: float = 1e6) -> Looked:
         """One round's look."""
@@ -191,7 +146,7 @@ def test_what_ended_without_an_answer_comes_back_once(
     world: World, error: str, status: str, record: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its next round knows that it was looked at."""
-    world.sfn.end("o-1", status=status, error=error, tries=2)
+    world.end("o-1", status=status, error=error, tries=2)
     if record:
         world.put(status={"S": record})
 
@@ -217,7 +172,7 @@ def test_what_has_an_answer_or_was_no_message_does_not_come_back(
     world: World, end: dict[str, Any], record: dict[str, Any] | None
 ) -> None:
     """A cancelled request never does."""
-    world.sfn.end("o-1", **end)
+    world.end("o-1", **end)
     if record:
         world.put(**record)
     assert Looked() == world.look()
@@ -226,23 +181,23 @@ def test_what_has_an_answer_or_was_no_message_does_not_come_back(
 
 def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> None:
     """The event has arrived, so the message is on its way; its own end brings it back."""
-    world.sfn.end("o-1")
-    world.sfn.end("o-1--2", NOW, tries=1, status="RUNNING")
+    world.end("o-1")
+    world.end("o-1--2", NOW, tries=1, status="RUNNING")
     world.look()
     assert [] == world.sent
 
 
 def test_an_attempt_that_came_by_hand_carries_nothing_on(world: World) -> None:
     """Its end brings no message back."""
-    world.sfn.end("o-1--2")
-    world.sfn.end("o-1--3", NOW, tries=None)
+    world.end("o-1--2")
+    world.end("o-1--3", NOW, tries=None)
     world.look()
     assert ["o-1--2"] == world.names()
 
 
 def test_a_young_end_is_left_to_its_event(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a message that came back would be here."""
-    world.sfn.end("o-1", NOW - SEEN_AFTER)
+    world.end("o-1", NOW - SEEN_AFTER)
     assert Looked() == world.look()
     later(monkeypatch, seconds=1)
     assert Looked(resent=1) == world.look()
@@ -250,14 +205,14 @@ def test_a_young_end_is_left_to_its_event(world: World, monkeypatch: pytest.Monk
 
 def test_a_message_that_came_too_often_is_laid_aside(world: World) -> None:
     """The re-sender knows how often is too often."""
-    world.sfn.end("o-1", tries=9)
+    world.end("o-1", tries=9)
     assert Looked(dead_lettered=1) == world.look()
 
 
 def test_the_first_round_looks_a_day_back(world: World) -> None:
     """A machine that is older than its monitor."""
-    world.sfn.end("o-1", OLD_ENOUGH - FIRST_LOOK)
-    world.sfn.end("o-2", OLD_ENOUGH - FIRST_LOOK + timedelta(minutes=2))
+    world.end("o-1", OLD_ENOUGH - FIRST_LOOK)
+    world.end("o-2", OLD_ENOUGH - FIRST_LOOK + timedelta(minutes=2))
     world.look()
     assert ["o-2"] == world.names()
 
@@ -268,13 +223,13 @@ def test_a_monitor_that_was_down_goes_on_from_where_it_was(
     """For a day, or for longer than a queue keeps a message."""
     world.look()
     for hour in range(25):
-        world.sfn.end(f"o-{hour}", NOW + timedelta(hours=hour))
+        world.end(f"o-{hour}", NOW + timedelta(hours=hour))
     later(monkeypatch, hours=25)
     assert 25 == world.look().resent
     assert [f"o-{hour}" for hour in range(25)] == world.names()
 
-    world.sfn.end("lost", NOW + timedelta(hours=26))
-    world.sfn.end("kept", NOW + timedelta(hours=28))
+    world.end("lost", NOW + timedelta(hours=26))
+    world.end("kept", NOW + timedelta(hours=28))
     monkeypatch.setattr(times, "now", lambda: NOW + timedelta(hours=27) + LONGEST_LOOK + SEEN_AFTER)
     world.look()
     assert ["kept"] == world.names()[25:]
@@ -284,7 +239,7 @@ def test_a_burst_is_shared_by_rounds_and_each_end_looked_at_once(world: World) -
     """A thousand, some at the same moment; the oldest ends first."""
     world.locks = NoRecords()
     for number in range(1_000):
-        world.sfn.end(f"o-{number}", OLD_ENOUGH - timedelta(seconds=number // 3))
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(seconds=number // 3))
     left = []
     while not left or left[-1]:
         left.append(world.look(seconds=10, per_second=30).left)
@@ -293,7 +248,7 @@ def test_a_burst_is_shared_by_rounds_and_each_end_looked_at_once(world: World) -
     sent = world.names()
     assert 1_000 == len(set(sent))
     assert len(sent) <= 1_000 + 2 * len(left)  # those of one moment, where a round ended among them
-    ended = [world.sfn.executions[name]["stopDate"] for name in sent]
+    ended = [world.sfn.executions[arn(name)]["stopDate"] for name in sent]
     assert sorted(ended) == ended
 
 
@@ -301,16 +256,16 @@ def test_no_round_keeps_more_in_memory_than_it_says(world: World) -> None:
     """However fast it may ask."""
     assert MOST_ENDS <= 10_000
     for number in range(5):
-        world.sfn.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=number))
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=number))
     assert 3 == world.look(seconds=1, per_second=2).left
 
 
 def test_the_list_is_read_no_further_than_an_execution_can_last(world: World) -> None:
     """Neither the first page of a year's failures nor a page too many."""
     for number in range(2_500):
-        world.sfn.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 * number), tries=None)
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 * number), tries=None)
     world.look()
-    assert 1 + 1 + 1 == world.sfn.pages  # 1,000 of them are six days
+    assert 1 + 1 + 1 == world.sfn.calls["list_executions"]  # 1,000 of them are six days
 
 
 @pytest.mark.parametrize("error", [Unavailable("throttled"), client_error("AccessDeniedException")], ids=repr)
@@ -320,13 +275,16 @@ def test_what_may_pass_by_itself_is_tried_again_from_there(
 ) -> None:
     """Nothing is lost, and what came before it does not come twice."""
     for number in range(4):
-        world.sfn.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 - number))
-    refuses = world.sfn.refuses if where == "describing" else world.refuses
-    refuses["o-2"] = error
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 - number))
+    if where == "describing":
+        world.sfn.refuse("describe_execution", error, "o-2")
+    else:
+        world.refuses["o-2"] = error
     assert Looked(resent=2, left=2) == world.look()
     assert [(type(error).__name__, "o-2")] == world.skipped
 
-    refuses.clear()
+    world.sfn.heal()
+    world.refuses.clear()
     assert Looked(resent=2) == world.look()
     assert ["o-0", "o-1", "o-2", "o-3"] == world.names()
 
@@ -335,7 +293,7 @@ def test_what_may_pass_by_itself_is_tried_again_from_there(
 def test_what_does_not_pass_by_itself_keeps_nobody(world: World, error: Exception) -> None:
     """It is told of, once."""
     for number in range(3):
-        world.sfn.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 - number))
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 - number))
     world.refuses["o-1"] = error
     assert Looked(resent=2) == world.look()
     assert [(type(error).__name__, "o-1")] == world.skipped
@@ -345,36 +303,35 @@ def test_what_does_not_pass_by_itself_keeps_nobody(world: World, error: Exceptio
 def test_a_damaged_record_keeps_nobody(world: World) -> None:
     """Nobody can tell whether it answers; it is named."""
     world.put(attempt={"N": "1.5"})
-    world.sfn.end("o-1")
+    world.end("o-1")
     world.look()
     assert [(RecordUnreadable.__name__, "o-1")] == world.skipped
 
 
-@pytest.mark.parametrize("what", ["list", "machine", "place"])
+@pytest.mark.parametrize("what", ["list_executions", "describe_state_machine", "place"])
 def test_a_look_that_cannot_begin_moves_nothing(
     world: World, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one sends what it would have sent."""
 
-    def throttled(**_: Any) -> Any:
+    def throttled() -> Any:
         raise client_error("ThrottlingException")
 
-    world.sfn.end("o-1")
+    world.end("o-1")
     with monkeypatch.context() as patch:
-        if what == "list":
-            patch.setitem(world.sfn.refuses, "list", client_error("ThrottlingException"))
-        elif what == "machine":
-            patch.setattr(world.sfn, "describe_state_machine", throttled)
-        else:
+        if what == "place":
             patch.setattr(world.place, "read", throttled)
+        else:
+            world.sfn.refuse(what, "ThrottlingException")
         assert Looked() == world.look()
     assert ([], ["m"]) == (world.sent, [name for _, name in world.skipped])
+    world.sfn.heal()
     assert Looked(resent=1) == world.look()
 
 
 def test_a_list_that_is_too_long_for_the_time_moves_nothing(world: World) -> None:
     """What began first is last in it."""
-    world.sfn.end("o-1")
+    world.end("o-1")
     assert Looked() == world.look(seconds=0)
     assert ([("Unavailable", "m")], []) == (world.skipped, world.sent)
     assert Looked(resent=1) == world.look()
@@ -385,7 +342,7 @@ def test_a_round_that_dies_before_it_says_how_far_it_came_is_made_up_for(
 ) -> None:
     """A message is sent twice then, and is a duplicate."""
     world.look()
-    world.sfn.end("o-1", NOW)
+    world.end("o-1", NOW)
 
     def dies(_to: datetime) -> None:
         raise KeyboardInterrupt
@@ -407,7 +364,7 @@ def test_nothing_is_sent_before_a_place_can_be_written(world: World, monkeypatch
     def refused(_to: datetime) -> None:
         raise client_error("AccessDeniedException")
 
-    world.sfn.end("o-1")
+    world.end("o-1")
     monkeypatch.setattr(world.place, "move", refused)
     world.look()
     assert ([], [("ClientError", "m")]) == (world.sent, world.skipped)
@@ -428,7 +385,7 @@ def test_a_damaged_place_is_told_of_and_nothing_is_sent(world: World) -> None:
     """From a wrong place everything would come again, or never."""
     item = {"lockToken": {"S": " "}, MACHINE: {"S": "zzz"}}
     world.dynamodb.put_item(TableName="locks", Item=item)
-    world.sfn.end("o-1")
+    world.end("o-1")
     assert Looked() == world.look()
     assert ([], [("RecordUnreadable", "m")]) == (world.sent, world.skipped)
 

@@ -25,6 +25,7 @@ from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
+from tests.fakes.step_functions import StepFunctions
 from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history
@@ -32,27 +33,6 @@ from tests.unit.one_wait import Wait, create_table
 from tests.unit.shared_clients import shared
 
 SHARDS = 4
-
-
-class StepFunctions:
-    """Step Functions with an execution for each lock, that died or runs; it notes who was asked for."""
-
-    def __init__(self) -> None:
-        self.executions: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
-        self.asked: list[str] = []
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
-        self.asked.append(executionArn)
-        described, _ = self.executions[executionArn]
-        if "raises" in described:
-            raise described["raises"]
-        return described
-
-    def get_paginator(self, _name: str) -> StepFunctions:
-        return self
-
-    def paginate(self, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - the API's name
-        yield {"events": self.executions[executionArn][1]}
 
 
 class NoMissedEnds:
@@ -70,9 +50,16 @@ class World:
         self.locks = Locks(dynamodb, "locks")
         self.steps = AwaitingSteps(dynamodb, "steps", open_shards=SHARDS)
         self.sfn = StepFunctions()
+        self.asked: list[str] = []
+        self.sfn.before_call = self._note
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.seconds = 240.0
         self.a_look_takes = 0.0
+
+    def _note(self, operation: str, about: str) -> None:
+        """Remember who was asked for."""
+        if operation == "describe_execution":
+            self.asked.append(about)
 
     def put(
         self,
@@ -105,7 +92,7 @@ class World:
         envelope = {"lockToken": token, "callId": call_id}
         execution = {"status": execution_status if state else "RUNNING", "input": json.dumps(envelope)}
         events = history(("AcquireLock", envelope), (state or "DoWork", envelope | RESULT | FAILURE))
-        self.sfn.executions[arn] = (execution | {"stopDate": LONG_AGO} | described, events)
+        self.sfn.put(arn, *events, **execution | {"stopDate": LONG_AGO} | described)
         return token
 
     def status(self, token: str) -> str:
@@ -114,7 +101,7 @@ class World:
 
     def seconds_left(self) -> float:
         """What is left of the round's time."""
-        return self.seconds - len(self.sfn.asked) * self.a_look_takes
+        return self.seconds - len(self.asked) * self.a_look_takes
 
     def put_step(self, wait: Wait, **changed: Any) -> AwaitingStep:
         """A recorded step of this wait."""
@@ -196,7 +183,7 @@ def test_a_young_lock_is_left_alone(world: World) -> None:
     """Its work may not even have ended yet; nobody is asked for it."""
     world.put("k", created=NOW - timedelta(seconds=WORK_TIMEOUT - 1), due=NOW + timedelta(minutes=5))
     assert Tally() == world.round()
-    assert [] == world.sfn.asked
+    assert [] == world.asked
 
 
 def test_an_overdue_lock_whose_owner_lives_is_missing(world: World) -> None:
@@ -262,8 +249,7 @@ def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_othe
     """It is logged with the name of the error alone, since the text may quote a payload; it stays missing."""
     for number in range(6):
         world.put(f"k-{number}")
-    described, events = world.sfn.executions["arn:k-3"]
-    world.sfn.executions["arn:k-3"] = (described | {"raises": error}, events)
+    world.sfn.refuse("describe_execution", error, "arn:k-3")
     assert Tally(missing_tasks=1, repairs=5, skipped=1) == world.round()
     ((_, facts),) = [event for event in world.logged if event[0] == "could not be looked at"]
     assert ("arn:k-3", False) == (facts["owner"], "work" in facts["error"])
@@ -335,7 +321,7 @@ def test_a_round_ends_in_time(world: World) -> None:
         world.put(f"k-{number}", None)
     world.seconds, world.a_look_takes = SPARE_SECONDS + 5.0, 1.0
     assert 20 == world.round().missing_tasks
-    assert len(world.sfn.asked) <= 6
+    assert len(world.asked) <= 6
 
 
 def test_rounds_share_what_is_too_much_for_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,9 +332,9 @@ def test_rounds_share_what_is_too_much_for_one(world: World, monkeypatch: pytest
     looks = []
     for number in range(4):
         monkeypatch.setattr(times, "now", lambda n=number: NOW + timedelta(seconds=n * ROUND_SECONDS))
-        world.sfn.asked.clear()
+        world.asked.clear()
         world.round(per_second=1.5)
-        looks.append({arn.removeprefix("arn:") for arn in world.sfn.asked})
+        looks.append({arn.removeprefix("arn:") for arn in world.asked})
     assert tokens == set().union(*looks)
     assert all(len(each) < 30 for each in looks)
     assert len(tokens) == sum(map(len, looks))
@@ -360,7 +346,7 @@ def test_overdue_locks_come_first(world: World) -> None:
         world.put(f"late-{number}", None, due=LONG_AGO - timedelta(minutes=number))
         world.put(f"early-{number}", None, due=NOW + timedelta(minutes=number + 1))
     world.round()
-    assert ["arn:late"] * 12 + ["arn:early"] * 12 == [arn.rpartition("-")[0] for arn in world.sfn.asked]
+    assert ["arn:late"] * 12 + ["arn:early"] * 12 == [arn.rpartition("-")[0] for arn in world.asked]
 
 
 def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,9 +356,9 @@ def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.Monk
     first = set()
     for number in range(SHARDS):
         monkeypatch.setattr(times, "now", lambda n=number: NOW + timedelta(seconds=n * ROUND_SECONDS))
-        world.sfn.asked.clear()
+        world.asked.clear()
         world.round()
-        first.add(shard_of(world.sfn.asked[0].removeprefix("arn:"), SHARDS))
+        first.add(shard_of(world.asked[0].removeprefix("arn:"), SHARDS))
     assert {str(shard) for shard in range(SHARDS)} == first
 
 

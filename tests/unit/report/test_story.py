@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from steponce import Client, RequestNotFound
 from steponce.aws import times
@@ -21,8 +19,8 @@ from steponce.next_step import NextStep
 from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
 from steponce.request.settings import RequestRules
+from tests.fakes.step_functions import MACHINE, StepFunctions
 
-MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
 SESSION = boto3.Session("a", "b", region_name="eu-west-1")
 NOW = times.now()
 TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one
@@ -37,29 +35,6 @@ def arn(name: str) -> str:
 
 def at(seconds: float) -> str:
     return times.to_text(NOW + timedelta(seconds=seconds))
-
-
-class FakeStates:
-    """Executions by ARN, each with its description and its history in pages."""
-
-    def __init__(self) -> None:
-        self.executions: dict[str, dict[str, Any]] = {}
-        self.histories: dict[str, list[list[dict[str, Any]]]] = {}
-
-    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        return self.executions[executionArn] if executionArn in self.executions else self._unknown("Describe")
-
-    def get_paginator(self, operation: str) -> FakeStates:
-        assert operation == "get_execution_history"
-        return self
-
-    def paginate(self, *, executionArn: str) -> Iterator[dict[str, Any]]:  # noqa: N803
-        if executionArn not in self.histories:
-            self._unknown("History")
-        return iter({"events": page} for page in self.histories[executionArn])
-
-    def _unknown(self, operation: str) -> Any:
-        raise ClientError({"Error": {"Code": "ExecutionDoesNotExist", "Message": ""}}, operation)
 
 
 class FakeLocks:
@@ -89,32 +64,30 @@ class World:
 
     def __init__(self) -> None:
         self.client = Client(MACHINE, "locks", session=SESSION)
-        self.states, self.locks = FakeStates(), FakeLocks()
-        self.client.machine.sfn, self.client.machine.locks = self.states, self.locks
+        self.sfn = self.client.machine.sfn = StepFunctions(MACHINE)
+        self.locks = self.client.machine.locks = FakeLocks()
 
     def execution(self, name: str, status: str, *states: str, error: str | None = None, **more: Any) -> None:
         closed = {} if status == "RUNNING" else {"stopDate": NOW + timedelta(seconds=9)}
         envelope = {"lockToken": "m/order-1", "payload": PAYLOAD, "callId": "call-1"}
         failure = {} if error is None else {"error": error, "cause": f"quotes {PAYLOAD}"}
-        self.states.executions[arn(name)] = (
-            {"status": status, "startDate": NOW, "input": json.dumps(envelope)} | closed | failure | more
-        )
         events = [event("ExecutionStarted", 0)]
         for state in states:
             events.append(event("TaskStateEntered", len(events), state))
             events.append(event("TaskStateExited", len(events), state))
-        self.states.histories[arn(name)] = [numbered(events)]
+        found = {"startDate": NOW, "input": json.dumps(envelope)} | closed | failure | more
+        self.sfn.put(name, *numbered(events), status=status, **found)
 
     def waits(self, name: str, output: Any) -> None:
         """The execution's last state has called a function, which returned this, and waits."""
-        events = self.states.histories[arn(name)][0]
+        events = self.sfn.histories[arn(name)]
         if events[-1]["type"] == "TaskStateExited":
             events.pop()
         parameters = json.dumps({"Payload": {"taskToken": TOKEN}})
         events.append(event("TaskScheduled", 7, taskScheduledEventDetails={"parameters": parameters}))
         text = output if isinstance(output, str) else json.dumps(output)
         events.append(event("TaskSubmitted", 8, taskSubmittedEventDetails={"output": text}))
-        self.states.histories[arn(name)] = [numbered(events)]
+        self.sfn.histories[arn(name)] = numbered(events)
 
     def record(self, status: str, **more: Any) -> Lock:
         lock = Lock(
@@ -338,7 +311,7 @@ def test_a_lock_that_a_person_released_says_who_and_why(world: World):
 def test_a_cancelled_attempt_says_who_wanted_that(world: World):
     """Also where causes are left out, which may quote a payload: this one is an operator's own."""
     world.execution("order-1", "ABORTED", "DoWork", error="Cancelled")
-    world.states.executions[arn("order-1")]["cause"] = "alice: by mistake"
+    world.sfn.executions[arn("order-1")]["cause"] = "alice: by mistake"
     world.record("FAILED", failure=Failure("Cancelled", None), open_status="FAILED#1")
 
     assert "alice: by mistake" == collect(world.client, "order-1").attempts[0].cause
@@ -473,7 +446,7 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
 
 
 def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
-    """Two tries, a failure between them, and its name; over two pages of history."""
+    """Two tries, a failure between them, and its name; over several pages of history."""
     world.execution("order-1", "RUNNING")
     events = numbered(
         [
@@ -486,7 +459,7 @@ def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
             event("TaskStateExited", 6, "DoWork"),
         ]
     )
-    world.states.histories[arn("order-1")] = [events[:4], events[4:]]
+    world.sfn.histories[arn("order-1")] = events
 
     visit = collect(world.client, "order-1").attempts[0].visits[0]
 
@@ -500,22 +473,20 @@ def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
 def test_branches_of_a_parallel_state_keep_their_own_times(world: World):
     """Events of two branches are mixed; the state around them is left last."""
     world.execution("order-1", "RUNNING")
-    world.states.histories[arn("order-1")] = [
-        numbered(
-            [
-                event("ExecutionStarted", 0),
-                event("ParallelStateEntered", 1, "Both"),
-                event("ParallelStateStarted", 1),
-                event("TaskStateEntered", 2, "A"),
-                event("TaskStateEntered", 2, "B", previousEventId=3),
-                event("LambdaFunctionFailed", 3, previousEventId=4, lambdaFunctionFailedEventDetails={}),
-                event("TaskStateExited", 4, "B", previousEventId=5),
-                event("TaskStateExited", 6, "A", previousEventId=6),
-                event("ParallelStateSucceeded", 6),
-                event("ParallelStateExited", 7, "Both"),
-            ]
-        )
-    ]
+    world.sfn.histories[arn("order-1")] = numbered(
+        [
+            event("ExecutionStarted", 0),
+            event("ParallelStateEntered", 1, "Both"),
+            event("ParallelStateStarted", 1),
+            event("TaskStateEntered", 2, "A"),
+            event("TaskStateEntered", 2, "B", previousEventId=3),
+            event("LambdaFunctionFailed", 3, previousEventId=4, lambdaFunctionFailedEventDetails={}),
+            event("TaskStateExited", 4, "B", previousEventId=5),
+            event("TaskStateExited", 6, "A", previousEventId=6),
+            event("ParallelStateSucceeded", 6),
+            event("ParallelStateExited", 7, "Both"),
+        ]
+    )
 
     visits = collect(world.client, "order-1").attempts[0].visits
 
@@ -616,10 +587,10 @@ def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
     """A record can stay PENDING: nobody has answered, and the state has timed out."""
     world.execution("order-1", "RUNNING", "AwaitConfirmation")
     world.waits("order-1", {"Payload": a_step().public()})
-    events = world.states.histories[arn("order-1")][0]
+    events = world.sfn.histories[arn("order-1")]
     events.append(event("TaskStateExited", 9, "AwaitConfirmation"))
     events.append(event("TaskStateEntered", 9, "RecordError"))
-    world.states.histories[arn("order-1")] = [numbered(events)]
+    world.sfn.histories[arn("order-1")] = numbered(events)
     world.record("INPROGRESS", open_status="INPROGRESS#1")
 
     story = collect(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))
