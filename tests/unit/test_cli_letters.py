@@ -18,8 +18,9 @@ from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import Door, StartRequest
+from tests.fakes.errors import client_error
 from tests.unit.triggers.test_dead_letters import FOREIGN
-from tests.unit.triggers.world import ORDER, refusal, sqs_record
+from tests.unit.triggers.world import ORDER, sqs_record
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
@@ -238,7 +239,7 @@ def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
     stack.lay_aside("order-1")
 
     def die(**_given: Any) -> None:
-        raise refusal("ServiceUnavailable", 503)
+        raise client_error("ServiceUnavailable", status=503)
 
     with monkeypatch.context() as dying:
         dying.setattr(stack.sqs, "delete_message", die)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,27 +13,28 @@ from unittest.mock import Mock
 import pytest
 
 from steponce.request.names import name_of
-from tests.unit.triggers.world import Context, World, function, received, refusal
+from tests.fakes.errors import client_error
+from tests.unit.triggers.world import Context, World, function, received
 
 EVENT = json.loads((Path(__file__).parents[3] / "events" / "start_from_event.json").read_text())
 BURST, PER_ROUND = 1_300, 150
 
 
-@dataclass
-class Throttling(World):
-    """Step Functions with a bucket of tokens that is filled by rounds, not by a clock."""
+class Bucket:
+    """The quota of StartExecution: a bucket of tokens that is filled by rounds, not by a clock."""
 
-    tokens: int = BURST
+    def __init__(self) -> None:
+        self.tokens = BURST
+        self._lock = threading.Lock()
 
-    def start_execution(self, *, name: str, input: str, **_rest: str) -> None:
-        with self.lock:
-            self.starts += 1
+    def take(self, operation: str, _about: str) -> None:
+        """Take a token for a start, or refuse it."""
+        if operation != "start_execution":
+            return
+        with self._lock:
             if self.tokens == 0:
-                raise refusal("ThrottlingException")
+                raise client_error("ThrottlingException")
             self.tokens -= 1
-            if name in self.executions:
-                raise refusal("ExecutionAlreadyExists")
-            self.executions[name] = {"status": "RUNNING", "input": input}
 
 
 @dataclass
@@ -61,7 +63,8 @@ class Queue:
 @pytest.mark.parametrize("events", [2_000, pytest.param(5_000, marks=pytest.mark.full)])
 def test_a_burst_of_events_loses_none_and_lays_none_aside(events: int, monkeypatch: pytest.MonkeyPatch):
     """Each of them starts once, and none goes round so often that its queue gives it up."""
-    world, queue = Throttling(), Queue()
+    world, queue, bucket = World(), Queue(), Bucket()
+    world.sfn.before_call = bucket.take
     ids = [f"event-{n}" for n in range(events)]
     with function("start_from_event", world) as bus, function("start_from_queue", world) as door:
         monkeypatch.setattr(bus, "logger", Mock())  # most of the time would go into nine thousand lines
@@ -73,9 +76,9 @@ def test_a_burst_of_events_loses_none_and_lays_none_aside(events: int, monkeypat
         for _ in range(events):
             if not queue.waiting:
                 break
-            world.tokens = PER_ROUND
+            bucket.tokens = PER_ROUND
             queue.deliver(door)
-    assert {name_of(one) for one in ids} == set(world.executions)
+    assert {name_of(one) for one in ids} == set(world.sfn.names())
     assert ([], events - BURST) == (world.dead(), len(world.sent))
     assert max(queue.receives.values()) < 100
     assert {0} == {one["redelivery"]["tries"] for one in world.inputs()}

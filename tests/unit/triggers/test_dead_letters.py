@@ -120,9 +120,9 @@ def test_a_letter_put_back_asks_for_the_same(doors: dict[str, Any], world: World
     """Laid aside because its id was taken by another payload; the other one is gone when it is put back."""
     door, came = WAYS[way]
     doors[door].handler(copy.deepcopy(came), Context())
-    (first,), (name,) = asked(world), list(world.executions)
+    (first,), (name,) = asked(world), world.sfn.names()
     world.clear()
-    world.executions[name] = {"status": "RUNNING", "input": "{}"}
+    world.sfn.put(name)
     world.hold(first[2], first[0], "another payload")
     doors[door].handler(copy.deepcopy(came), Context())
     (letter,) = world.dead()
@@ -133,7 +133,7 @@ def test_a_letter_put_back_asks_for_the_same(doors: dict[str, Any], world: World
     put_back(doors["queue"], letter)
 
     assert [first] == asked(world)
-    assert ([name], []) == (list(world.executions), world.sent)
+    assert ([name], []) == (world.sfn.names(), world.sent)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -159,7 +159,7 @@ def test_a_letter_of_what_had_no_payload_asks_once_the_door_is_mended(world: Wor
     with function(f"start_from_{door}", world, **wrong) as module:
         module.handler(copy.deepcopy(came), Context())
     (letter,) = world.dead()
-    assert {} == world.executions
+    assert [] == world.sfn.names()
     with function("start_from_queue", world, **PATHS) as queue:
         put_back(queue, letter)
     (again,) = asked(world)
@@ -228,7 +228,7 @@ def test_a_record_of_aws_s_own_failures_starts_nothing(doors: dict[str, Any], wo
         {"Records": [sqs_record(json.dumps(body), "moved", messageAttributes=attributes)]}, Context()
     )
     (letter,) = world.dead()
-    assert {} == world.executions
+    assert [] == world.sfn.names()
     assert "no request" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
 
 
@@ -239,7 +239,7 @@ def test_a_letter_that_somebody_has_spoilt_is_laid_aside(doors: dict[str, Any], 
     """No start under an id that is a guess."""
     given = {"steponceLetter": {"dataType": "String", "stringValue": text or " "}}
     doors["queue"].handler({"Records": [sqs_record(json.dumps(ORDER), messageAttributes=given)]}, Context())
-    assert ({}, 1) == (world.executions, len(world.dead()))
+    assert ([], 1) == (world.sfn.names(), len(world.dead()))
 
 
 TEXT = st.text(

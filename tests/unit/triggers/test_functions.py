@@ -67,7 +67,7 @@ def test_an_event_starts_one_request_however_often_it_comes(door: Any, world: Wo
     door.handler(example(name), Context())
     (started,) = world.inputs()
     assert 0 == started["redelivery"]["tries"]
-    assert [name_of(started["redelivery"]["requestId"])] == list(world.executions)
+    assert [name_of(started["redelivery"]["requestId"])] == world.sfn.names()
     assert [] == world.sent
 
 
@@ -84,19 +84,19 @@ def test_the_answer_says_what_became_of_an_event(door: Any):
 def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, world: World):
     """Lambda would try it for three minutes only; the queue has two weeks, and none of its tries is spent."""
     event = example("start_from_event")
-    world.throttled.add(event["id"])
+    world.throttle(event["id"])
     (outcome,) = door.handler(event, Context())["outcomes"]
     assert ("resent", "Unavailable") == (outcome["disposition"], outcome["reason"])
     (message,) = world.resent()
     assert ORDER == json.loads(message["MessageBody"])
     attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
     assert (json.dumps(event["id"]), "0") == (attributes["steponceRequestId"], attributes["steponceTries"])
-    assert {} == world.executions
+    assert [] == world.sfn.names()
 
 
 def test_an_event_comes_back_while_the_queue_cannot_be_reached_either(door: Any, world: World):
     """Lambda tries it again."""
-    world.throttled.add(example("start_from_event")["id"])
+    world.throttle(example("start_from_event")["id"])
     world.queue_is_down = True
     with pytest.raises(Unavailable):
         door.handler(example("start_from_event"), Context())
@@ -106,12 +106,12 @@ def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any,
     """The second time, only the one that failed is started."""
     event = batch("start_from_bucket", s3__object__sequencer=["1", "2", "3"])
     second = name_of("example-orders/2026/order é.json 096fKKXTRTtl3on89fVO.nfljtsv6qko 2")
-    world.throttled.add(second)
+    world.throttle(second)
     world.queue_is_down = True
     with pytest.raises(Unavailable):
         door.handler(event, Context())
-    assert (2, False) == (len(world.executions), second in world.executions)
-    world.throttled.clear()
+    assert (2, False) == (len(world.sfn.executions), second in world.sfn.names())
+    world.sfn.heal()
     dispositions = [one["disposition"] for one in door.handler(event, Context())["outcomes"]]
     assert ["duplicate", "started", "duplicate"] == dispositions
 
@@ -120,18 +120,18 @@ def test_of_a_stream_nothing_blocks_the_shard(door: Any, world: World):
     """Poison is laid aside, and what cannot be started now goes into the queue."""
     data = example("start_from_stream")["Records"][0]["kinesis"]["data"]
     event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__data=[data, data, "%"])
-    world.throttled.add("b")
+    world.throttle("b")
     assert {"batchItemFailures": []} == door.handler(event, Context())
-    assert (["a"], 1, 1) == (list(world.executions), len(world.resent()), len(world.dead()))
+    assert (["a"], 1, 1) == (world.sfn.names(), len(world.resent()), len(world.dead()))
 
 
 def test_of_a_stream_only_what_failed_comes_back(door: Any, world: World):
     """By its sequence number, where the queue cannot be reached either."""
     event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__sequenceNumber=["1", "2", "3"])
-    world.throttled.add("b")
+    world.throttle("b")
     world.queue_is_down = True
     assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == door.handler(event, Context())
-    assert {"a", "c"} == set(world.executions)
+    assert {"a", "c"} == set(world.sfn.names())
 
 
 def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
@@ -149,7 +149,7 @@ def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: Wor
     with function("start_from_event", world, EventLockTokenPath="detail.orderId") as door:
         request_id = example("start_from_event")["id"]
         door.client.start(request_id, ORDER, lock_token="1")  # noqa: S106
-        world.end(request_id, "AlreadyInProgress")
+        world.sfn.close(request_id, "FAILED", "AlreadyInProgress", "")
         world.hold("1", "other", world.input_of(request_id)["payloadHash"])
         assert ["resent"] == [
             one["disposition"] for one in door.handler(example("start_from_event"), Context())["outcomes"]
@@ -185,7 +185,7 @@ def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: An
 
     answer = door.handler(event, Context())
 
-    assert 1 == len(world.executions) + len(world.dead())
+    assert 1 == len(world.sfn.executions) + len(world.dead())
     assert not answer.get("batchItemFailures")
     assert all(one["redelivery"]["requestId"].strip() for one in world.inputs())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,13 +79,13 @@ def test_a_batch_of_ten_ends_as_it_should(door: Any, world: World, capsys: pytes
     """Three duplicates, one poison and one throttled; the other five start, and only one comes back."""
     failures(door, sqs_record(TEXT, "new-1"))
     capsys.readouterr()
-    world.throttled.add("throttled")
+    world.throttle("throttled")
     batch = [sqs_record(TEXT, f"new-{n}") for n in (1, 1, 1, 2, 3, 4, 5, 6)]
     batch += [sqs_record("no JSON", "poison"), sqs_record(TEXT, "throttled")]
 
     assert ["throttled"] == failures(door, *batch)
 
-    assert {f"new-{n}" for n in range(1, 7)} == set(world.executions)
+    assert {f"new-{n}" for n in range(1, 7)} == set(world.sfn.names())
     (letter,) = world.dead()
     reason = letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert ("no JSON", True) == (letter["MessageBody"], reason.startswith("InvalidPayload: "))
@@ -126,8 +127,15 @@ def test_the_execution_knows_whom_to_send_again(door: Any, world: World):
 
 def test_starts_run_side_by_side(door: Any, world: World):
     """A batch takes as long as its slowest start, not as all of them."""
-    failures(door, *[sqs_record(TEXT, f"m-{n}") for n in range(10)])
-    assert 3 <= world.busiest
+    three = threading.Barrier(3)
+
+    def wait_for_others(operation: str, about: str) -> None:
+        if operation == "start_execution" and int(about[-1]) < 3:
+            three.wait(timeout=30)
+
+    world.sfn.before_call = wait_for_others
+    assert [] == failures(door, *[sqs_record(TEXT, f"m-{n}") for n in range(10)])
+    assert not three.broken
 
 
 def test_a_finished_request_is_answered_by_its_record(door: Any, world: World):
@@ -137,7 +145,7 @@ def test_a_finished_request_is_answered_by_its_record(door: Any, world: World):
     for status in ("COMPLETED", "FAILED"):
         world.locks["steponce-run-once/done"]["status"] = {"S": status}
         assert [] == failures(door, sqs_record(TEXT, "done"))
-    assert ([], 1) == (world.sent, len(world.executions))
+    assert ([], 1) == (world.sent, len(world.sfn.executions))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +165,7 @@ def test_poison_goes_to_the_dead_letters_with_its_reason(
     (letter,) = world.dead()
     assert record["body"] == letter["MessageBody"]
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith(f"{reason}: ")
-    assert {} == world.executions
+    assert [] == world.sfn.names()
 
 
 def test_another_payload_under_an_id_is_poison(door: Any, world: World):
@@ -184,12 +192,12 @@ def test_poison_comes_back_while_the_dead_letters_cannot_be_reached(door: Any, w
     """Nothing is lost."""
     world.queue_is_down = True
     assert ["poison"] == failures(door, sqs_record("no JSON", "poison"), sqs_record(TEXT, "good"))
-    assert ["good"] == list(world.executions)
+    assert ["good"] == world.sfn.names()
 
 
 def test_a_batch_that_fails_whole_comes_back_whole(door: Any, world: World):
     """As an answer, not as an error: what else is in flight goes on."""
-    world.throttled |= {"a", "b"}
+    world.throttle("a", "b")
     assert ["a", "b"] == failures(door, sqs_record(TEXT, "a"), sqs_record(TEXT, "b"))
 
 
@@ -197,19 +205,19 @@ def test_what_cannot_be_started_in_time_comes_back(world: World):
     """Rather than let the function run into its time-out, with all that is in the batch."""
     with function("start_from_queue", world, StartsPerSecond="0.01", QueueConcurrency="1") as slow:
         assert 5 == len(failures(slow, *[sqs_record(TEXT, f"m-{n}") for n in range(15)]))
-    assert (10, []) == (world.starts, world.sent)
+    assert (10, []) == (world.sfn.calls["start_execution"], world.sent)
 
 
 def test_in_a_fifo_queue_a_group_stops_at_its_first_failure(door: Any, world: World):
     """Other groups go on; the order within each is kept."""
-    world.throttled.add("b2")
+    world.throttle("b2")
     batch = [
         sqs_record(TEXT, f"{group}{n}", "requests.fifo", attributes={"MessageGroupId": group})
         for n in (1, 2, 3)
         for group in "ab"
     ]
     assert ["b2", "b3"] == failures(door, *batch)
-    assert ["a1", "b1", "a2", "a3"] == list(world.executions)
+    assert ["a1", "b1", "a2", "a3"] == world.sfn.names()
 
 
 def test_poison_does_not_stop_a_fifo_group(door: Any, world: World):
@@ -220,12 +228,12 @@ def test_poison_does_not_stop_a_fifo_group(door: Any, world: World):
         sqs_record(TEXT, "b", "requests.fifo", attributes=attributes),
     ]
     assert [] == failures(door, *batch)
-    assert (1, ["b"]) == (len(world.dead()), list(world.executions))
+    assert (1, ["b"]) == (len(world.dead()), world.sfn.names())
 
 
 def test_a_whole_fifo_batch_may_come_back(door: Any, world: World):
     """As an answer as well."""
-    world.throttled.add("a")
+    world.throttle("a")
     record = sqs_record(TEXT, "a", "requests.fifo", attributes={"MessageGroupId": "g"})
     assert ["a"] == failures(door, record)
 
@@ -233,9 +241,9 @@ def test_a_whole_fifo_batch_may_come_back(door: Any, world: World):
 def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any, world: World):
     """Sent again with its own id and one try more, as long as no execution carries this message on."""
     failures(keyed_door, keyed("mine", "key"))
-    world.end("mine", "AlreadyInProgress")
+    world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
-    world.executions["other"] = {"status": "RUNNING", "input": json.dumps({"callId": "0" * 32})}
+    world.sfn.put("other", input=json.dumps({"callId": "0" * 32}))
     asked_again = {"requestId": "mine", "tries": 0}
     assert asked_again == world.input_of("mine")["redelivery"]
 
@@ -258,7 +266,7 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any,
 def test_a_request_that_another_one_answers_does_not_come_back(keyed_door: Any, world: World, status: str):
     """The other one is finished, so there is an answer."""
     failures(keyed_door, keyed("mine", "key"))
-    world.end("mine", "AlreadyInProgress")
+    world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     world.locks["key"]["status"] = {"S": status}
     assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
@@ -288,9 +296,9 @@ def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
 ):
     """That one's message was laid aside; while another request holds the key, this one has to come back."""
     failures(keyed_door, _sent_again("mine", "key", tries))
-    world.end("mine", "AlreadyInProgress")
+    world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
-    world.executions["other"] = {"status": "RUNNING", "input": json.dumps({"callId": "0" * 32})}
+    world.sfn.put("other", input=json.dumps({"callId": "0" * 32}))
 
     assert [] == failures(keyed_door, _sent_again("mine", "key", 0))
 
@@ -300,7 +308,7 @@ def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_door: Any, world: World):
     """The execution was started by somebody who waits for its answer, but not for this message's."""
     keyed_door.client.start("mine", ORDER, lock_token="key")  # noqa: S106
-    world.end("mine", "AlreadyInProgress")
+    world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     assert [] == failures(keyed_door, keyed("mine", "key"))
     assert "1" == world.resent()[0]["MessageAttributes"]["steponceTries"]["StringValue"]
@@ -318,7 +326,7 @@ def test_a_request_that_runs_under_an_odd_name_is_known(keyed_door: Any, world: 
 def test_a_request_that_is_called_like_the_owner_s_execution_is_another_one(keyed_door: Any, world: World):
     """The second attempt of `mine` has the lock; the request `mine--2` has to come back."""
     failures(keyed_door, keyed("mine--2", "key"))
-    world.end(name_of("mine--2"), "AlreadyInProgress")
+    world.sfn.close(name_of("mine--2"), "FAILED", "AlreadyInProgress", "")
     world.hold("key", "mine", HASH, attempt=2)
     assert [] == failures(keyed_door, keyed("mine--2", "key"))
     assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
@@ -327,9 +335,9 @@ def test_a_request_that_is_called_like_the_owner_s_execution_is_another_one(keye
 def test_a_message_that_is_sent_again_starts_the_next_attempt(door: Any, world: World):
     """Under its first id, once its lock is released."""
     failures(door, sqs_record(TEXT, "order-1"))
-    world.end("order-1", "RetryLater")
+    world.sfn.close("order-1", "FAILED", "RetryLater", "")
     assert [] == failures(door, _sent_again("order-1", "steponce-run-once/order-1", 1))
-    assert {"order-1", "order-1--2"} == set(world.executions)
+    assert {"order-1", "order-1--2"} == set(world.sfn.names())
     redeliveries = [one["redelivery"] for one in world.inputs()]
     assert [{"requestId": "order-1", "tries": tries} for tries in (0, 1)] == redeliveries
 
@@ -338,7 +346,7 @@ def test_an_unexpected_error_lets_the_message_come_back(door: Any, world: World)
     """Whatever it is, the others are started."""
     broken = sqs_record(TEXT, "broken", messageAttributes={"x": {"dataType": "String"}})
     assert ["broken"] == failures(door, broken, sqs_record(TEXT, "good"))
-    assert ["good"] == list(world.executions)
+    assert ["good"] == world.sfn.names()
 
 
 JSON = st.recursive(
@@ -384,16 +392,16 @@ def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
     queue = "requests.fifo" if fifo else "requests"
     for number, (body, attributes) in enumerate(messages):
         record = sqs_record(body, f"m-{number}", queue, messageAttributes=attributes)
-        before = len(world.executions) + len(world.sent)
+        before = len(world.sfn.executions) + len(world.sent)
         came_back = failures(keyed_door, record)
-        after = len(world.executions) + len(world.sent)
+        after = len(world.sfn.executions) + len(world.sent)
         assert came_back in ([], [record["messageId"]])
-        assert after - before == 1 or (after == before and (came_back or world.executions))
+        assert after - before == 1 or (after == before and (came_back or world.sfn.executions))
         assert not (came_back and after > before)
-    for name, execution in world.executions.items():
+    for execution in world.sfn.executions.values():
         given_id = json.loads(execution["input"])["redelivery"]["requestId"]
         assert given_id.strip()
-        assert name == name_of(given_id)
+        assert execution["name"] == name_of(given_id)
 
 
 def test_an_id_that_is_no_text_never_gets_past_the_client():

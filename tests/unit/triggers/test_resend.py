@@ -113,7 +113,7 @@ def test_a_throttled_queue_is_no_loss():
 def test_an_execution_without_an_answer_on_record_comes_back(error: str):
     """As it was asked, from what its input says, whatever it died of."""
     asked = StartRequest("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
-    assert (asked, error) == find_request_to_resend(detail(error=error), World(), LOCKS)
+    assert (asked, error) == find_request_to_resend(detail(error=error), World().sfn, LOCKS)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
     world = World()
     world.hold("steponce-run-once/order-1", "order-1", "hash")
     world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
-    asked, _ = find_request_to_resend(detail(), world, Locks(world, "locks"))
+    asked, _ = find_request_to_resend(detail(), world.sfn, Locks(world, "locks"))
     assert comes_back == (asked is not None)
 
 
 def test_a_cancelled_request_does_not_come_back():
     """Somebody has decided so."""
-    assert (None, "Cancelled") == find_request_to_resend(detail(error="Cancelled"), World(), LOCKS)
+    assert (None, "Cancelled") == find_request_to_resend(detail(error="Cancelled"), World().sfn, LOCKS)
 
 
 def test_an_execution_that_somebody_waits_for_is_left_alone():
@@ -139,7 +139,7 @@ def test_an_execution_that_somebody_waits_for_is_left_alone():
     given = json.loads(detail()["input"])
     del given["redelivery"]
     left = detail(input=json.dumps(given), error=None)
-    assert None is find_request_to_resend(left, World(), LOCKS)[0]
+    assert None is find_request_to_resend(left, World().sfn, LOCKS)[0]
 
 
 @pytest.mark.parametrize(
@@ -149,16 +149,16 @@ def test_an_execution_that_somebody_waits_for_is_left_alone():
 def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
     """A large input is not in it, and nor may the error be."""
     world = World()
-    world.executions["order-1"] = {"input": detail()["input"]}
-    world.end("order-1", "RetryLater")
-    asked, error = find_request_to_resend(detail(**left_out), world, LOCKS)
+    world.sfn.put("order-1", input=detail()["input"])
+    world.sfn.close("order-1", "FAILED", "RetryLater", "")
+    asked, error = find_request_to_resend(detail(**left_out), world.sfn, LOCKS)
     assert ("order-1", "RetryLater") == (asked and asked.request_id, error)
 
 
 def test_an_execution_too_new_to_be_described_is_asked_for_again():
     """Nothing is decided without its input."""
     with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
-        find_request_to_resend(detail(input=None), World(), LOCKS)
+        find_request_to_resend(detail(input=None), World().sfn, LOCKS)
 
 
 def _record(message: dict[str, Any]) -> SQSRecord:

@@ -9,17 +9,16 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 from unittest import mock
 
 import boto3
-from botocore.exceptions import ClientError
 
 from steponce.request.names import attempt_name, name_of
+from tests.fakes.errors import client_error
+from tests.fakes.step_functions import StepFunctions
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
@@ -54,46 +53,30 @@ SETTINGS = {
 }
 
 
-@dataclass
 class World:
-    """Stands in for boto3, for a Session, and for its clients."""
+    """Stands in for boto3 and a Session, and for the clients of DynamoDB and SQS."""
 
-    executions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    locks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sent: list[dict[str, Any]] = field(default_factory=list)
-    throttled: set[str] = field(default_factory=set)
-    starts: int = 0
-    queue_is_down: bool = False
-    busy: int = 0
-    busiest: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, *, queue_is_down: bool = False) -> None:
+        self.sfn = StepFunctions(MACHINE)
+        self._lock = threading.Lock()
+        self.clear()
+        self.queue_is_down = queue_is_down
 
     def clear(self) -> Self:
-        self.__init__()
+        """Nothing has happened. Functions keep their clients."""
+        self.sfn.clear()
+        self.locks: dict[str, dict[str, Any]] = {}
+        self.sent: list[dict[str, Any]] = []
+        self.queue_is_down = False
         return self
 
-    def client(self, *_name: str, **_options: Any) -> Self:
-        return self
+    def client(self, service: str, **_options: Any) -> Any:
+        return self.sfn if service == "stepfunctions" else self
 
-    def start_execution(self, *, name: str, input: str, **_rest: str) -> None:
-        with self.lock:
-            self.starts += 1
-            self.busy += 1
-            self.busiest = max(self.busiest, self.busy)
-        threading.Event().wait(0.002)
-        with self.lock:
-            self.busy -= 1
-            if name in self.throttled:
-                raise refusal("ThrottlingException")
-            if name in self.executions:
-                raise refusal("ExecutionAlreadyExists")
-            self.executions[name] = {"status": "RUNNING", "input": input}
-
-    def describe_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 - boto3's word
-        name = executionArn.rpartition(":")[2]
-        if name not in self.executions:
-            raise refusal("ExecutionDoesNotExist")
-        return {"executionArn": executionArn, "name": name, "redriveCount": 0} | self.executions[name]
+    def throttle(self, *names: str) -> None:
+        """Let StartExecution refuse these names."""
+        for name in names:
+            self.sfn.refuse("start_execution", "ThrottlingException", name)
 
     def get_item(self, *, Key: Mapping[str, Any], **_rest: Any) -> dict[str, Any]:  # noqa: N803
         found = self.locks.get(Key["lockToken"]["S"])
@@ -101,15 +84,10 @@ class World:
 
     def send_message(self, **message: Any) -> None:
         if self.queue_is_down:
-            raise refusal("ServiceUnavailable", 503)
+            raise client_error("ServiceUnavailable", status=503)
         check_message(message)
-        with self.lock:
+        with self._lock:
             self.sent.append(message)
-
-    def end(self, name: str, error: str) -> None:
-        """Let an execution fail."""
-        now = datetime.now(UTC)
-        self.executions[name] |= {"status": "FAILED", "stopDate": now, "error": error, "cause": ""}
 
     def hold(self, lock_token: str, request_id: str, payload_hash: str, attempt: int = 1) -> None:
         """Let an execution of this request have the lock."""
@@ -117,7 +95,7 @@ class World:
         text = {
             "lockToken": lock_token,
             "status": "INPROGRESS",
-            "lockedBy": f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}",
+            "lockedBy": self.sfn.arn(name),
             "callId": "0" * 32,
             "executionName": name,
             "requestId": request_id,
@@ -129,7 +107,7 @@ class World:
         self.locks[lock_token] = {key: {"S": value} for key, value in text.items()} | {"attempt": {"N": "1"}}
 
     def inputs(self) -> list[dict[str, Any]]:
-        return [json.loads(one["input"]) for one in self.executions.values()]
+        return [json.loads(one["input"]) for one in self.sfn.executions.values()]
 
     def dead(self) -> list[dict[str, Any]]:
         return [one for one in self.sent if one["QueueUrl"] == DEAD]
@@ -138,7 +116,7 @@ class World:
         return [one for one in self.sent if one["QueueUrl"] == QUEUE]
 
     def input_of(self, request_id: str) -> dict[str, Any]:
-        return dict(json.loads(self.executions[name_of(request_id)]["input"]))
+        return dict(json.loads(self.sfn.executions[self.sfn.arn(name_of(request_id))]["input"]))
 
 
 class Context:
@@ -167,11 +145,6 @@ def function(name: str, world: World, **settings: str) -> Iterator[ModuleType]:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module
-
-
-def refusal(code: str, status: int = 400) -> ClientError:
-    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(answer, "call")
 
 
 def check_message(message: Mapping[str, Any]) -> None:
