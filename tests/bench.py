@@ -342,7 +342,7 @@ def monitor_round(number: int) -> list[Measure]:
     """One round of the monitor over so many open locks, whose owners all run."""
     with LocalStack.from_template("template.yaml", name=f"crowd-{number}", deliveries=False) as stack:
         crowd.open_locks(stack, number)
-        tally, seconds, grown = crowd.one_round(stack)
+        tally, seconds, grown = crowd.one_round(stack, number)
     assert tally.missing_tasks == number // 2
     assert grown < crowd.ALLOWED_MEGABYTES
     round_of = f"the monitor's round, {number:,} open locks"

@@ -1,8 +1,8 @@
 """
 Many open locks, and one round of the monitor over them: how long it takes, and how much memory.
 
-Step Functions is a stand-in that says of every owner that it runs, at once, so that neither its pace nor its
-own time is measured; tables and clients are real.
+Step Functions is a fake in which every owner runs, so that neither its pace nor its own time is measured.
+Tables and clients are real.
 """
 
 from __future__ import annotations
@@ -24,18 +24,12 @@ from steponce.monitoring.monitor import Monitor, Tally
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.triggers.resend import Resender, ResendSettings
+from tests.fakes.step_functions import StepFunctions
 
 WORK_TIMEOUT_SECONDS = 60
 
 ALLOWED_MEGABYTES = 3.0
 """For a page of locks and what boto3 makes of it; not for all of them."""
-
-
-class EveryoneRuns:
-    """Step Functions, as far as the monitor asks it; it knows a lock's callId by its owner's name."""
-
-    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - the API's name
-        return {"status": "RUNNING", "input": json.dumps({"callId": f"call of {executionArn}"})}
 
 
 def open_locks(stack: LocalStack, number: int) -> None:
@@ -51,12 +45,14 @@ def open_locks(stack: LocalStack, number: int) -> None:
             puts = dynamodb.batch_write_item(RequestItems={table: puts})["UnprocessedItems"].get(table, [])
 
 
-def one_round(stack: LocalStack) -> tuple[Tally, float, float]:
-    """What a round counts, how many seconds it takes, and by how many megabytes memory grows at the most."""
+def one_round(stack: LocalStack, number: int) -> tuple[Tally, float, float]:
+    """A round over so many locks: its counts, its seconds, and by how many megabytes memory grows at most."""
     dynamodb = stack.boto3("dynamodb")
     locks = Locks(dynamodb, stack.outputs["LocksTable"])
     steps = AwaitingSteps(dynamodb, stack.outputs["AwaitingStepsTable"])
-    sfn: Any = EveryoneRuns()
+    sfn: Any = StepFunctions()
+    for each in range(number):
+        sfn.put(_owner(each), input=json.dumps({"callId": f"call of {_owner(each)}"}))
     repairer = Repairer(
         locks,
         sfn,
@@ -95,9 +91,14 @@ def _missed_ends(stack: LocalStack, locks: Locks) -> MissedEnds:
     return MissedEnds(stack.boto3("stepfunctions"), arn, locks, resender, place)
 
 
+def _owner(number: int) -> str:
+    """The execution that holds a lock."""
+    return f"arn:aws:states:us-east-1:123456789012:execution:steponce-run-once:order-{number}"
+
+
 def _lock(number: int, created: str, due: str) -> dict[str, Any]:
     token = f"crowd/order-{number}"
-    arn = f"arn:aws:states:us-east-1:123456789012:execution:steponce-run-once:order-{number}"
+    arn = _owner(number)
     attributes = {
         "lockToken": token,
         "status": "INPROGRESS",

@@ -50,6 +50,6 @@ def test_a_slow_round_of_the_monitor_is_a_number_and_no_failure(monkeypatch: pyt
     monkeypatch.setattr(bench.LocalStack, "from_template", lambda *_, **__: Stack())
     monkeypatch.setattr(bench.crowd, "open_locks", lambda *_: None)
     tally = type("Tally", (), {"missing_tasks": 500})
-    monkeypatch.setattr(bench.crowd, "one_round", lambda _: (tally, 3600.0, 1.0))
+    monkeypatch.setattr(bench.crowd, "one_round", lambda *_: (tally, 3600.0, 1.0))
 
     assert [3600.0, 1.0] == [measure.value for measure in bench.monitor_round(1_000)]
