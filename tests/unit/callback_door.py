@@ -14,7 +14,8 @@ from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
 from steponce.callbacks.links import Keys, sign
 from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.routes import routes
-from tests.unit.one_wait import QuickTable, Wait
+from tests.fakes.awaiting_steps_table import QuickTable
+from tests.fakes.waiting_step import WaitingStep
 
 ROOT = Path(__file__).parents[2]
 POSTED = json.loads((ROOT / "events" / "answer_from_link.json").read_text())
@@ -45,7 +46,7 @@ class CallbackDoor:
     """The routes, and a step that waits."""
 
     def __init__(self) -> None:
-        self.wait = Wait()
+        self.wait = WaitingStep()
         self.table = QuickTable()
         self.steps = AwaitingSteps(self.table, "steps")
         self.step = AwaitingStep.from_event(self.wait.handed[-1])
@@ -82,6 +83,6 @@ class CallbackDoor:
         return Told(raw["statusCode"], raw["headers"], raw["body"])
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:
-        verdict = Callbacks(self.steps, self.wait).resolve(step_id, answer)
+        verdict = Callbacks(self.steps, self.wait.sfn).resolve(step_id, answer)
         self.verdicts.append(verdict)
         return verdict

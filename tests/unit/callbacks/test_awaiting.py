@@ -15,7 +15,10 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
-from tests.unit.one_wait import BEGINNING, Boundary, QuickTable, create_table, refusal
+from tests.fakes.awaiting_steps_table import QuickTable, create_table
+from tests.fakes.calls import Boundary
+from tests.fakes.errors import client_error
+from tests.fakes.waiting_step import BEGINNING
 from tests.unit.shared_clients import shared
 
 YES, NO = Answer("success", {"confirmed": True}), Answer("failure", error="Declined")
@@ -451,7 +454,7 @@ def test_throttling_is_unavailable_and_other_errors_lose_their_text(first: Await
             self.code = code
 
         def update_item(self, **_call: Any) -> None:
-            raise refusal(self.code)
+            raise client_error(self.code)
 
     with pytest.raises(Unavailable):
         AwaitingSteps(Broken("ThrottlingException"), "steps").close(first, None)

@@ -19,7 +19,7 @@ from steponce.aws import times
 from steponce.callbacks import links
 from steponce.callbacks.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from steponce.errors import Forbidden, Unavailable
-from tests.unit.one_wait import refusal
+from tests.fakes.errors import client_error
 from tests.unit.shared_clients import shared
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -40,7 +40,7 @@ class Secret:
         self.reads += VersionStage == "AWSCURRENT"
         key = self.versions[VersionStage]
         if key is None:
-            raise refusal("ResourceNotFoundException")
+            raise client_error("ResourceNotFoundException")
         return {"SecretString": key}
 
     def rotate(self, key: str) -> None:
@@ -273,7 +273,7 @@ def test_links_are_checked_for_a_while_without_secrets_manager(
     given = query(sign(keys, STEP, EXPIRES, BOTH))
 
     def down(**_call: Any) -> None:
-        raise refusal("ThrottlingException")
+        raise client_error("ThrottlingException")
 
     monkeypatch.setattr(secret, "get_secret_value", down)
     clock.seconds += UNANSWERED_SECONDS - 1
@@ -288,7 +288,7 @@ def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys:
     """Throttling is worth another try; a missing secret is the set-up's fault."""
 
     def refuse(**_call: Any) -> None:
-        raise refusal(code)
+        raise client_error(code)
 
     secret.get_secret_value = refuse
     code = "ThrottlingException"

@@ -16,8 +16,8 @@ from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingStep
 from steponce.callbacks.links import sign
 from steponce.errors import Unavailable
+from tests.fakes.waiting_step import BEGINNING
 from tests.unit.callback_door import CallbackDoor, Told
-from tests.unit.one_wait import BEGINNING
 
 FORM = "application/x-www-form-urlencoded"
 ASKED, DUE = "31 January 2026, 13:00 UTC", "31 January 2026, 14:00 UTC"

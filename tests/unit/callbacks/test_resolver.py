@@ -32,19 +32,11 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.errors import InvalidAnswer, StepAlreadyAnswered, SteponceError, Unavailable
 from steponce.executions import YOUNG
 from tests import covering
-from tests.unit.one_wait import (
-    BEGINNING,
-    CRASH,
-    Boundary,
-    Died,
-    QuickTable,
-    Schedule,
-    Wait,
-    create_table,
-    refusal,
-    schedules,
-    together,
-)
+from tests.fakes.awaiting_steps_table import QuickTable, create_table
+from tests.fakes.calls import Boundary, Died
+from tests.fakes.errors import client_error
+from tests.fakes.waiting_step import BEGINNING, CRASH, WaitingStep
+from tests.unit.callbacks.interleaving import Schedule, schedules, together
 from tests.unit.shared_clients import shared
 
 YES = Answer("success", {"confirmed": True})
@@ -73,7 +65,8 @@ class Scene:
         kind: type[Callbacks] = Callbacks,
         records: type[AwaitingSteps] = AwaitingSteps,
     ) -> None:
-        self.wait = Wait(retries)
+        self.wait = WaitingStep(retries)
+        self.throttled = False
         self.table = table or QuickTable()
         self.kind, self.records = kind, records
         self.step = AwaitingStep.from_event(self.wait.handed[-1])
@@ -84,7 +77,7 @@ class Scene:
         """A resolver, all of whose calls pass a gate."""
         gate = gate or (lambda _name: None)
         steps = self.records(Boundary(self.table, gate), "steps")
-        return self.kind(steps, Boundary(self.wait, gate))
+        return self.kind(steps, Boundary(self.wait.sfn, gate))
 
     def record(self) -> None:
         """The recording function runs for the newest try, and returns."""
@@ -122,7 +115,7 @@ class Scene:
         try:
             self.wait.take(self.wait.tokens[-1], answer)
         except ClientError:
-            assert self.wait.token is None or self.wait.throttled
+            assert self.wait.token is None or self.throttled
 
     def retry_and_record(self) -> None:
         """The retry that is due begins, and its recorder runs; or that of the try that is at it."""
@@ -154,7 +147,7 @@ class Scene:
             verdict: str = self.callbacks(gate).resolve(self.step.id, answer)
         except (Unavailable, Died) as error:
             told = "".join(traceback.format_exception(error))
-            assert not [token for token in self.wait.tokens if token in told and not self.wait.throttled]
+            assert not [token for token in self.wait.tokens if token in told and not self.throttled]
             return "unavailable" if isinstance(error, Unavailable) else "died"
         if verdict == "accepted" and answer != BEAT:
             self.accepted.append(answer)
@@ -172,10 +165,7 @@ class Scene:
             "conflict": got not in ([], [answer]),
             "late": not waits if answer == BEAT else not got and not waits,
             "unknown": stored is None,
-            "unavailable": faulty
-            or self.wait.shown is not None
-            or self.wait.throttled
-            or self.may_wait_again(),
+            "unavailable": faulty or self.wait.lags or self.throttled or self.may_wait_again(),
             "died": faulty,
         }
         assert truths[verdict], (verdict, answer, got, stored and stored.status)
@@ -192,9 +182,18 @@ class Scene:
         except (Unavailable, Died) as error:
             return "unavailable" if isinstance(error, Unavailable) else "died"
 
+    def throttle(self, throttled: bool = True) -> None:
+        """Step Functions refuses all answers for now, or takes them again."""
+        self.throttled = throttled
+        self.wait.sfn.heal()
+        for outcome in ("success", "failure", "heartbeat"):
+            if throttled:
+                self.wait.sfn.refuse(f"send_task_{outcome}", "ThrottlingException")
+
     def settle(self, answer: Answer = YES) -> str:
         """All is well again: one more call gets a verdict, and nothing stays half done."""
-        self.wait.shown, self.wait.throttled = None, False
+        self.wait.catch_up()
+        self.throttle(False)
         self.retry_and_record()
         verdict = self.resolve(answer)
         assert self.status() in ("none", ANSWERED, LATE), self.status()
@@ -418,7 +417,7 @@ def test_a_history_that_lags_is_never_taken_for_the_whole(hidden: int):
 def test_an_answer_that_step_functions_refuses_does_not_block_the_step():
     """Its sender is told, the claim is given back, and the next answer is taken."""
     scene = waiting()
-    scene.wait.refuses = NO
+    scene.wait.sfn.refuse("send_task_failure", "ValidationException")
 
     with pytest.raises(InvalidAnswer, match="does not accept this answer"):
         scene.callbacks().resolve(scene.step.id, NO)
@@ -430,7 +429,7 @@ def test_an_answer_that_step_functions_refuses_does_not_block_the_step():
 def test_a_refused_answer_whose_sender_died_does_not_block_the_step():
     """Whoever finds it takes it out, and goes on with the own one."""
     scene = waiting()
-    scene.wait.refuses = NO
+    scene.wait.sfn.refuse("send_task_failure", "ValidationException")
     assert "died" == scene.resolve(NO, at(3, "die before"))
 
     assert "accepted" == scene.resolve(YES)
@@ -438,17 +437,13 @@ def test_a_refused_answer_whose_sender_died_does_not_block_the_step():
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "KmsAccessDeniedException"])
-def test_an_error_of_the_set_up_is_told_by_its_name(code: str, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_the_set_up_is_told_by_its_name(code: str):
     """Not by its text, in which AWS may quote the token; when it is mended the answer goes its way."""
     scene = waiting()
+    scene.wait.sfn.refuse("send_task_success", client_error(code, scene.step.task_token))
 
-    def refuse(**_call: Any) -> None:
-        raise refusal(code)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(scene.wait, "send_task_success", refuse)
-        with pytest.raises(SteponceError, match=rf"refused the answer with {code}\.$") as refused:
-            scene.callbacks().resolve(scene.step.id, YES)
+    with pytest.raises(SteponceError, match=rf"refused the answer with {code}\.$") as refused:
+        scene.callbacks().resolve(scene.step.id, YES)
     assert refused.value.__suppress_context__
     assert scene.step.task_token not in "".join(traceback.format_exception(refused.value))
 
@@ -458,7 +453,7 @@ def test_an_error_of_the_set_up_is_told_by_its_name(code: str, monkeypatch: pyte
 def test_throttling_is_unavailable():
     """The answer is claimed, and goes with the next call."""
     scene = waiting()
-    scene.wait.throttled = True
+    scene.throttle()
 
     assert ["unavailable", "unavailable"] == [scene.resolve(YES), scene.resolve(NO)]
     assert "duplicate" == scene.settle(YES)
@@ -715,7 +710,7 @@ def test_the_monitor_finishes_what_others_have_begun():
 def test_the_monitor_takes_out_an_answer_that_step_functions_refuses():
     """Its sender is not there to be told; the step waits on."""
     scene = waiting()
-    scene.wait.refuses = NO
+    scene.wait.sfn.refuse("send_task_failure", "ValidationException")
     assert "died" == scene.resolve(NO, at(3, "die before"))
 
     assert "False" == scene.look_after()
@@ -764,8 +759,8 @@ class LongStory(RuleBasedStateMachine):
 
     @rule(lag=st.booleans(), throttled=st.booleans())
     def disturb(self, lag: bool, throttled: bool) -> None:
-        self.scene.wait.shown = len(self.scene.wait.events) if lag else None
-        self.scene.wait.throttled = throttled
+        self.scene.wait.lag() if lag else self.scene.wait.catch_up()
+        self.scene.throttle(throttled)
 
     @rule(position=st.integers(1, 5), fault=st.sampled_from(FAULTS))
     def look_after(self, position: int, fault: str) -> None:

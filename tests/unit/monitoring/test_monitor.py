@@ -24,12 +24,13 @@ from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Mo
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from tests.fakes.awaiting_steps_table import create_table
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
+from tests.fakes.waiting_step import WaitingStep
 from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history
-from tests.unit.one_wait import Wait, create_table
 from tests.unit.shared_clients import shared
 
 SHARDS = 4
@@ -103,13 +104,13 @@ class World:
         """What is left of the round's time."""
         return self.seconds - len(self.asked) * self.a_look_takes
 
-    def put_step(self, wait: Wait, **changed: Any) -> AwaitingStep:
+    def put_step(self, wait: WaitingStep, **changed: Any) -> AwaitingStep:
         """A recorded step of this wait."""
         step = AwaitingStep.from_event(wait.handed[-1] | changed)
         self.steps.record(step)
         return step
 
-    def round(self, wait: Wait | None = None, per_second: float = 10_000) -> Tally:
+    def round(self, wait: WaitingStep | None = None, per_second: float = 10_000) -> Tally:
         """One round; each look takes its time."""
 
         def log(message: str, **facts: Any) -> None:
@@ -127,7 +128,7 @@ class World:
             self.locks,
             repairer,
             self.steps,
-            Callbacks(self.steps, wait),
+            Callbacks(self.steps, wait.sfn if wait else self.sfn),
             NoMissedEnds(),
             open_shards=SHARDS,
             work_timeout_seconds=WORK_TIMEOUT,
@@ -288,7 +289,7 @@ def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, 
 
 
 def test_a_damaged_step_does_not_keep_the_round_from_the_others(
-    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step without its name."""
     step = world.put_step(wait)
@@ -386,10 +387,10 @@ YES = Answer("success", {"confirmed": True})
 
 
 @pytest.fixture
-def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
+def wait(monkeypatch: pytest.MonkeyPatch) -> WaitingStep:
     """A step that waits; it expires at two, in all its tries."""
     monkeypatch.setattr(monitor.times, "now", lambda: NOW)
-    return Wait(retries=0)
+    return WaitingStep(retries=0)
 
 
 def at(monkeypatch: pytest.MonkeyPatch, **later: float) -> None:
@@ -397,7 +398,9 @@ def at(monkeypatch: pytest.MonkeyPatch, **later: float) -> None:
     monkeypatch.setattr(times, "now", lambda: NOW + timedelta(**later))
 
 
-def test_a_step_whose_time_is_over_is_late(world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_whose_time_is_over_is_late(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The history says that nothing arrived."""
     step = world.put_step(wait)
     wait.submit()
@@ -411,7 +414,7 @@ def test_a_step_whose_time_is_over_is_late(world: World, wait: Wait, monkeypatch
 
 
 def test_a_step_that_was_answered_with_its_token_says_so(
-    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The history says what arrived."""
     step = world.put_step(wait)
@@ -424,7 +427,7 @@ def test_a_step_that_was_answered_with_its_token_says_so(
     assert (ANSWERED, YES) == (stored.status, stored.answer)
 
 
-def test_an_answer_that_was_never_sent_is_sent(world: World, wait: Wait) -> None:
+def test_an_answer_that_was_never_sent_is_sent(world: World, wait: WaitingStep) -> None:
     """Its sender died after it had claimed the record."""
     step = world.put_step(wait)
     wait.submit()
@@ -436,7 +439,7 @@ def test_an_answer_that_was_never_sent_is_sent(world: World, wait: Wait) -> None
 
 
 def test_a_step_that_has_time_is_left_alone(
-    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And counted when that is short."""
     step = world.put_step(wait)
@@ -450,7 +453,7 @@ def test_a_step_that_has_time_is_left_alone(
 
 
 def test_a_step_whose_end_cannot_be_seen_yet_is_left_to_the_next_round(
-    world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never guessed."""
     step = world.put_step(wait)
@@ -463,7 +466,9 @@ def test_a_step_whose_end_cannot_be_seen_yet_is_left_to_the_next_round(
     assert PENDING == stored.status
 
 
-def test_steps_leave_time_for_the_locks(world: World, wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_leave_time_for_the_locks(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many have expired, a quarter of the round is theirs."""
     for number in range(40):
         world.put_step(wait, callId=f"run-{number}")
