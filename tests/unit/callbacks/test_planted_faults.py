@@ -1,0 +1,113 @@
+"""A rule that cannot fail is no rule: each planted fault of the resolver is caught by an order or a race."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from steponce.callbacks import awaiting, resolver
+from steponce.callbacks.answer import Answer
+from steponce.errors import SteponceError
+from tests.unit.callbacks.happenings import HAPPENINGS, live_through, race
+from tests.unit.callbacks.interleaving import schedules
+from tests.unit.callbacks.scene import NO, YES, Scene, waiting
+
+pytestmark = pytest.mark.usefixtures("day_after")
+
+
+def some_order(**parts: Any) -> None:
+    """All orders; neighbours are alike, so they are mixed, to find a fault soon."""
+    orders = list(product(HAPPENINGS, repeat=3))
+    for order in random.Random(3).sample(orders, len(orders)):
+        live_through(waiting(**parts), order)
+
+
+def in_order(*order: str, known: bool = True) -> Callable[..., None]:
+    """One telling order."""
+    return lambda **parts: live_through(waiting(**parts) if known else Scene(0, **parts), order)
+
+
+def races(other: Answer, meanwhile: str) -> Callable[..., None]:
+    """Two answers at once, with something in between."""
+
+    def run(**parts: Any) -> None:
+        schedules(lambda schedule: race(schedule, (YES, other), meanwhile, **parts), switches=3)
+
+    return run
+
+
+BY_CLAIM = '"accepted" if step.claim == call else "duplicate"'
+END_IN_SIGHT = 'return None, bool(events) and events[-1]["type"] in EXECUTION_ENDS'
+OF_WAITING = "#status IN (:pending, :late) AND"
+PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
+    (resolver, BY_CLAIM, '"accepted"', some_order),
+    (resolver, BY_CLAIM, '"duplicate"', races(YES, "nothing")),
+    (resolver, 'if delivery == "sent" else self._what_arrived(step, answer)', "", some_order),
+    (resolver, "else self._what_arrived(step, answer)", "else None", some_order),
+    (resolver, "if arrived is None and not over:", "if False:", some_order),
+    (resolver, "if arrived is None and not over:", "if arrived is None:", some_order),
+    (resolver, "step = changed or self._steps.get(step_id)", "return 'accepted'", some_order),
+    (resolver, 'event.get("previousEventId") not in linked:', "not linked:", some_order),
+    (resolver, END_IN_SIGHT, "return None, True", some_order),
+    (resolver, END_IN_SIGHT, "return None, False", some_order),
+    (resolver, 'if event["type"] not in _OF_A_TRY:', "if False:", some_order),
+    (resolver, "or submitted or arrived == sent", "", some_order),
+    (
+        resolver,
+        "or submitted or arrived == sent",
+        "or True",
+        in_order("record only", "crash", known=False),
+    ),
+    (
+        resolver,
+        "or (submitted and scheduled is None)",
+        "or submitted",
+        in_order("time out", "retry", "crash"),
+    ),
+    (awaiting, '"#status = :pending AND', '"#status IN (:pending, :answering) AND', races(NO, "nothing")),
+    (
+        awaiting,
+        "(:pending, :answering) AND taskToken = :taskToken",
+        "(:pending, :answering)",
+        races(YES, "a time-out, and entering again"),
+    ),
+    (
+        awaiting,
+        '"SET #status = :status, answer = :answer, answeredAt',
+        '"SET #status = :status, answeredAt',
+        some_order,
+    ),
+    (awaiting, "retryCount < :retryCount", "retryCount >= :retryCount", some_order),
+    (
+        awaiting,
+        f"{OF_WAITING} {{_NEWER}}",
+        OF_WAITING.removesuffix(" AND"),
+        in_order("time out", "retry", "record", "slow record"),
+    ),
+    (awaiting, OF_WAITING, "#status = :pending AND", some_order),
+    (
+        awaiting,
+        '"#status = :answering AND {_NEWER}"',
+        '"#status = :answering AND #status = :late"',
+        some_order,
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "right", "wrong", "catcher"), PLANTED)
+def test_a_planted_fault_is_caught(module: ModuleType, right: str, wrong: str, catcher: Callable[..., None]):
+    """The orders and interleavings above notice each of these changes."""
+    source = Path(str(module.__file__)).read_text()
+    assert 1 == source.count(right)
+    names: dict[str, Any] = {"__name__": module.__name__}
+    exec(compile(source.replace(right, wrong), "spoiled", "exec"), names)  # noqa: S102 - our own text
+    parts = {"kind": names["Callbacks"]} if module is resolver else {"records": names["AwaitingSteps"]}
+
+    with pytest.raises((AssertionError, SteponceError)):
+        catcher(**parts)
