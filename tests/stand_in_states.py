@@ -27,11 +27,11 @@ def main() -> None:
     options = arguments.parse_args([part for part in sys.argv[1:] if not part.startswith("-X")])
     engine = moto_server.start()
 
-    class Door(Relay):
+    class Forward(Relay):
         def answer(self, body: bytes) -> Answer:
             return self.forward(engine, body)
 
-    url = serve(Door, port=int(os.environ.get("STAND_IN_PORT", STATES_PORT)))
+    url = serve(Forward, port=int(os.environ.get("STAND_IN_PORT", STATES_PORT)))
     called = {"lambda": options.lambda_endpoint, "dynamodb": options.dynamodb_endpoint, "states": url}
     moto_server.route(called | {"aws": engine}, options.aws_region)
     threading.Event().wait()

@@ -23,7 +23,7 @@ from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
-from steponce.triggers.start_request import Door
+from steponce.triggers.start_request import RequestPaths
 from steponce.triggers.starter import COUNTED, Outcome, Starter
 
 
@@ -44,7 +44,9 @@ settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
-door = Door(settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path)
+paths = RequestPaths(
+    settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
+)
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
@@ -86,7 +88,7 @@ def start(event: Mapping[str, Any]) -> Outcome:
     """Whatever this raises lets the event come back."""
     original = original_of(event)
     try:
-        outcome = starter.start(lambda: find_request(event, door), original)
+        outcome = starter.start(lambda: find_request(event, paths), original)
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, source=original.source)
         raise

@@ -26,7 +26,7 @@ from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender, ResendSettings
-from steponce.triggers.start_request import Door
+from steponce.triggers.start_request import RequestPaths
 from steponce.triggers.starter import COUNTED, Outcome, Starter
 
 TO_ANSWER_SECONDS = 5
@@ -55,8 +55,10 @@ settings = environment.read(Settings, os.environ)
 logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
-door = Door(settings.queue_request_id_path, settings.queue_payload_path, settings.queue_lock_token_path)
-event_door = Door(  # an event that was laid aside is put back into the queue
+paths = RequestPaths(
+    settings.queue_request_id_path, settings.queue_payload_path, settings.queue_lock_token_path
+)
+event_paths = RequestPaths(  # an event that was laid aside is put back into the queue
     settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
 pace = Pace(settings.starts_per_second / (settings.queue_concurrency * settings.queue_mappings))
@@ -98,7 +100,7 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
     """Whatever this raises lets the message come back."""
     try:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
-        outcome = starter.start(lambda: find_request(record, door, event_door), original_of(record))
+        outcome = starter.start(lambda: find_request(record, paths, event_paths), original_of(record))
     except Exception as error:
         logger.warning("comes back", reason=type(error).__name__, messageId=record.message_id)
         raise

@@ -17,7 +17,7 @@ from steponce.request.envelope import Envelope
 from steponce.request.settings import RequestRules
 from steponce.triggers import events, messages
 from steponce.triggers.resend import find_request_to_resend
-from steponce.triggers.start_request import Door
+from steponce.triggers.start_request import RequestPaths
 from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template
@@ -125,7 +125,9 @@ def test_a_hand_started_example_becomes_an_envelope(started: dict[str, Any]) -> 
 def test_the_messages_ask_for_the_order(name: str) -> None:
     """Whichever way they came, and at a time of their own."""
     (record,) = event(name)["Records"]
-    asked = messages.find_request(SQSRecord(record), Door("messageId", "body"), Door("id", "detail"))
+    asked = messages.find_request(
+        SQSRecord(record), RequestPaths("messageId", "body"), RequestPaths("id", "detail")
+    )
     assert (event("start_order"), NOON) == (asked.payload, asked.requested_at)
 
 
@@ -140,7 +142,7 @@ def test_the_messages_have_an_id_each() -> None:
 def test_the_events_ask_for_the_order(name: str) -> None:
     """The bus, the schedule and the stream."""
     (single,) = events.single_events(event(name))
-    asked = events.find_request(single, Door("id", "detail"))
+    asked = events.find_request(single, RequestPaths("id", "detail"))
     assert event("start_order") == asked.payload
     assert asked.requested_at is not None
     assert NOON.date() == asked.requested_at.date()

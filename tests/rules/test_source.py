@@ -61,7 +61,7 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (
         source.rule_no_import_leads_back,
         "src/steponce/triggers/start_request.py",
-        "from steponce.triggers.start_request import Door",
+        "from steponce.triggers.start_request import RequestPaths",
     ),
     (source.rule_local_is_for_cli_only, "src/steponce/client.py", "from steponce.local import LocalStack"),
     (source.rule_local_is_for_cli_only, "src/steponce/__init__.py", "import steponce.local.engine"),

@@ -17,13 +17,13 @@ from steponce.triggers import redrive
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
-from steponce.triggers.start_request import Door, StartRequest
+from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
 from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.triggers.world import ORDER, sqs_record
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
-MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
+MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 URLS = ("RequestsQueueUrl", "RequestsFifoQueueUrl", "RequestsDeadLetterQueueUrl")
 URLS += ("RequestsFifoDeadLetterQueueUrl", "DeadEventsQueueUrl")
 
@@ -61,7 +61,7 @@ class Stack:
         return [record(one, "arn:aws:sqs:us-east-1:123456789012:q") for one in found.get("Messages", [])]
 
     def asked(self, name: str = "RequestsQueueUrl") -> list[StartRequest]:
-        return [find_request(SQSRecord(one), MESSAGE_DOOR, EVENT_DOOR) for one in self.take(name)]
+        return [find_request(SQSRecord(one), MESSAGE_PATHS, EVENT_PATHS) for one in self.take(name)]
 
     def lay_aside(self, message_id: str, reason: str = "PayloadMismatch: x") -> None:
         """As the door does."""
@@ -181,7 +181,7 @@ def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):
     assert 0 == run("redrive", "--all")[0]
     (back,) = stack.take("RequestsFifoQueueUrl")
     assert "g" == back["attributes"]["MessageGroupId"]
-    assert first == find_request(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+    assert first == find_request(SQSRecord(back), MESSAGE_PATHS, EVENT_PATHS).request_id
     stack.put("RequestsFifoDeadLetterQueueUrl", ORDER, MessageGroupId="g", MessageDeduplicationId="other")
     assert 1 == len(run("redrive", "--all")[1]["letters"])
 
@@ -195,7 +195,7 @@ def test_a_notification_that_did_not_arrive_is_put_back(stack: Stack, run: Run):
     assert 0 == run("redrive", "--all")[0]
     (back,) = stack.take("RequestsQueueUrl")
     assert {"steponceLetter"} == set(back["messageAttributes"])
-    assert first == find_request(SQSRecord(back), MESSAGE_DOOR, EVENT_DOOR).request_id
+    assert first == find_request(SQSRecord(back), MESSAGE_PATHS, EVENT_PATHS).request_id
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

@@ -28,7 +28,7 @@ from steponce.aws import times
 from steponce.errors import InvalidRequest
 from steponce.triggers.dead_letters import Letter, Original
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
-from steponce.triggers.start_request import Door, StartRequest, expect_readable, json_or_text
+from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
 
 _SCHEDULES = ("aws.events", "aws.scheduler")
 _NOTIFIED = {"ObjectCreated": "Object Created", "ObjectRemoved": "Object Deleted"}
@@ -40,7 +40,7 @@ def single_events(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(records) if isinstance(records, list) else [event]
 
 
-def find_request(event: Mapping[str, Any], door: Door) -> StartRequest:
+def find_request(event: Mapping[str, Any], paths: RequestPaths) -> StartRequest:
     """
     Find the request in an event, or in one record of S3 or Kinesis.
 
@@ -49,7 +49,7 @@ def find_request(event: Mapping[str, Any], door: Door) -> StartRequest:
     """
     expect_readable(_size_of(event))
     seen = see(event)
-    return door.find(seen, None if seen["time"] is None else times.from_text(seen["time"]))
+    return paths.find(seen, None if seen["time"] is None else times.from_text(seen["time"]))
 
 
 def see(event: Mapping[str, Any]) -> dict[str, Any]:

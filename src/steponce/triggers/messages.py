@@ -31,7 +31,7 @@ from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.resend import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
-from steponce.triggers.start_request import Door, StartRequest, expect_readable, json_or_text
+from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 
@@ -40,14 +40,14 @@ _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 _STARTS_AS_NOTIFICATION = re.compile(r'\s*\{\s*"Type"\s*:\s*"Notification"')
 
 
-def find_request(record: SQSRecord, door: Door, event_door: Door) -> StartRequest:
+def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPaths) -> StartRequest:
     """
     Find the request in a message.
 
     Args:
         record: The message as Lambda received it.
-        door: The paths for a message.
-        event_door: The paths for an event, for a redriven letter of an event.
+        paths: The paths for a message.
+        event_paths: The paths for an event, for a redriven letter of an event.
 
     Raises:
         InvalidRequest: there is no valid request in it; the message says why.
@@ -59,14 +59,14 @@ def find_request(record: SQSRecord, door: Door, event_door: Door) -> StartReques
         event = json_or_text(record.body)
         if not isinstance(event, Mapping):
             raise InvalidRequest("The body of a redriven event is no JSON object.")
-        return events.find_request(event, event_door)
+        return events.find_request(event, event_paths)
     seen = see(record)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(
             f"This is no request: {foreign.kind}. {foreign.advice}", next_steps=foreign.next_steps
         )
-    return _sent_again(seen) if TRIES in seen["attributes"] else door.find(seen, _time_of(seen))
+    return _sent_again(seen) if TRIES in seen["attributes"] else paths.find(seen, _time_of(seen))
 
 
 def original_of(record: SQSRecord) -> Original:

@@ -56,7 +56,7 @@ class StartRequest:
 
 
 @dataclass(frozen=True)
-class Door:
+class RequestPaths:
     """
     The paths by which a trigger finds the request in a message or event.
 
@@ -97,7 +97,7 @@ class Door:
         if request_id is None:
             raise InvalidRequestId(
                 f"There is no request id at {self.request_id_path!r}, which wants text or a whole number; "
-                "no start without an id. Send it there, or change the door's path."
+                "no start without an id. Send it there, or change the trigger's path."
             )
         payload = search(self.payload_path, seen, "message")
         if not isinstance(payload, Mapping):

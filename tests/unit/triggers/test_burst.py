@@ -66,9 +66,9 @@ def test_a_burst_of_events_loses_none_and_lays_none_aside(events: int, monkeypat
     world, queue, bucket = World(), Queue(), Bucket()
     world.sfn.before_call = bucket.take
     ids = [f"event-{n}" for n in range(events)]
-    with function("start_from_event", world) as bus, function("start_from_queue", world) as door:
+    with function("start_from_event", world) as bus, function("start_from_queue", world) as trigger:
         monkeypatch.setattr(bus, "logger", Mock())  # most of the time would go into nine thousand lines
-        monkeypatch.setattr(door, "logger", Mock())
+        monkeypatch.setattr(trigger, "logger", Mock())
         for request_id in ids:
             bus.start(EVENT | {"id": request_id})
         assert events - BURST == len(world.resent())
@@ -77,7 +77,7 @@ def test_a_burst_of_events_loses_none_and_lays_none_aside(events: int, monkeypat
             if not queue.waiting:
                 break
             bucket.tokens = PER_ROUND
-            queue.deliver(door)
+            queue.deliver(trigger)
     assert {name_of(one) for one in ids} == set(world.sfn.names())
     assert ([], events - BURST) == (world.dead(), len(world.sent))
     assert max(queue.receives.values()) < 100

@@ -1,4 +1,4 @@
-"""A dead letter that is put back asks for what its door asked for the first time, whichever door it was."""
+"""A dead letter that is put back asks for what its trigger asked for at first, whichever trigger it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.messages import find_request, original, original_of, see
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
-from steponce.triggers.start_request import MAX_READ_BYTES, Door, StartRequest
+from steponce.triggers.start_request import MAX_READ_BYTES, RequestPaths, StartRequest
 from tests.unit.triggers.world import (
     DEAD,
     ORDER,
@@ -41,7 +41,7 @@ from tests.unit.triggers.world import (
 
 EVENTS = Path(__file__).parents[3] / "events"
 WORLD = World()
-MESSAGE_DOOR, EVENT_DOOR = Door("messageId", "body"), Door("id", "detail")
+MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 RULES = RequestRules(key_prefix="steponce-run-once")
 QUEUE_TAKES = 851_968
 PATHS = {
@@ -51,7 +51,7 @@ PATHS = {
 
 
 @pytest.fixture(scope="module")
-def doors() -> Iterator[dict[str, Any]]:
+def triggers() -> Iterator[dict[str, Any]]:
     """Both functions; the lock token is in what comes."""
     with (
         function("start_from_queue", WORLD, **PATHS) as queue,
@@ -116,60 +116,62 @@ def put_back(module: Any, letter: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_letter_put_back_asks_for_the_same(doors: dict[str, Any], world: World, way: str):
+def test_a_letter_put_back_asks_for_the_same(triggers: dict[str, Any], world: World, way: str):
     """Laid aside because its id was taken by another payload; the other one is gone when it is put back."""
-    door, came = WAYS[way]
-    doors[door].handler(copy.deepcopy(came), Context())
+    trigger, came = WAYS[way]
+    triggers[trigger].handler(copy.deepcopy(came), Context())
     (first,), (name,) = asked(world), world.sfn.names()
     world.clear()
     world.sfn.put(name)
     world.hold(first[2], first[0], "another payload")
-    doors[door].handler(copy.deepcopy(came), Context())
+    triggers[trigger].handler(copy.deepcopy(came), Context())
     (letter,) = world.dead()
     assert "PayloadMismatch" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert first[0] == letter_of(letter)["requestId"]
     world.clear()
 
-    put_back(doors["queue"], letter)
+    put_back(triggers["queue"], letter)
 
     assert [first] == asked(world)
     assert ([name], []) == (world.sfn.names(), world.sent)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_letter_that_is_laid_aside_again_is_the_same_letter(doors: dict[str, Any], world: World, way: str):
+def test_a_letter_that_is_laid_aside_again_is_the_same_letter(
+    triggers: dict[str, Any], world: World, way: str
+):
     """However often it is put back too early."""
-    door, came = WAYS[way]
-    doors[door].handler(copy.deepcopy(came), Context())
+    trigger, came = WAYS[way]
+    triggers[trigger].handler(copy.deepcopy(came), Context())
     (first,) = asked(world)
     world.hold(first[2], first[0], "another payload")
     letters = []
-    doors[door].handler(copy.deepcopy(came), Context())
+    triggers[trigger].handler(copy.deepcopy(came), Context())
     for _ in range(3):
         letters.append(world.dead()[-1])
-        put_back(doors["queue"], letters[-1])
+        put_back(triggers["queue"], letters[-1])
     assert letters[0] == letters[1] == letters[2] == world.dead()[-1]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_letter_of_what_had_no_payload_asks_once_the_door_is_mended(world: World, way: str):
+def test_a_letter_of_what_had_no_payload_asks_once_the_trigger_is_mended(world: World, way: str):
     """The paths were wrong, so everything was laid aside; with the right ones it asks under its first id."""
-    door, came = WAYS[way]
+    trigger, came = WAYS[way]
     wrong = {"QueuePayloadPath": "attributes.nothing", "EventPayloadPath": "nothing"}
-    with function(f"start_from_{door}", world, **wrong) as module:
+    with function(f"start_from_{trigger}", world, **wrong) as module:
         module.handler(copy.deepcopy(came), Context())
     (letter,) = world.dead()
     assert [] == world.sfn.names()
     with function("start_from_queue", world, **PATHS) as queue:
         put_back(queue, letter)
     (again,) = asked(world)
-    with function(f"start_from_{door}", world.clear(), **PATHS) as module:
+    with function(f"start_from_{trigger}", world.clear(), **PATHS) as module:
         module.handler(copy.deepcopy(came), Context())
     assert [again] == asked(world)
 
 
 def test_a_letter_of_a_request_that_came_back_too_often_has_all_its_tries(
-    doors: dict[str, Any], world: World
+    triggers: dict[str, Any], world: World
 ):
     """And its id, payload, key and time."""
     noon = times.from_text("2026-01-31T12:00:00.000Z")
@@ -177,7 +179,7 @@ def test_a_letter_of_a_request_that_came_back_too_often_has_all_its_tries(
     resender = Resender(world, QUEUE, dead, tries=3, base_seconds=5, max_seconds=9)
     resender.send_again(StartRequest("a b", ORDER, "key", noon, 3), "RetryLater", "the execution")
     (letter,) = world.dead()
-    put_back(doors["queue"], letter)
+    put_back(triggers["queue"], letter)
     assert [("a b", ORDER, "key", "2026-01-31T12:00:00.000Z")] == asked(world)
     assert [{"requestId": "a b", "tries": 0}] == [one["redelivery"] for one in world.inputs()]
 
@@ -221,10 +223,10 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_record_of_aws_s_own_failures_starts_nothing(doors: dict[str, Any], world: World, kind: str):
+def test_a_record_of_aws_s_own_failures_starts_nothing(triggers: dict[str, Any], world: World, kind: str):
     """Even if somebody moves it into the queue for requests by hand."""
     body, attributes = FOREIGN[kind]
-    doors["queue"].handler(
+    triggers["queue"].handler(
         {"Records": [sqs_record(json.dumps(body), "moved", messageAttributes=attributes)]}, Context()
     )
     (letter,) = world.dead()
@@ -235,10 +237,12 @@ def test_a_record_of_aws_s_own_failures_starts_nothing(doors: dict[str, Any], wo
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"shape":"x"}', '{"shape":"event","attributes":{"a":1}}', "{"]
 )
-def test_a_letter_that_somebody_has_spoilt_is_laid_aside(doors: dict[str, Any], world: World, text: str):
+def test_a_letter_that_somebody_has_spoilt_is_laid_aside(triggers: dict[str, Any], world: World, text: str):
     """No start under an id that is a guess."""
     given = {"steponceLetter": {"dataType": "String", "stringValue": text or " "}}
-    doors["queue"].handler({"Records": [sqs_record(json.dumps(ORDER), messageAttributes=given)]}, Context())
+    triggers["queue"].handler(
+        {"Records": [sqs_record(json.dumps(ORDER), messageAttributes=given)]}, Context()
+    )
     assert ([], 1) == (world.sfn.names(), len(world.dead()))
 
 
@@ -300,25 +304,25 @@ def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: st
         )
         (message,) = getattr(world, box)()
         check_message(message | {"QueueUrl": QUEUE})
-        again = find_request(SQSRecord(received(message)), MESSAGE_DOOR, EVENT_DOOR)
+        again = find_request(SQSRecord(received(message)), MESSAGE_PATHS, EVENT_PATHS)
         assert (request_id, payload, "key") == (again.request_id, again.payload, again.lock_token)
 
 
-def test_a_large_notification_of_a_small_payload_is_read(doors: dict[str, Any], world: World):
+def test_a_large_notification_of_a_small_payload_is_read(triggers: dict[str, Any], world: World):
     """Every quote in it doubles, and the envelope comes on top."""
     payload = {"orderId": "1", "text": '"' * 90_000}
     body = notification(json.dumps(payload))
     assert len(body) > 262_144
-    doors["queue"].handler({"Records": [sqs_record(body)]}, Context())
+    triggers["queue"].handler({"Records": [sqs_record(body)]}, Context())
     assert [payload] == [one["payload"] for one in world.inputs()]
 
 
-@pytest.mark.parametrize("door", ["queue", "topic", "event", "stream"])
+@pytest.mark.parametrize("trigger", ["queue", "topic", "event", "stream"])
 def test_what_is_too_large_is_refused_before_it_is_read(
-    doors: dict[str, Any], world: World, door: str, monkeypatch: pytest.MonkeyPatch
+    triggers: dict[str, Any], world: World, trigger: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Neither JMESPath nor canonical JSON ever sees it; it is laid aside with its reason."""
-    monkeypatch.setattr(Door, "find", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(RequestPaths, "find", lambda *_: pytest.fail("it was read"))
     large = {"orderId": "1", "text": "x" * MAX_READ_BYTES}
     bus = sample("start_from_event") | {"detail": large}
     stream = sample("start_from_stream")
@@ -329,8 +333,8 @@ def test_what_is_too_large_is_refused_before_it_is_read(
         "event": ("event", bus),
         "stream": ("event", stream),
     }
-    name, came = ways[door]
-    doors[name].handler(came, Context())
+    name, came = ways[trigger]
+    triggers[name].handler(came, Context())
     (letter,) = world.dead()
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("PayloadTooLarge: ")
 
@@ -364,7 +368,7 @@ def test_an_event_s_letter_is_an_event():
     letter = {"steponceLetter": {"dataType": "String", "stringValue": '{"shape":"event"}'}}
     for body in ("no JSON", "[]", '{"orderId": "1"}'):
         with pytest.raises(InvalidRequest):
-            find_request(SQSRecord(sqs_record(body, messageAttributes=letter)), MESSAGE_DOOR, EVENT_DOOR)
+            find_request(SQSRecord(sqs_record(body, messageAttributes=letter)), MESSAGE_PATHS, EVENT_PATHS)
 
 
 def test_a_letter_says_what_it_is_in_few_words():

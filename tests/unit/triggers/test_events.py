@@ -12,11 +12,11 @@ import pytest
 
 from steponce.errors import InvalidPayload, InvalidRequest
 from steponce.triggers.events import find_request, original_of, see, single_events
-from steponce.triggers.start_request import Door
+from steponce.triggers.start_request import RequestPaths
 from tests.unit.triggers.world import ORDER, check_message
 
 EVENTS = Path(__file__).parents[3] / "events"
-DOOR = Door("id", "detail")
+PATHS = RequestPaths("id", "detail")
 NOON = "2026-01-31T12:00:00.000Z"
 
 
@@ -65,7 +65,7 @@ def test_an_event_of_the_bus_is_seen_as_it_is():
     event = example("start_from_event")
     seen = {"id": event["id"], "time": NOON, "source": "com.example.shop", "detail": ORDER}
     assert seen == see(event)
-    assert (event["id"], ORDER) == (find_request(event, DOOR).request_id, find_request(event, DOOR).payload)
+    assert (event["id"], ORDER) == (find_request(event, PATHS).request_id, find_request(event, PATHS).payload)
 
 
 def test_a_rule_that_fires_twice_for_one_time_asks_once():
@@ -73,8 +73,8 @@ def test_a_rule_that_fires_twice_for_one_time_asks_once():
     first = example("start_from_schedule")
     again = first | {"id": "another"}
     name = "steponce-StartSchedule-1A2B3C4D5E6F 2026-01-31T02:00:00Z"
-    assert name == find_request(first, DOOR).request_id == find_request(again, DOOR).request_id
-    assert name != find_request(first | {"time": "2026-02-01T02:00:00Z"}, DOOR).request_id
+    assert name == find_request(first, PATHS).request_id == find_request(again, PATHS).request_id
+    assert name != find_request(first | {"time": "2026-02-01T02:00:00Z"}, PATHS).request_id
 
 
 def test_a_scheduler_s_event_has_its_detail_as_text():
@@ -84,14 +84,14 @@ def test_a_scheduler_s_event_has_its_detail_as_text():
         "resources": ["arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"],
         "detail": "{}",
     }
-    asked = find_request(event, DOOR)
+    asked = find_request(event, PATHS)
     assert ("default/nightly 2026-01-31T02:00:00Z", {}) == (asked.request_id, asked.payload)
 
 
 def test_both_ways_of_a_bucket_ask_for_one_request():
     """Same id and same payload, so that the second is a duplicate and no mismatch."""
-    assert find_request(object_event(), DOOR) == find_request(notification(), DOOR)
-    asked = find_request(notification(), DOOR)
+    assert find_request(object_event(), PATHS) == find_request(notification(), PATHS)
+    asked = find_request(notification(), PATHS)
     version, sequencer = "096fKKXTRTtl3on89fVO.nfljtsv6qko", "0055AED6DCD90281E5"
     assert f"example-orders/2026/order é.json {version} {sequencer}" == asked.request_id
     assert "2026/order é.json" == asked.payload["object"]["key"]
@@ -100,31 +100,31 @@ def test_both_ways_of_a_bucket_ask_for_one_request():
 def test_a_plus_in_a_key_is_encoded_in_a_notification_only():
     """EventBridge gets the key as it is."""
     plain, encoded = object_event(key="a+b c%20"), notification(key="a%2Bb+c%2520")
-    assert "a+b c%20" == find_request(plain, DOOR).payload["object"]["key"]
-    assert find_request(plain, DOOR) == find_request(encoded, DOOR)
+    assert "a+b c%20" == find_request(plain, PATHS).payload["object"]["key"]
+    assert find_request(plain, PATHS) == find_request(encoded, PATHS)
 
 
 def test_a_bucket_without_versions_asks_for_one_request_as_well():
     """There the version is absent, in both."""
     plain, record = object_event(), notification()
     del plain["detail"]["object"]["version-id"], record["s3"]["object"]["versionId"]
-    assert find_request(plain, DOOR) == find_request(record, DOOR)
-    assert " null " in find_request(plain, DOOR).request_id
+    assert find_request(plain, PATHS) == find_request(record, PATHS)
+    assert " null " in find_request(plain, PATHS).request_id
 
 
 @pytest.mark.parametrize("said", [{"sequencer": "0055AED6DCD90281E6"}, {"versionId": "v2"}, {"key": "b"}])
 def test_another_object_is_another_request(said: dict[str, str]):
     """Written again, it has another sequencer."""
     assert (
-        find_request(notification(), DOOR).request_id != find_request(notification(**said), DOOR).request_id
+        find_request(notification(), PATHS).request_id != find_request(notification(**said), PATHS).request_id
     )
 
 
 def test_a_deletion_says_so():
     """The work must not take it for an object."""
     record = notification() | {"eventName": "ObjectRemoved:Delete"}
-    assert "Object Deleted" == find_request(record, DOOR).payload["type"]
-    assert find_request(object_event("Object Deleted", size=None, etag=""), DOOR).payload[
+    assert "Object Deleted" == find_request(record, PATHS).payload["type"]
+    assert find_request(object_event("Object Deleted", size=None, etag=""), PATHS).payload[
         "object"
     ].keys() == {
         "key",
@@ -136,13 +136,13 @@ def test_a_deletion_says_so():
 def test_other_news_of_a_bucket_keep_the_id_of_the_event():
     """Tags have no sequencer."""
     event = object_event("Object Tags Added", sequencer=None)
-    assert event["id"] == find_request(event, DOOR).request_id
+    assert event["id"] == find_request(event, PATHS).request_id
 
 
 def test_a_stream_s_record_asks_by_its_event_id():
     """The payload is the JSON in its data."""
     record = example("start_from_stream")["Records"][0]
-    asked = find_request(record, DOOR)
+    asked = find_request(record, PATHS)
     assert (record["eventID"], ORDER) == (asked.request_id, asked.payload)
     assert NOON == see(record)["time"]
 
@@ -153,7 +153,7 @@ def test_a_stream_s_record_without_json_is_refused(data: bytes):
     record = example("start_from_stream")["Records"][0]
     record["kinesis"]["data"] = base64.b64encode(data).decode()
     with pytest.raises(InvalidPayload):
-        find_request(record, DOOR)
+        find_request(record, PATHS)
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_a_stream_s_record_without_json_is_refused(data: bytes):
 def test_a_broken_event_is_refused(event: dict[str, Any]):
     """No start under an id that is a guess."""
     with pytest.raises(InvalidRequest):
-        find_request(event, DOOR)
+        find_request(event, PATHS)
 
 
 def test_an_event_without_a_readable_time_is_asked_now():
     """The client's clock says when."""
-    assert None is find_request(example("start_from_event") | {"time": "soon"}, DOOR).requested_at
+    assert None is find_request(example("start_from_event") | {"time": "soon"}, PATHS).requested_at
 
 
 def test_a_batch_is_several_events():

@@ -21,7 +21,7 @@ WORLD = World()
 
 
 @pytest.fixture(scope="module")
-def door() -> Iterator[Any]:
+def trigger() -> Iterator[Any]:
     with function("start_from_event", WORLD) as module:
         yield module
 
@@ -61,31 +61,31 @@ def batch(name: str, **changed_ids: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name", ["start_from_event", "start_from_schedule", "start_from_bucket", "start_from_stream"]
 )
-def test_an_event_starts_one_request_however_often_it_comes(door: Any, world: World, name: str):
+def test_an_event_starts_one_request_however_often_it_comes(trigger: Any, world: World, name: str):
     """Under its own id, which the execution carries for the re-sender."""
-    door.handler(example(name), Context())
-    door.handler(example(name), Context())
+    trigger.handler(example(name), Context())
+    trigger.handler(example(name), Context())
     (started,) = world.inputs()
     assert 0 == started["redelivery"]["tries"]
     assert [name_of(started["redelivery"]["requestId"])] == world.sfn.names()
     assert [] == world.sent
 
 
-def test_the_answer_says_what_became_of_an_event(door: Any):
+def test_the_answer_says_what_became_of_an_event(trigger: Any):
     """Started, and then a duplicate."""
     request_id = example("start_from_event")["id"]
     outcome = {"requestId": request_id, "status": "RUNNING", "reason": None}
-    first = door.handler(example("start_from_event"), Context())
-    again = door.handler(example("start_from_event"), Context())
+    first = trigger.handler(example("start_from_event"), Context())
+    again = trigger.handler(example("start_from_event"), Context())
     assert {"outcomes": [outcome | {"disposition": "started", "replayed": False}]} == first
     assert {"outcomes": [outcome | {"disposition": "duplicate", "replayed": True}]} == again
 
 
-def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, world: World):
+def test_an_event_that_cannot_be_started_now_goes_into_the_queue(trigger: Any, world: World):
     """Lambda would try it for three minutes only; the queue has two weeks, and none of its tries is spent."""
     event = example("start_from_event")
     world.throttle(event["id"])
-    (outcome,) = door.handler(event, Context())["outcomes"]
+    (outcome,) = trigger.handler(event, Context())["outcomes"]
     assert ("resent", "Unavailable") == (outcome["disposition"], outcome["reason"])
     (message,) = world.resent()
     assert ORDER == json.loads(message["MessageBody"])
@@ -94,50 +94,50 @@ def test_an_event_that_cannot_be_started_now_goes_into_the_queue(door: Any, worl
     assert [] == world.sfn.names()
 
 
-def test_an_event_comes_back_while_the_queue_cannot_be_reached_either(door: Any, world: World):
+def test_an_event_comes_back_while_the_queue_cannot_be_reached_either(trigger: Any, world: World):
     """Lambda tries it again."""
     world.throttle(example("start_from_event")["id"])
     world.queue_is_down = True
     with pytest.raises(Unavailable):
-        door.handler(example("start_from_event"), Context())
+        trigger.handler(example("start_from_event"), Context())
 
 
-def test_of_several_objects_all_are_tried_before_the_event_comes_back(door: Any, world: World):
+def test_of_several_objects_all_are_tried_before_the_event_comes_back(trigger: Any, world: World):
     """The second time, only the one that failed is started."""
     event = batch("start_from_bucket", s3__object__sequencer=["1", "2", "3"])
     second = name_of("example-orders/2026/order é.json 096fKKXTRTtl3on89fVO.nfljtsv6qko 2")
     world.throttle(second)
     world.queue_is_down = True
     with pytest.raises(Unavailable):
-        door.handler(event, Context())
+        trigger.handler(event, Context())
     assert (2, False) == (len(world.sfn.executions), second in world.sfn.names())
     world.sfn.heal()
-    dispositions = [one["disposition"] for one in door.handler(event, Context())["outcomes"]]
+    dispositions = [one["disposition"] for one in trigger.handler(event, Context())["outcomes"]]
     assert ["duplicate", "started", "duplicate"] == dispositions
 
 
-def test_of_a_stream_nothing_blocks_the_shard(door: Any, world: World):
+def test_of_a_stream_nothing_blocks_the_shard(trigger: Any, world: World):
     """Poison is laid aside, and what cannot be started now goes into the queue."""
     data = example("start_from_stream")["Records"][0]["kinesis"]["data"]
     event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__data=[data, data, "%"])
     world.throttle("b")
-    assert {"batchItemFailures": []} == door.handler(event, Context())
+    assert {"batchItemFailures": []} == trigger.handler(event, Context())
     assert (["a"], 1, 1) == (world.sfn.names(), len(world.resent()), len(world.dead()))
 
 
-def test_of_a_stream_only_what_failed_comes_back(door: Any, world: World):
+def test_of_a_stream_only_what_failed_comes_back(trigger: Any, world: World):
     """By its sequence number, where the queue cannot be reached either."""
     event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__sequenceNumber=["1", "2", "3"])
     world.throttle("b")
     world.queue_is_down = True
-    assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == door.handler(event, Context())
+    assert {"batchItemFailures": [{"itemIdentifier": "2"}]} == trigger.handler(event, Context())
     assert {"a", "c"} == set(world.sfn.names())
 
 
-def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
+def test_poison_is_laid_aside_with_its_reason(trigger: Any, world: World):
     """As the event came; it does not come back."""
     event = example("start_from_event") | {"detail": ["no object"]}
-    door.handler(event, Context())
+    trigger.handler(event, Context())
     (letter,) = world.dead()
     assert event == json.loads(letter["MessageBody"])
     assert "InvalidPayload" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
@@ -146,13 +146,13 @@ def test_poison_is_laid_aside_with_its_reason(door: Any, world: World):
 
 def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: World):
     """If no execution carries it on, whose end would bring it back."""
-    with function("start_from_event", world, EventLockTokenPath="detail.orderId") as door:
+    with function("start_from_event", world, EventLockTokenPath="detail.orderId") as trigger:
         request_id = example("start_from_event")["id"]
-        door.client.start(request_id, ORDER, lock_token="1")  # noqa: S106
+        trigger.client.start(request_id, ORDER, lock_token="1")  # noqa: S106
         world.sfn.close(request_id, "FAILED", "AlreadyInProgress", "")
         world.hold("1", "other", world.input_of(request_id)["payloadHash"])
         assert ["resent"] == [
-            one["disposition"] for one in door.handler(example("start_from_event"), Context())["outcomes"]
+            one["disposition"] for one in trigger.handler(example("start_from_event"), Context())["outcomes"]
         ]
         (message,) = world.resent()
         assert ORDER == json.loads(message["MessageBody"])
@@ -172,7 +172,7 @@ PLACES = {
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(PLACES)))
-def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: Any, data: Any, name: str):
+def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(trigger: Any, data: Any, name: str):
     """Nothing raises, and nothing is lost."""
     world = WORLD.clear()
     event = example(name)
@@ -183,7 +183,7 @@ def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(door: An
         else:
             record[place] = data.draw(JSON)
 
-    answer = door.handler(event, Context())
+    answer = trigger.handler(event, Context())
 
     assert 1 == len(world.sfn.executions) + len(world.dead())
     assert not answer.get("batchItemFailures")

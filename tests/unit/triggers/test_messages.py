@@ -1,4 +1,4 @@
-"""Every shape of a message is seen as the same thing, and asks for what the door's paths find in it."""
+"""Every shape of a message is seen as the same thing, and asks for what the trigger's paths find in it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId, MissingKey
 from steponce.triggers import messages
 from steponce.triggers.messages import original_of, see
-from steponce.triggers.start_request import Door, StartRequest
+from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.unit.triggers.world import ORDER, notification, sqs_record
 
 TEXT = json.dumps(ORDER)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-DOOR = Door("messageId", "body")
+PATHS = RequestPaths("messageId", "body")
 BYTES = base64.b64encode(b"\x00\xff").decode()
 SQS_ATTRIBUTES = {
     "customer": {"stringValue": "c-é", "stringListValues": [], "binaryListValues": [], "dataType": "String"},
@@ -47,9 +47,9 @@ FIFO = {
 }
 
 
-def find_request(came: SQSRecord, door: Door) -> StartRequest:
+def find_request(came: SQSRecord, paths: RequestPaths) -> StartRequest:
     """Nothing here is an event that was laid aside."""
-    return messages.find_request(came, door, Door("id", "detail"))
+    return messages.find_request(came, paths, RequestPaths("id", "detail"))
 
 
 def record(body: str = TEXT, **more: Any) -> SQSRecord:
@@ -68,25 +68,25 @@ def record(body: str = TEXT, **more: Any) -> SQSRecord:
 def test_a_message_is_seen_as_the_same_whichever_way_it_came(message_id: str, came: SQSRecord):
     """Only the id says who gave it."""
     assert SAME | {"messageId": message_id} == see(came)
-    assert StartRequest(message_id, ORDER, None, NOON) == find_request(came, DOOR)
+    assert StartRequest(message_id, ORDER, None, NOON) == find_request(came, PATHS)
 
 
 def test_a_notification_s_time_is_when_it_was_published():
     """Not when it reached the queue."""
     later = {"SentTimestamp": "1769864400000"}
-    assert NOON == find_request(record(notification(TEXT), attributes=later), DOOR).requested_at
+    assert NOON == find_request(record(notification(TEXT), attributes=later), PATHS).requested_at
 
 
 @pytest.mark.parametrize("sent", [{}, {"SentTimestamp": "soon"}, {"SentTimestamp": "9" * 30}, None])
 def test_a_message_without_a_time_is_asked_now(sent: Any):
     """The client's clock says when."""
-    assert None is find_request(record(attributes=sent), DOOR).requested_at
+    assert None is find_request(record(attributes=sent), PATHS).requested_at
 
 
 def test_what_only_looks_like_a_notification_is_a_payload():
     """The envelope of SNS has all its parts."""
     like = {"Type": "Notification", "MessageId": "x"}
-    assert like == find_request(record(json.dumps(like)), DOOR).payload
+    assert like == find_request(record(json.dumps(like)), PATHS).payload
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_only_looks_like_a_notification_is_a_payload():
 def test_the_id_is_found_by_a_path(path: str, request_id: str):
     """In an attribute or in the body; a whole number becomes text."""
     came = record(messageAttributes=SQS_ATTRIBUTES)
-    assert request_id == find_request(came, Door(path, "body")).request_id
+    assert request_id == find_request(came, RequestPaths(path, "body")).request_id
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,19 @@ def test_the_id_is_found_by_a_path(path: str, request_id: str):
 def test_there_is_no_start_without_an_id(body: dict[str, Any]):
     """Neither blank text nor anything that is no text or whole number is one."""
     with pytest.raises(InvalidRequestId, match="no start without an id"):
-        find_request(record(json.dumps(body)), Door("body.id", "body"))
+        find_request(record(json.dumps(body)), RequestPaths("body.id", "body"))
 
 
 def test_one_and_one_point_nought_are_one_id():
     """JSON has one kind of number."""
-    assert "1" == find_request(record('{"id": 1.0}'), Door("body.id", "body")).request_id
+    assert "1" == find_request(record('{"id": 1.0}'), RequestPaths("body.id", "body")).request_id
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e400", "123456789012345678901234567890"])
 def test_a_number_that_cannot_be_carried_is_no_id(number: str):
     """Nobody would know which request it means."""
     with pytest.raises(InvalidRequest):
-        find_request(record(f'{{"id": {number}}}'), Door("body.id", "body"))
+        find_request(record(f'{{"id": {number}}}'), RequestPaths("body.id", "body"))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_number_that_cannot_be_carried_is_no_id(number: str):
 def test_a_payload_is_a_json_object(body: str):
     """And the error does not quote it."""
     with pytest.raises(InvalidPayload) as caught:
-        find_request(record(body), DOOR)
+        find_request(record(body), PATHS)
     assert len(str(caught.value)) < 200
 
 
@@ -149,38 +149,38 @@ def test_a_payload_is_a_json_object(body: str):
 )
 def test_an_encoded_payload_is_found_by_a_path(body: str, path: str):
     """Powertools' functions decode it."""
-    assert ORDER == find_request(record(body), Door("messageId", path)).payload
+    assert ORDER == find_request(record(body), RequestPaths("messageId", path)).payload
 
 
 @pytest.mark.parametrize("body", ["%%%", "AAAA", base64.b64encode(b"\x1f\x8b\x08").decode(), "é"])
 def test_what_cannot_be_decoded_is_refused(body: str):
     """Whatever the decoder raises."""
     with pytest.raises(InvalidRequest):
-        find_request(record(body), Door("messageId", "powertools_json(powertools_base64_gzip(body))"))
+        find_request(record(body), RequestPaths("messageId", "powertools_json(powertools_base64_gzip(body))"))
 
 
 def test_the_lock_token_is_found_by_a_path():
-    """It is used as it is; none, where the door has no path for it."""
-    door = Door("messageId", "body", "body.orderId")
-    assert ("1", None) == (find_request(record(), door).lock_token, find_request(record(), DOOR).lock_token)
+    """It is used as it is; none, where the trigger has no path for it."""
+    paths = RequestPaths("messageId", "body", "body.orderId")
+    assert ("1", None) == (find_request(record(), paths).lock_token, find_request(record(), PATHS).lock_token)
 
 
 def test_a_lock_token_that_is_missing_is_an_error():
     """The request would run under a key that nobody meant."""
     with pytest.raises(InvalidLockToken):
-        find_request(record("{}"), Door("messageId", "body", "body.orderId"))
+        find_request(record("{}"), RequestPaths("messageId", "body", "body.orderId"))
 
 
-def test_a_door_with_a_broken_path_takes_nothing_in():
+def test_a_trigger_with_a_broken_path_takes_nothing_in():
     """Or every message would be at fault."""
     with pytest.raises(InvalidRequest, match="no JMESPath"):
-        Door("messageId", "body[")
+        RequestPaths("messageId", "body[")
     with pytest.raises(MissingKey, match="nothing_of_the_kind"):
-        find_request(record(), Door("nothing_of_the_kind(body)", "body"))
+        find_request(record(), RequestPaths("nothing_of_the_kind(body)", "body"))
 
 
 def test_the_attributes_of_the_re_sender_win():
-    """Whatever the door's paths say."""
+    """Whatever the trigger's paths say."""
     ours = {
         "steponceRequestId": {"stringValue": '"first \\u0000 id"', "dataType": "String"},
         "steponceLockToken": {"stringValue": '"acme/é"', "dataType": "String"},
@@ -189,7 +189,7 @@ def test_the_attributes_of_the_re_sender_win():
     }
     came = record(messageAttributes=ours, attributes={"SentTimestamp": "1769999999999"})
     again = StartRequest("first \x00 id", ORDER, "acme/é", NOON, 2)
-    assert again == find_request(came, Door("body.orderId", "nothing", "nothing"))
+    assert again == find_request(came, RequestPaths("body.orderId", "nothing", "nothing"))
     assert {"requestId": "first \x00 id", "tries": 2} == again.redelivery
 
 
@@ -211,7 +211,7 @@ def test_attributes_of_ours_that_somebody_has_spoilt_are_refused(name: str, valu
     good = {"steponceRequestId": '"order-1"', "steponceTries": "1"}
     given = {k: {"stringValue": v, "dataType": "String"} for k, v in (good | {name: value}).items() if v}
     with pytest.raises(InvalidRequest):
-        find_request(record(messageAttributes=given), DOOR)
+        find_request(record(messageAttributes=given), PATHS)
 
 
 def test_the_original_can_be_sent_as_it_came():

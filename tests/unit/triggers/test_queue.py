@@ -38,14 +38,14 @@ WORLD = World()
 
 
 @pytest.fixture(scope="module")
-def door() -> Iterator[Any]:
+def trigger() -> Iterator[Any]:
     """The default paths: the id is the message's."""
     with function("start_from_queue", WORLD) as module:
         yield module
 
 
 @pytest.fixture(scope="module")
-def keyed_door() -> Iterator[Any]:
+def keyed_trigger() -> Iterator[Any]:
     """The id and the lock token are in the body."""
     paths = {"QueueRequestIdPath": "body.id", "QueueLockTokenPath": "body.key"}
     with function("start_from_queue", WORLD, **paths, QueuePayloadPath="body.order") as module:
@@ -75,15 +75,15 @@ def counted(printed: str) -> dict[str, float]:
     return {name: sum(values) for name, values in written.items() if isinstance(values, list)}
 
 
-def test_a_batch_of_ten_ends_as_it_should(door: Any, world: World, capsys: pytest.CaptureFixture[str]):
+def test_a_batch_of_ten_ends_as_it_should(trigger: Any, world: World, capsys: pytest.CaptureFixture[str]):
     """Three duplicates, one poison and one throttled; the other five start, and only one comes back."""
-    failures(door, sqs_record(TEXT, "new-1"))
+    failures(trigger, sqs_record(TEXT, "new-1"))
     capsys.readouterr()
     world.throttle("throttled")
     batch = [sqs_record(TEXT, f"new-{n}") for n in (1, 1, 1, 2, 3, 4, 5, 6)]
     batch += [sqs_record("no JSON", "poison"), sqs_record(TEXT, "throttled")]
 
-    assert ["throttled"] == failures(door, *batch)
+    assert ["throttled"] == failures(trigger, *batch)
 
     assert {f"new-{n}" for n in range(1, 7)} == set(world.sfn.names())
     (letter,) = world.dead()
@@ -94,12 +94,12 @@ def test_a_batch_of_ten_ends_as_it_should(door: Any, world: World, capsys: pytes
 
 
 def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
-    door: Any, caplog: pytest.LogCaptureFixture
+    trigger: Any, caplog: pytest.LogCaptureFixture
 ):
     """One line for each message, without what is in it."""
-    failures(door, sqs_record(TEXT, "twice"))
-    failures(door, sqs_record(TEXT, "twice"))
-    failures(door, sqs_record("tok_visa", "poison"))
+    failures(trigger, sqs_record(TEXT, "twice"))
+    failures(trigger, sqs_record(TEXT, "twice"))
+    failures(trigger, sqs_record("tok_visa", "poison"))
     lines = [vars(line) for line in caplog.records]
     told = [
         (line["disposition"], line["requestId"], line["status"], line["replayed"], line["reason"])
@@ -113,10 +113,10 @@ def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
     assert "tok_visa" not in str(lines)
 
 
-def test_the_execution_knows_whom_to_send_again(door: Any, world: World):
+def test_the_execution_knows_whom_to_send_again(trigger: Any, world: World):
     """And when it was asked, by the message's own time."""
-    failures(door, sqs_record(TEXT, "an id"))
-    failures(door, sqs_record(notification(TEXT), "another"))
+    failures(trigger, sqs_record(TEXT, "an id"))
+    failures(trigger, sqs_record(notification(TEXT), "another"))
     told = [(one["redelivery"], one["requestedAt"], one["payload"]) for one in world.inputs()]
     noon = "2026-01-31T12:00:00.000Z"
     assert [
@@ -125,7 +125,7 @@ def test_the_execution_knows_whom_to_send_again(door: Any, world: World):
     ] == told
 
 
-def test_starts_run_side_by_side(door: Any, world: World):
+def test_starts_run_side_by_side(trigger: Any, world: World):
     """A batch takes as long as its slowest start, not as all of them."""
     three = threading.Barrier(3)
 
@@ -134,17 +134,17 @@ def test_starts_run_side_by_side(door: Any, world: World):
             three.wait(timeout=30)
 
     world.sfn.before_call = wait_for_others
-    assert [] == failures(door, *[sqs_record(TEXT, f"m-{n}") for n in range(10)])
+    assert [] == failures(trigger, *[sqs_record(TEXT, f"m-{n}") for n in range(10)])
     assert not three.broken
 
 
-def test_a_finished_request_is_answered_by_its_record(door: Any, world: World):
+def test_a_finished_request_is_answered_by_its_record(trigger: Any, world: World):
     """Acknowledged, whether it ended well or not; nothing is sent anywhere."""
-    failures(door, sqs_record(TEXT, "done"))
+    failures(trigger, sqs_record(TEXT, "done"))
     world.hold("steponce-run-once/done", "done", HASH)
     for status in ("COMPLETED", "FAILED"):
         world.locks["steponce-run-once/done"]["status"] = {"S": status}
-        assert [] == failures(door, sqs_record(TEXT, "done"))
+        assert [] == failures(trigger, sqs_record(TEXT, "done"))
     assert ([], 1) == (world.sent, len(world.sfn.executions))
 
 
@@ -158,47 +158,47 @@ def test_a_finished_request_is_answered_by_its_record(door: Any, world: World):
     ],
 )
 def test_poison_goes_to_the_dead_letters_with_its_reason(
-    door: Any, world: World, record: dict[str, Any], reason: str
+    trigger: Any, world: World, record: dict[str, Any], reason: str
 ):
     """Not round and round."""
-    assert [] == failures(door, record)
+    assert [] == failures(trigger, record)
     (letter,) = world.dead()
     assert record["body"] == letter["MessageBody"]
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith(f"{reason}: ")
     assert [] == world.sfn.names()
 
 
-def test_another_payload_under_an_id_is_poison(door: Any, world: World):
+def test_another_payload_under_an_id_is_poison(trigger: Any, world: World):
     """It would never be started, however often it came."""
-    failures(door, sqs_record(TEXT, "taken"))
+    failures(trigger, sqs_record(TEXT, "taken"))
     world.hold("steponce-run-once/taken", "taken", HASH)
-    assert [] == failures(door, sqs_record('{"orderId": "2"}', "taken"))
+    assert [] == failures(trigger, sqs_record('{"orderId": "2"}', "taken"))
     (letter,) = world.dead()
     assert "PayloadMismatch" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert "taken" == letter_of(letter)["requestId"]
 
 
-def test_a_message_whose_record_is_damaged_is_laid_aside(door: Any, world: World):
+def test_a_message_whose_record_is_damaged_is_laid_aside(trigger: Any, world: World):
     """It would come back a hundred times, and nobody would hear why."""
-    failures(door, sqs_record(TEXT, "taken"))
+    failures(trigger, sqs_record(TEXT, "taken"))
     world.hold("steponce-run-once/taken", "taken", HASH)
     world.locks["steponce-run-once/taken"]["attempt"] = {"N": "1.5"}
-    assert [] == failures(door, sqs_record(TEXT, "taken"))
+    assert [] == failures(trigger, sqs_record(TEXT, "taken"))
     (letter,) = world.dead()
     assert "RecordUnreadable" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
 
 
-def test_poison_comes_back_while_the_dead_letters_cannot_be_reached(door: Any, world: World):
+def test_poison_comes_back_while_the_dead_letters_cannot_be_reached(trigger: Any, world: World):
     """Nothing is lost."""
     world.queue_is_down = True
-    assert ["poison"] == failures(door, sqs_record("no JSON", "poison"), sqs_record(TEXT, "good"))
+    assert ["poison"] == failures(trigger, sqs_record("no JSON", "poison"), sqs_record(TEXT, "good"))
     assert ["good"] == world.sfn.names()
 
 
-def test_a_batch_that_fails_whole_comes_back_whole(door: Any, world: World):
+def test_a_batch_that_fails_whole_comes_back_whole(trigger: Any, world: World):
     """As an answer, not as an error: what else is in flight goes on."""
     world.throttle("a", "b")
-    assert ["a", "b"] == failures(door, sqs_record(TEXT, "a"), sqs_record(TEXT, "b"))
+    assert ["a", "b"] == failures(trigger, sqs_record(TEXT, "a"), sqs_record(TEXT, "b"))
 
 
 def test_what_cannot_be_started_in_time_comes_back(world: World):
@@ -208,7 +208,7 @@ def test_what_cannot_be_started_in_time_comes_back(world: World):
     assert (10, []) == (world.sfn.calls["start_execution"], world.sent)
 
 
-def test_in_a_fifo_queue_a_group_stops_at_its_first_failure(door: Any, world: World):
+def test_in_a_fifo_queue_a_group_stops_at_its_first_failure(trigger: Any, world: World):
     """Other groups go on; the order within each is kept."""
     world.throttle("b2")
     batch = [
@@ -216,38 +216,38 @@ def test_in_a_fifo_queue_a_group_stops_at_its_first_failure(door: Any, world: Wo
         for n in (1, 2, 3)
         for group in "ab"
     ]
-    assert ["b2", "b3"] == failures(door, *batch)
+    assert ["b2", "b3"] == failures(trigger, *batch)
     assert ["a1", "b1", "a2", "a3"] == world.sfn.names()
 
 
-def test_poison_does_not_stop_a_fifo_group(door: Any, world: World):
+def test_poison_does_not_stop_a_fifo_group(trigger: Any, world: World):
     """It is laid aside, and the next one's turn comes."""
     attributes = {"MessageGroupId": "g"}
     batch = [
         sqs_record("no JSON", "a", "requests.fifo", attributes=attributes),
         sqs_record(TEXT, "b", "requests.fifo", attributes=attributes),
     ]
-    assert [] == failures(door, *batch)
+    assert [] == failures(trigger, *batch)
     assert (1, ["b"]) == (len(world.dead()), world.sfn.names())
 
 
-def test_a_whole_fifo_batch_may_come_back(door: Any, world: World):
+def test_a_whole_fifo_batch_may_come_back(trigger: Any, world: World):
     """As an answer as well."""
     world.throttle("a")
     record = sqs_record(TEXT, "a", "requests.fifo", attributes={"MessageGroupId": "g"})
-    assert ["a"] == failures(door, record)
+    assert ["a"] == failures(trigger, record)
 
 
-def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any, world: World):
+def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_trigger: Any, world: World):
     """Sent again with its own id and one try more, as long as no execution carries this message on."""
-    failures(keyed_door, keyed("mine", "key"))
+    failures(keyed_trigger, keyed("mine", "key"))
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     world.sfn.put("other", input=json.dumps({"callId": "0" * 32}))
     asked_again = {"requestId": "mine", "tries": 0}
     assert asked_again == world.input_of("mine")["redelivery"]
 
-    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+    assert [] == failures(keyed_trigger, _sent_again("mine", "key", 1))
 
     (message,) = world.resent()
     attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
@@ -256,96 +256,96 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_door: Any,
         attributes["steponceLockToken"],
         attributes["steponceTries"],
     )
-    assert [] == failures(keyed_door, received(message))
+    assert [] == failures(keyed_trigger, received(message))
     assert "3" == world.resent()[1]["MessageAttributes"]["steponceTries"]["StringValue"]
-    assert [] == failures(keyed_door, received(world.resent()[1]))
+    assert [] == failures(keyed_trigger, received(world.resent()[1]))
     assert 1 == len(world.dead())
 
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
-def test_a_request_that_another_one_answers_does_not_come_back(keyed_door: Any, world: World, status: str):
+def test_a_request_that_another_one_answers_does_not_come_back(keyed_trigger: Any, world: World, status: str):
     """The other one is finished, so there is an answer."""
-    failures(keyed_door, keyed("mine", "key"))
+    failures(keyed_trigger, keyed("mine", "key"))
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     world.locks["key"]["status"] = {"S": status}
-    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+    assert [] == failures(keyed_trigger, _sent_again("mine", "key", 1))
     assert [] == world.sent
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_a_request_that_runs_itself_does_not_come_back(keyed_door: Any, world: World, attempt: int):
+def test_a_request_that_runs_itself_does_not_come_back(keyed_trigger: Any, world: World, attempt: int):
     """Whichever of its attempts holds the lock."""
-    failures(keyed_door, keyed("mine", "key"))
+    failures(keyed_trigger, keyed("mine", "key"))
     world.hold("key", "mine", HASH, attempt)
-    assert [] == failures(keyed_door, _sent_again("mine", "key", 1))
+    assert [] == failures(keyed_trigger, _sent_again("mine", "key", 1))
     assert [] == world.sent
 
 
-def test_a_message_delivered_twice_does_not_become_two(keyed_door: Any, world: World):
+def test_a_message_delivered_twice_does_not_become_two(keyed_trigger: Any, world: World):
     """Its open execution carries it on: how that ends brings it back."""
-    failures(keyed_door, keyed("mine", "key"))
+    failures(keyed_trigger, keyed("mine", "key"))
     world.hold("key", "other", HASH)
-    assert [] == failures(keyed_door, keyed("mine", "key"))
+    assert [] == failures(keyed_trigger, keyed("mine", "key"))
     assert [] == world.sent
 
 
 @pytest.mark.parametrize("tries", [0, 3])
 def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
-    keyed_door: Any, world: World, tries: int
+    keyed_trigger: Any, world: World, tries: int
 ):
     """That one's message was laid aside; while another request holds the key, this one has to come back."""
-    failures(keyed_door, _sent_again("mine", "key", tries))
+    failures(keyed_trigger, _sent_again("mine", "key", tries))
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     world.sfn.put("other", input=json.dumps({"callId": "0" * 32}))
 
-    assert [] == failures(keyed_door, _sent_again("mine", "key", 0))
+    assert [] == failures(keyed_trigger, _sent_again("mine", "key", 0))
 
     assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
-def test_a_message_that_nobody_carries_on_is_sent_again(keyed_door: Any, world: World):
+def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, world: World):
     """The execution was started by somebody who waits for its answer, but not for this message's."""
-    keyed_door.client.start("mine", ORDER, lock_token="key")  # noqa: S106
+    keyed_trigger.client.start("mine", ORDER, lock_token="key")  # noqa: S106
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
-    assert [] == failures(keyed_door, keyed("mine", "key"))
+    assert [] == failures(keyed_trigger, keyed("mine", "key"))
     assert "1" == world.resent()[0]["MessageAttributes"]["steponceTries"]["StringValue"]
 
 
-def test_a_request_that_runs_under_an_odd_name_is_known(keyed_door: Any, world: World):
+def test_a_request_that_runs_under_an_odd_name_is_known(keyed_trigger: Any, world: World):
     """Its name is a slug, its lock its own."""
     odd = "über/1 "
-    failures(keyed_door, keyed(odd, "key"))
+    failures(keyed_trigger, keyed(odd, "key"))
     world.hold("key", odd, HASH)
-    assert [] == failures(keyed_door, keyed(odd, "key"))
+    assert [] == failures(keyed_trigger, keyed(odd, "key"))
     assert [] == world.sent
 
 
-def test_a_request_that_is_called_like_the_owner_s_execution_is_another_one(keyed_door: Any, world: World):
+def test_a_request_that_is_called_like_the_owner_s_execution_is_another_one(keyed_trigger: Any, world: World):
     """The second attempt of `mine` has the lock; the request `mine--2` has to come back."""
-    failures(keyed_door, keyed("mine--2", "key"))
+    failures(keyed_trigger, keyed("mine--2", "key"))
     world.sfn.close(name_of("mine--2"), "FAILED", "AlreadyInProgress", "")
     world.hold("key", "mine", HASH, attempt=2)
-    assert [] == failures(keyed_door, keyed("mine--2", "key"))
+    assert [] == failures(keyed_trigger, keyed("mine--2", "key"))
     assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
-def test_a_message_that_is_sent_again_starts_the_next_attempt(door: Any, world: World):
+def test_a_message_that_is_sent_again_starts_the_next_attempt(trigger: Any, world: World):
     """Under its first id, once its lock is released."""
-    failures(door, sqs_record(TEXT, "order-1"))
+    failures(trigger, sqs_record(TEXT, "order-1"))
     world.sfn.close("order-1", "FAILED", "RetryLater", "")
-    assert [] == failures(door, _sent_again("order-1", "steponce-run-once/order-1", 1))
+    assert [] == failures(trigger, _sent_again("order-1", "steponce-run-once/order-1", 1))
     assert {"order-1", "order-1--2"} == set(world.sfn.names())
     redeliveries = [one["redelivery"] for one in world.inputs()]
     assert [{"requestId": "order-1", "tries": tries} for tries in (0, 1)] == redeliveries
 
 
-def test_an_unexpected_error_lets_the_message_come_back(door: Any, world: World):
+def test_an_unexpected_error_lets_the_message_come_back(trigger: Any, world: World):
     """Whatever it is, the others are started."""
     broken = sqs_record(TEXT, "broken", messageAttributes={"x": {"dataType": "String"}})
-    assert ["broken"] == failures(door, broken, sqs_record(TEXT, "good"))
+    assert ["broken"] == failures(trigger, broken, sqs_record(TEXT, "good"))
     assert ["good"] == world.sfn.names()
 
 
@@ -385,7 +385,7 @@ MESSAGES = st.builds(
 
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=4), fifo=st.booleans())
 def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
-    keyed_door: Any, messages: list[tuple[str, Any]], fifo: bool
+    keyed_trigger: Any, messages: list[tuple[str, Any]], fifo: bool
 ):
     """Each message has exactly one disposition, and every execution an id that is in a message."""
     world = WORLD.clear()
@@ -393,7 +393,7 @@ def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
     for number, (body, attributes) in enumerate(messages):
         record = sqs_record(body, f"m-{number}", queue, messageAttributes=attributes)
         before = len(world.sfn.executions) + len(world.sent)
-        came_back = failures(keyed_door, record)
+        came_back = failures(keyed_trigger, record)
         after = len(world.sfn.executions) + len(world.sent)
         assert came_back in ([], [record["messageId"]])
         assert after - before == 1 or (after == before and (came_back or world.sfn.executions))
@@ -405,7 +405,7 @@ def test_whatever_comes_nothing_is_lost_and_nothing_starts_without_an_id(
 
 
 def test_an_id_that_is_no_text_never_gets_past_the_client():
-    """The last line, should a door ever let one through."""
+    """The last line, should a trigger ever let one through."""
     with pytest.raises(InvalidRequestId):
         name_of(" ")
 

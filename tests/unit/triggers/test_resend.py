@@ -17,12 +17,12 @@ from steponce.locks.table import Locks
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request
 from steponce.triggers.resend import Resender, find_request_to_resend
-from steponce.triggers.start_request import Door, StartRequest
+from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.unit.triggers.world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
 
 EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
 LOCKS = Locks(World(), "locks")
-DOOR = Door("messageId", "body")
+PATHS = RequestPaths("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -52,7 +52,7 @@ def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_a
     assert "resent" == resender(world).send_again(asked, "RetryLater", "here")
 
     (message,) = world.resent()
-    again = find_request(_record(message), DOOR, DOOR)
+    again = find_request(_record(message), PATHS, PATHS)
     assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1) == again
 
 
@@ -91,7 +91,7 @@ def test_after_the_last_try_a_person_has_to_look():
     assert "RetryLater: resent 3 times." == letter["MessageAttributes"]["steponceReason"]["StringValue"]
     about = {"shape": "request", "source": "the execution", "requestId": "order-1", "tries": 3}
     assert about == letter_of(letter)
-    assert StartRequest("order-1", ORDER, "key", NOON, 0) == find_request(_record(letter), DOOR, DOOR)
+    assert StartRequest("order-1", ORDER, "key", NOON, 0) == find_request(_record(letter), PATHS, PATHS)
 
 
 def test_a_message_too_large_to_be_sent_is_an_error():

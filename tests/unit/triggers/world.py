@@ -122,9 +122,9 @@ class World:
 class Context:
     """What Lambda tells a function."""
 
-    function_name = "door"
+    function_name = "trigger"
     memory_limit_in_mb = 256
-    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:door"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:trigger"
     aws_request_id = "0"
 
     def get_remaining_time_in_millis(self) -> int:
