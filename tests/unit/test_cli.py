@@ -31,7 +31,7 @@ from steponce import (
     cli,
 )
 from steponce.cli import commands, target, up
-from steponce.cli.asking import Declined
+from steponce.cli.confirmation import Declined
 from steponce.cli.payload import read_payload
 from steponce.errors import InvalidPayload, LockNotFound, RecordChanged, Refused, TooManyAttempts
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts

@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 from steponce import Client
-from steponce.cli import asking, commands, target
+from steponce.cli import commands, confirmation, target
 from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
 from steponce.locks.record import Lock
@@ -71,7 +71,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Somebody sits at a terminal and types these, one after the other."""
     typed: list[str] = []
-    monkeypatch.setattr(asking, "on_a_terminal", lambda: True)
+    monkeypatch.setattr(confirmation, "on_a_terminal", lambda: True)
     monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
 
     def type_next(_prompt: str) -> str:
@@ -362,11 +362,11 @@ def test_a_record_that_changes_at_the_question_leaves_with_3(
     """Somebody else was quicker, and what they wrote stays."""
     ready(world, command)
 
-    def think(_hand: asking.Hand, _shown: Any, _question: str) -> str:
+    def think(_confirmation: confirmation.Confirmation, _shown: Any, _question: str) -> str:
         world.put(callId="call-2", lockedBy=arn("order-1--2"), attempt=2)
         return "because"
 
-    monkeypatch.setattr(asking.Hand, "sign", think)
+    monkeypatch.setattr(confirmation.Confirmation, "ask", think)
 
     assert 3 == commands.run([word.format(file=file) for word in command] + list(SIGNED))
     assert "RecordChanged" == json.loads(capsys.readouterr().out)["error"]["type"]
@@ -565,4 +565,4 @@ def test_a_stack_that_does_not_tell_how_long_its_work_takes_is_waited_for(
 def test_the_terminal_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     """Where a question would be answered."""
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})())
-    assert asking.on_a_terminal()
+    assert confirmation.on_a_terminal()

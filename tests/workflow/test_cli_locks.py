@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steponce.cli import asking, commands
+from steponce.cli import commands, confirmation
 from steponce.local import write_facts
 from steponce.locks.record import Lock
 from tests.workflow.faults import Hold
@@ -210,11 +210,11 @@ def test_of_two_operators_at_once_one_is_told(
     name = held(scene)
     both = threading.Barrier(2)
 
-    def think(hand: asking.Hand, _shown: Any, _question: str) -> str:
+    def think(asked: confirmation.Confirmation, _shown: Any, _question: str) -> str:
         both.wait(60)
-        return str(hand.why)
+        return str(asked.why)
 
-    monkeypatch.setattr(asking.Hand, "sign", think)
+    monkeypatch.setattr(confirmation.Confirmation, "ask", think)
     monkeypatch.setenv("STEPONCE_HOME", str(folder))
     codes: dict[str, int] = {}
 
@@ -243,11 +243,11 @@ def test_a_workflow_that_takes_the_lock_meanwhile_is_not_overwritten(
     scene.run(name, UNREACHABLE)
     scene.closed(name)
 
-    def think(hand: asking.Hand, _shown: Any, _question: str) -> str:
+    def think(asked: confirmation.Confirmation, _shown: Any, _question: str) -> str:
         assert "COMPLETED" == scene.run(name, UNREACHABLE).status
-        return str(hand.why)
+        return str(asked.why)
 
-    monkeypatch.setattr(asking.Hand, "sign", think)
+    monkeypatch.setattr(confirmation.Confirmation, "ask", think)
 
     refused = run("locks", "complete", name, result, *SIGNED)
 
@@ -262,13 +262,13 @@ def test_an_owner_that_finishes_while_the_operator_thinks_is_not_cancelled(
     """Its answer stays."""
     name, hold = in_work(scene)
 
-    def think(hand: asking.Hand, _shown: Any, _question: str) -> str:
+    def think(asked: confirmation.Confirmation, _shown: Any, _question: str) -> str:
         hold.go_on.set()
         scene.client.wait(name, timeout_seconds=100)
         scene.closed(name)
-        return str(hand.why)
+        return str(asked.why)
 
-    monkeypatch.setattr(asking.Hand, "sign", think)
+    monkeypatch.setattr(confirmation.Confirmation, "ask", think)
 
     assert (3, "RecordChanged") == kind(run("cancel", name, *SIGNED))
     assert "COMPLETED" == lock_of(scene, name).status

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, counted, fields, plain, say
-from steponce.cli.asking import Hand, by_hand, signed
+from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.left_out import LeftOut
 from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
@@ -32,9 +32,9 @@ SHOWN = 100
 
 @click.command()
 @click.argument("request_id")
-@by_hand
+@changes_record
 @where_to
-def cancel(request_id: str, hand: Hand, target: Target) -> int:
+def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     """
     Cancel a request: stop its execution, and record that it was cancelled.
 
@@ -44,12 +44,12 @@ def cancel(request_id: str, hand: Hand, target: Target) -> int:
     """
     machine = target.connect().machine
     running = find_running(machine, request_id)
-    why = hand.sign(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
-    lock = cancel_running(machine, running, by=hand.by, why=why)
+    why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
+    lock = cancel_running(machine, running, by=confirmation.by, why=why)
     said = meaning(running, lock)
     record = None if lock is None else json_object(Record.from_lock(lock))
     what_next = [] if lock is None else commands(next_steps(lock, runs=False), target.options)
-    told: dict[str, Any] = {"done": "cancelled", "by": hand.by, "why": why, "requestId": request_id}
+    told: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
     told |= {"stopped": running.is_open, "said": said}
     told |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
     rows = fields({"next": "\n".join(what_next) or None})
@@ -59,9 +59,9 @@ def cancel(request_id: str, hand: Hand, target: Target) -> int:
 
 @click.command()
 @click.argument("prefix")
-@signed("printed with the answer, since the record goes")
+@needs_confirmation("printed with the answer, since the record goes")
 @where_to
-def erase(prefix: str, hand: Hand, target: Target) -> int:
+def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     """
     Erase what is kept about one customer: all records whose lock token begins with PREFIX.
 
@@ -78,13 +78,17 @@ def erase(prefix: str, hand: Hand, target: Target) -> int:
     machine = stack.client().machine
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     kept = find_kept(machine, steps, prefix)
-    told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": hand.by, "prefix": prefix}
+    told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": confirmation.by, "prefix": prefix}
     told |= {"locks": [lock.lock_token for lock in kept.locks], "awaitingSteps": len(kept.steps)}
-    told |= {"unreadable": [one.error.public() for one in kept.damaged], "why": hand.why, "stays": STAYS}
+    told |= {
+        "unreadable": [one.error.public() for one in kept.damaged],
+        "why": confirmation.why,
+        "stays": STAYS,
+    }
     if not kept:
         say(told, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
-    why = hand.sign(_list(kept), f"Erase {_count(kept)}, for good?")
+    why = confirmation.ask(_list(kept), f"Erase {_count(kept)}, for good?")
     if changed := erase_kept(machine, steps, kept):
         raise RecordChanged(
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "

@@ -16,7 +16,7 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, ask_which, counted, plain, say
-from steponce.cli.asking import Hand, by_hand
+from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
 from steponce.cli.target import Stack, Target, Unreachable, where_to
 from steponce.cli.timeline import intervention
@@ -77,9 +77,9 @@ def show(user: str, limit: int, target: Target) -> int:
 @_user
 @click.option("--name", metavar="NAME/WINDOW", help="Only this limit, as `show` lists it.")
 @click.option("--at", callback=_time, metavar="TIME", help="In the windows of this time.  [default: now]")
-@by_hand
+@changes_record
 @where_to
-def reset(user: str, name: str | None, at: datetime, hand: Hand, target: Target) -> int:
+def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation, target: Target) -> int:
     """
     Let a user's limits begin anew, in the windows that run.
 
@@ -94,15 +94,15 @@ def reset(user: str, name: str | None, at: datetime, hand: Hand, target: Target)
             f"Nothing is counted for {user!r}{which} in a window of {times.to_text(at)}. "
             "List what is counted: steponce limits show USER"
         )
-    why = hand.sign(_table(found, more=False), f"Reset {counted(len(found), 'limit')} of {user}?")
-    changed = [count for count in found if not table.reset(count, by=hand.by, why=why)]
+    why = confirmation.ask(_table(found, more=False), f"Reset {counted(len(found), 'limit')} of {user}?")
+    changed = [count for count in found if not table.reset(count, by=confirmation.by, why=why)]
     if changed:
         raise RecordChanged(
             f"{len(changed)} of {counted(len(found), 'limit')} counted more requests since you looked, and "
             "were left; the others are reset. Look again with the same command."
         )
     before = [_listed(count) for count in found]
-    told = {"done": "reset", "by": hand.by, "why": why, "user": user, "before": before}
+    told = {"done": "reset", "by": confirmation.by, "why": why, "user": user, "before": before}
     say(told, Text(f"Reset {counted(len(found), 'limit')}.", "bold green"))
     return DONE
 

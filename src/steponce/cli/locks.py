@@ -16,7 +16,7 @@ from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
-from steponce.cli.asking import Hand, by_hand
+from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
 from steponce.cli.payload import read_json
 from steponce.cli.shell import commands
@@ -107,9 +107,9 @@ def inspect(key: str, target: Target) -> int:
 
 @locks.command()
 @_key
-@by_hand
+@changes_record
 @where_to
-def release(key: str, hand: Hand, target: Target) -> int:
+def release(key: str, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, so that the next start of its request runs the work.
 
@@ -117,17 +117,17 @@ def release(key: str, hand: Hand, target: Target) -> int:
     record is final.
     """
     stack = target.reach()
-    operator, lock = _prepared(stack, key, "release", hand)
-    why = hand.sign(_shown(lock), f"Release {lock.lock_token}?")
-    return _done("released", operator.release(lock, why), hand, why)
+    operator, lock = _prepared(stack, key, "release", confirmation)
+    why = confirmation.ask(_shown(lock), f"Release {lock.lock_token}?")
+    return _done("released", operator.release(lock, why), confirmation, why)
 
 
 @locks.command()
 @_key
 @click.argument("file")
-@by_hand
+@changes_record
 @where_to
-def complete(key: str, file: str, hand: Hand, target: Target) -> int:
+def complete(key: str, file: str, confirmation: Confirmation, target: Target) -> int:
     """
     Store a result: every later start gets it, and the work does not run.
 
@@ -136,41 +136,41 @@ def complete(key: str, file: str, hand: Hand, target: Target) -> int:
     given = read_json(file, _RESULT)
     stack = target.reach()
     result = result_text(given, stack.client().machine.results)
-    operator, lock = _prepared(stack, key, "complete", hand)
-    why = hand.sign(_shown(lock), f"Complete {lock.lock_token} with {file}?")
-    return _done("completed", operator.complete(lock, result, why), hand, why)
+    operator, lock = _prepared(stack, key, "complete", confirmation)
+    why = confirmation.ask(_shown(lock), f"Complete {lock.lock_token} with {file}?")
+    return _done("completed", operator.complete(lock, result, why), confirmation, why)
 
 
 @locks.command()
 @_key
-@by_hand
+@changes_record
 @where_to
-def retry(key: str, hand: Hand, target: Target) -> int:
+def retry(key: str, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, and start its request's next attempt with the same payload.
 
     First make sure that the work did not take effect. The command is refused as `release` is.
     """
     stack = target.reach()
-    operator, lock = _prepared(stack, key, "retry", hand)
+    operator, lock = _prepared(stack, key, "retry", confirmation)
     given = operator.payload_of(lock)
-    why = hand.sign(_shown(lock), f"Run the work of {lock.lock_token} again?")
+    why = confirmation.ask(_shown(lock), f"Run the work of {lock.lock_token} again?")
     lock, receipt = operator.retry(lock, given, why)
-    _done("retried", lock, hand, why, receipt=receipt.to_dict())
+    _done("retried", lock, confirmation, why, receipt=receipt.to_dict())
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _prepared(stack: Stack, key: str, action: Any, hand: Hand) -> tuple[Operator, Lock]:
+def _prepared(stack: Stack, key: str, action: Any, confirmation: Confirmation) -> tuple[Operator, Lock]:
     machine = stack.client().machine
     # A stack may not state its work's time-out. Then it is Lambda's longest.
     seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
-    operator = Operator(machine, by=hand.by, work_timeout_seconds=seconds)
+    operator = Operator(machine, by=confirmation.by, work_timeout_seconds=seconds)
     return operator, operator.prepare(action, find_lock(machine, key))
 
 
-def _done(what: str, lock: Lock, hand: Hand, why: str, **more: Any) -> int:
+def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:
     record = json_object(Record.from_lock(lock))
-    told = {"done": what, "by": hand.by, "why": why, "record": record, **more}
+    told = {"done": what, "by": confirmation.by, "why": why, "record": record, **more}
     execution = more.get("receipt", {}).get("executionArn")
     say(
         told, Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution}))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steponce.cli import asking, commands, target
+from steponce.cli import commands, confirmation, target
 from tests.unit.limits.world import NOON, TABLE, World
 from tests.unit.shared_clients import shared
 
@@ -150,8 +150,8 @@ def test_a_limit_that_counts_while_somebody_thinks_is_left(
         limiter.admit("ann", "b")
         return True
 
-    monkeypatch.setattr(asking, "on_a_terminal", lambda: True)
-    monkeypatch.setattr(asking.click, "confirm", think)
+    monkeypatch.setattr(confirmation, "on_a_terminal", lambda: True)
+    monkeypatch.setattr(confirmation.click, "confirm", think)
     assert (3, "RecordChanged") == error_of(run("reset", "ann", "--why", "w"))
     assert 2 == run("show", "ann")[1]["limits"][0]["counted"]
 

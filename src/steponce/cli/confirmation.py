@@ -20,7 +20,7 @@ class Declined(SteponceError):
 
 
 @dataclass(frozen=True)
-class Hand:
+class Confirmation:
     """
     The options of a command that changes a record.
 
@@ -36,7 +36,7 @@ class Hand:
     yes: bool
     kept: str
 
-    def sign(self, shown: RenderableType, question: str) -> str:
+    def ask(self, shown: RenderableType, question: str) -> str:
         """
         Show what will be changed and ask for confirmation, unless --yes was given.
 
@@ -61,9 +61,9 @@ LONGEST = 1_000
 """The most characters of a name or a reason. A record of 400 KB keeps twenty of them beside its result."""
 
 
-def signed(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def needs_confirmation(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """
-    Add the options --by, --why and --yes to a command, which gets them as one `hand`.
+    Add the options --by, --why and --yes to a command, which gets them as one `confirmation`.
 
     Args:
         kept: Where the name and the reason are kept, for people.
@@ -74,21 +74,21 @@ def signed(kept: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
         @click.option("--by", metavar="NAME", help=f"Who does it; {kept}.  [default: the user]")
         @click.option("--why", metavar="TEXT", help=f"Why; {kept}. On a terminal it is asked for.")
         @functools.wraps(command)
-        def with_hand(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
-            _expect_signed(yes, by, why, kept)
-            hand = Hand((by or _user()).strip(), why and why.strip(), yes, kept)
-            return command(hand=hand, **others)
+        def with_confirmation(*, yes: bool, by: str | None, why: str | None, **others: Any) -> int:
+            _check_options(yes, by, why, kept)
+            confirmation = Confirmation((by or _user()).strip(), why and why.strip(), yes, kept)
+            return command(confirmation=confirmation, **others)
 
-        return with_hand
+        return with_confirmation
 
     return with_options
 
 
-by_hand = signed("kept with the record")
+changes_record = needs_confirmation("kept with the record")
 """For a command that keeps the record."""
 
 
-def _expect_signed(yes: bool, by: str | None, why: str | None, kept: str) -> None:
+def _check_options(yes: bool, by: str | None, why: str | None, kept: str) -> None:
     if not yes and not on_a_terminal():
         raise click.UsageError("There is no terminal to ask at. Say --yes if it is meant.")
     if why is None and not on_a_terminal():
