@@ -223,7 +223,7 @@ def test_two_operators_share_the_letters(stack: Stack, run: Run):
     """What one holds, the other does not get; it is back when the first one is done."""
     stack.lay_aside("order-1")
     letters = redrive.Letters(
-        stack.sqs, [redrive.Box("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
+        stack.sqs, [redrive.DeadLetterQueue("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
     )
     going = letters.redrive_all()
     taken = next(going)

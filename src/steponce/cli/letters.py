@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich import box as boxes
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,7 +14,7 @@ from rich.text import Text
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
 from steponce.cli.shell import commands
 from steponce.cli.target import Stack, Target, output_of, where_to
-from steponce.triggers.redrive import Box, Found, Letters, is_foreign, reason_of, what_next
+from steponce.triggers.redrive import DeadLetterQueue, Found, Letters, is_foreign, reason_of, what_next
 
 
 @click.group(invoke_without_command=True)
@@ -82,12 +82,14 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
 def _letters(stack: Stack) -> Letters:
     """The stack's dead-letter queues, and the queue to which each redrives."""
     found = [
-        Box("queue", output_of(stack, "RequestsDeadLetterQueueUrl"), output_of(stack, "RequestsQueueUrl"))
+        DeadLetterQueue(
+            "queue", output_of(stack, "RequestsDeadLetterQueueUrl"), output_of(stack, "RequestsQueueUrl")
+        )
     ]
     if "RequestsFifoDeadLetterQueueUrl" in stack.outputs:
         dead, back = stack.outputs["RequestsFifoDeadLetterQueueUrl"], output_of(stack, "RequestsFifoQueueUrl")
-        found.append(Box("FIFO queue", dead, back))
-    found.append(Box("events", output_of(stack, "DeadEventsQueueUrl"), None))
+        found.append(DeadLetterQueue("FIFO queue", dead, back))
+    found.append(DeadLetterQueue("events", output_of(stack, "DeadEventsQueueUrl"), None))
     return Letters(stack.boto3("sqs"), found)
 
 
@@ -96,7 +98,7 @@ def _describe(found: Found) -> dict[str, Any]:
     return {
         "id": found.id,
         "kind": foreign or letter.shape,
-        "queue": found.box.name,
+        "queue": found.queue.name,
         "reason": reason_of(found),
         "source": letter.source,
         "requestId": letter.request_id,
@@ -109,7 +111,7 @@ def _describe(found: Found) -> dict[str, Any]:
 def _table(found: Sequence[Found], more: int) -> RenderableType:
     if not found:
         return Text("No letter lies there.")
-    table = Table(box=boxes.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("letter", overflow="fold")
     table.add_column("request", overflow="fold")
     table.add_column("when (UTC)", no_wrap=True)

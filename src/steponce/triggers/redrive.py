@@ -57,7 +57,7 @@ class LetterNotFound(SteponceError, LookupError):
 
 
 @dataclass(frozen=True)
-class Box:
+class DeadLetterQueue:
     """
     A dead-letter queue.
 
@@ -78,7 +78,7 @@ class Found:
     One dead letter.
 
     Args:
-        box: Its queue.
+        queue: Its queue.
         id: Its message id.
         body: Its body.
         attributes: Its attributes, in SendMessage's form.
@@ -87,7 +87,7 @@ class Found:
         receipt: The receipt handle that deletes it.
     """
 
-    box: Box
+    queue: DeadLetterQueue
     id: str
     body: str
     attributes: Attributes
@@ -96,7 +96,7 @@ class Found:
     receipt: str
 
     @classmethod
-    def from_message(cls, box: Box, message: Mapping[str, Any]) -> Found:
+    def from_message(cls, queue: DeadLetterQueue, message: Mapping[str, Any]) -> Found:
         """Read a message that ReceiveMessage returned."""
         attributes = {
             name: {
@@ -107,7 +107,7 @@ class Found:
         system = message["Attributes"]
         sent = datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC)
         return cls(
-            box,
+            queue,
             message["MessageId"],
             message["Body"],
             attributes,
@@ -125,8 +125,8 @@ class Found:
             request_id = json_or_text(self._text(REQUEST_ID) or "null")
             known, tries = request_id if isinstance(request_id, str) else None, self._text(TRIES)
             if tries is None:
-                return Letter("message", self.box.name, known)
-            return Letter("request", self.box.name, known, int(tries) if tries.isdecimal() else 0)
+                return Letter("message", self.queue.name, known)
+            return Letter("request", self.queue.name, known, int(tries) if tries.isdecimal() else 0)
 
     @property
     def reason(self) -> str:
@@ -144,7 +144,7 @@ class Found:
             given = {name: value for name, value in given.items() if name not in _SNS_SAYS}
         if TRIES in given and LETTER not in given:
             return self.body, given
-        return self.body, original(self.body, given, self.box.name, self.id, self.when).to_send()
+        return self.body, original(self.body, given, self.queue.name, self.id, self.when).to_send()
 
     def text_attributes(self) -> dict[str, str]:
         """Its text attributes."""
@@ -161,13 +161,13 @@ class Letters:
     The dead letters of a stack.
 
     Args:
-        sqs: An SQS client that may receive and delete in each box, and send to its `back_to`.
-        boxes: The dead-letter queues.
+        sqs: An SQS client that may receive from and delete in each queue, and send to its `back_to`.
+        queues: The dead-letter queues.
     """
 
-    def __init__(self, sqs: LetterQueues, boxes: list[Box]) -> None:
+    def __init__(self, sqs: LetterQueues, queues: list[DeadLetterQueue]) -> None:
         self._sqs = sqs
-        self._boxes = boxes
+        self._queues = queues
         self._deleted: set[str] = set()
 
     def look(self, limit: int) -> tuple[list[Found], int]:
@@ -181,14 +181,14 @@ class Letters:
             Unavailable: throttled or no answer; safe to try again.
         """
         count, found = self.count(), list[Found]()
-        for box in self._boxes:
-            with closing(self._take(box)) as taken:
+        for queue in self._queues:
+            with closing(self._take(queue)) as taken:
                 found += islice(taken, limit - len(found))
         return found, max(0, count - len(found))
 
     def count(self) -> int:
         """About how many letters there are. SQS's count lags by up to a minute."""
-        return sum(map(self._count, self._boxes))
+        return sum(map(self._count, self._queues))
 
     def get(self, letter_id: str) -> Found:
         """
@@ -197,8 +197,8 @@ class Letters:
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
         """
-        for box in self._boxes:
-            with closing(self._take(box)) as taken:
+        for queue in self._queues:
+            with closing(self._take(queue)) as taken:
                 for found in taken:
                     if found.id == letter_id:
                         return found
@@ -216,8 +216,8 @@ class Letters:
             LetterNotFound: it is in none of the queues, or hidden.
             Refused: it is one of AWS's own failure records, and no request.
         """
-        for box in self._boxes:
-            with closing(self._take(box)) as taken:
+        for queue in self._queues:
+            with closing(self._take(queue)) as taken:
                 for found in taken:
                     if found.id == letter_id:
                         self._put_back(found)
@@ -234,18 +234,18 @@ class Letters:
         Raises:
             Unavailable: throttled or no answer. The letters until then are redriven.
         """
-        for box in self._boxes:
-            if box.back_to is None:
+        for queue in self._queues:
+            if queue.back_to is None:
                 continue
-            most = max(self._count(box), _BATCH)  # a letter that still cannot start comes back at once
-            with closing(self._take(box)) as taken:
+            most = max(self._count(queue), _BATCH)  # a letter that still cannot start comes back at once
+            with closing(self._take(queue)) as taken:
                 for found in islice(taken, most):
                     if is_foreign(found) is None:
                         self._put_back(found)
                         yield found
 
     def _put_back(self, found: Found) -> None:
-        if found.box.back_to is None or is_foreign(found) is not None:
+        if found.queue.back_to is None or is_foreign(found) is not None:
             advice, steps = what_next(found)
             raise Refused(
                 f"Letter {found.id} is no request, but a record of AWS about what it could not deliver. "
@@ -255,52 +255,52 @@ class Letters:
         body, attributes = found.put_back()
         # A new deduplication id: SQS silently drops a message with the old one for five minutes.
         fifo = {"MessageGroupId": found.group, "MessageDeduplicationId": uuid.uuid4().hex}
-        send(self._sqs, found.box.back_to, body, attributes, **(fifo if found.group else {}))
+        send(self._sqs, found.queue.back_to, body, attributes, **(fifo if found.group else {}))
         with answering("SQS"):
-            self._sqs.delete_message(QueueUrl=found.box.url, ReceiptHandle=found.receipt)
+            self._sqs.delete_message(QueueUrl=found.queue.url, ReceiptHandle=found.receipt)
         self._deleted.add(found.id)
 
-    def _take(self, box: Box) -> Generator[Found]:
+    def _take(self, queue: DeadLetterQueue) -> Generator[Found]:
         """Receive each letter of a queue once. At the end, all that were not deleted become visible again."""
         receipts: dict[str, str] = {}
         try:
-            while batch := self._receive(box):
+            while batch := self._receive(queue):
                 news = [found for found in batch if found.id not in receipts]
                 receipts |= {found.id: found.receipt for found in batch}
                 yield from news
                 if not news:
                     return
         finally:
-            self._give_back(box, [receipt for one, receipt in receipts.items() if one not in self._deleted])
+            self._give_back(queue, [receipt for one, receipt in receipts.items() if one not in self._deleted])
 
-    def _receive(self, box: Box) -> list[Found]:
+    def _receive(self, queue: DeadLetterQueue) -> list[Found]:
         with answering("SQS"):
             answer = self._sqs.receive_message(
-                QueueUrl=box.url,
+                QueueUrl=queue.url,
                 MaxNumberOfMessages=_BATCH,
                 VisibilityTimeout=HIDDEN_SECONDS,
                 WaitTimeSeconds=1,  # long polling asks all of the queue's servers
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             )
-        return [Found.from_message(box, message) for message in answer.get("Messages", [])]
+        return [Found.from_message(queue, message) for message in answer.get("Messages", [])]
 
-    def _give_back(self, box: Box, receipts: list[str]) -> None:
+    def _give_back(self, queue: DeadLetterQueue, receipts: list[str]) -> None:
         """Make letters visible again."""
         for start in range(0, len(receipts), _BATCH):
             with answering("SQS"):
                 self._sqs.change_message_visibility_batch(
-                    QueueUrl=box.url,
+                    QueueUrl=queue.url,
                     Entries=[
                         {"Id": str(number), "ReceiptHandle": receipt, "VisibilityTimeout": 0}
                         for number, receipt in enumerate(receipts[start : start + _BATCH])
                     ],
                 )
 
-    def _count(self, box: Box) -> int:
+    def _count(self, queue: DeadLetterQueue) -> int:
         with answering("SQS"):
             told = self._sqs.get_queue_attributes(
-                QueueUrl=box.url, AttributeNames=["ApproximateNumberOfMessages"]
+                QueueUrl=queue.url, AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(told["Attributes"]["ApproximateNumberOfMessages"])
 
@@ -310,7 +310,7 @@ def is_foreign(found: Found) -> str | None:
     foreign = foreign_record(json_or_text(found.body), found.text_attributes())
     if foreign is not None:
         return foreign.kind
-    return "record of a kind that is not known here" if found.box.back_to is None else None
+    return "record of a kind that is not known here" if found.queue.back_to is None else None
 
 
 def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
