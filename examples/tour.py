@@ -30,7 +30,7 @@ PARAMETERS = {"QueueRequestIdPath": "attributes.requestId || messageId", "Resend
 
 
 class Tour:
-    """Tells what it does, does it, and checks that it happened as told."""
+    """Tells what it does, does it, and checks that it happened as described."""
 
     def __init__(self, stack: LocalStack) -> None:
         self.stack = stack
@@ -226,8 +226,8 @@ def post(link: str, answer: dict[str, Any]) -> str:
     headers = {"Content-Type": "application/json"}
     request = Request(link, json.dumps(answer).encode(), headers)  # noqa: S310 - our own address
     try:
-        with urlopen(request, timeout=30) as told:  # noqa: S310 - our own address
-            return f"{told.status} {json.load(told)['verdict']}"
+        with urlopen(request, timeout=30) as response:  # noqa: S310 - our own address
+            return f"{response.status} {json.load(response)['verdict']}"
     except HTTPError as refused:
         said = json.load(refused)
         return f"{refused.code} {said.get('verdict', said.get('error'))}"
@@ -279,7 +279,7 @@ CHAPTERS: Iterable[Callable[[Tour], None]] = (
 
 
 def main() -> int:
-    """Start the stack, go through the chapters, and answer 0 if all of it happened as told."""
+    """Start the stack, go through the chapters, and answer 0 if all of it happened as described."""
     console.print(
         "[bold]steponce[/bold]: a request runs at most once, and everyone who asks gets the same answer."
     )
@@ -297,10 +297,10 @@ def main() -> int:
         for chapter in CHAPTERS:
             chapter(tour)
     if tour.wrong:
-        console.print(f"\n[red]{tour.wrong} of these did not happen as told.[/red]")
+        console.print(f"\n[red]{tour.wrong} of these did not happen as described.[/red]")
         return 1
     console.print(
-        "\nAll of it happened as told. Now run it yourself:\n"
+        "\nAll of it happened as described. Now run it yourself:\n"
         f"  {program()} up\n"
         "and in another shell\n"
         f"  {program()} start order-1 events/start_order.json --local --wait\n"

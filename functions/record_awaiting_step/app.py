@@ -59,7 +59,7 @@ def tell(step: AwaitingStep) -> None:
         "Detail": json.dumps(step.public() | {"link": link}),
     }
     with answering("EventBridge"):
-        told = events.put_events(Entries=[entry])
-    if told["FailedEntryCount"]:
-        code = told["Entries"][0]["ErrorCode"]
+        answer = events.put_events(Entries=[entry])
+    if answer["FailedEntryCount"]:
+        code = answer["Entries"][0]["ErrorCode"]
         raise Unavailable(f"EventBridge said {code}. The same call is safe to try again.")

@@ -178,8 +178,8 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     with _found(key):
         story = collector.collect(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
     what_next = commands(story.next_steps, target.options)
-    told = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
-    say(told | {"next": what_next}, timeline(story, what_next))
+    answer = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
+    say(answer | {"next": what_next}, timeline(story, what_next))
     return DONE
 
 

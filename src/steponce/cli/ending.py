@@ -49,11 +49,11 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     said = meaning(running, lock)
     record = None if lock is None else json_object(Record.from_lock(lock))
     what_next = [] if lock is None else commands(next_steps(lock, runs=False), target.options)
-    told: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
-    told |= {"stopped": running.is_open, "said": said}
-    told |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
+    answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
+    answer |= {"stopped": running.is_open, "said": said}
+    answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
     rows = fields({"next": "\n".join(what_next) or None})
-    say(told, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
+    say(answer, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
     return DONE
 
 
@@ -78,15 +78,19 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     machine = stack.client().machine
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     kept = find_kept(machine, steps, prefix)
-    told: dict[str, Any] = {"done": "erased" if kept else "nothing", "by": confirmation.by, "prefix": prefix}
-    told |= {"locks": [lock.lock_token for lock in kept.locks], "awaitingSteps": len(kept.steps)}
-    told |= {
+    answer: dict[str, Any] = {
+        "done": "erased" if kept else "nothing",
+        "by": confirmation.by,
+        "prefix": prefix,
+    }
+    answer |= {"locks": [lock.lock_token for lock in kept.locks], "awaitingSteps": len(kept.steps)}
+    answer |= {
         "unreadable": [one.error.public() for one in kept.damaged],
         "why": confirmation.why,
         "stays": STAYS,
     }
     if not kept:
-        say(told, Group(Text("Nothing is kept under this prefix."), _stays()))
+        say(answer, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
     why = confirmation.ask(_list(kept), f"Erase {_count(kept)}, for good?")
     if changed := erase_kept(machine, steps, kept):
@@ -94,7 +98,7 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
             "Look again with the same command."
         )
-    say(told | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
+    say(answer | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
     return DONE
 
 

@@ -68,8 +68,8 @@ def say_error(error: Exception, options: Sequence[str] = ()) -> int:
     sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
     sys.stderr.write("".join(f"  {plain(command)}\n" for command in what_next))
     if not answers.for_people():
-        told: dict[str, Any] = {"type": kind, "message": message}
-        say({"error": told | ({"next": what_next} if what_next else {})}, "")
+        shown: dict[str, Any] = {"type": kind, "message": message}
+        say({"error": shown | ({"next": what_next} if what_next else {})}, "")
     return code
 
 

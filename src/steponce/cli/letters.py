@@ -47,11 +47,11 @@ def show(letter_id: str, target: Target) -> int:
     found = _letters(target.reach()).get(letter_id)
     advice, steps = what_next(found)
     next_commands = commands(steps, target.options)
-    told = _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
+    answer = _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
     rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
     rows |= found.text_attributes()
     say(
-        told | {"advice": advice, "next": next_commands},
+        answer | {"advice": advice, "next": next_commands},
         Group(fields(rows), plain(found.body), fields({"next": "\n".join([advice, *next_commands])})),
     )
     return DONE
@@ -73,9 +73,9 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     found = _letters(target.reach())
     done = [found.redrive(letter_id)] if letter_id is not None else list(found.redrive_all())
     more = found.count()
-    told: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
+    answer: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
     rest = [Text(f"About {more} more lie there.")] if more else []
-    say(told, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))
+    say(answer, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))
     return DONE
 
 
@@ -117,8 +117,8 @@ def _table(found: Sequence[Found], more: int) -> RenderableType:
     table.add_column("when (UTC)", no_wrap=True)
     table.add_column("why", overflow="fold")
     for one in found:
-        told = _describe(one)
-        request = plain(one.letter.request_id or "-") if told["canBePutBack"] else Text("no request", "red")
-        table.add_row(plain(one.id), request, one.when[:19], plain(told["reason"]))
+        shown = _describe(one)
+        request = plain(one.letter.request_id or "-") if shown["canBePutBack"] else Text("no request", "red")
+        table.add_row(plain(one.id), request, one.when[:19], plain(shown["reason"]))
     rest = [Text(f"And about {more} more; --limit says how many to list.")] if more else []
     return Group(table, *rest)

@@ -29,7 +29,7 @@ LIMITS_TABLE = "LimitsTable"
 
 def _is_user(_context: click.Context, _argument: click.Parameter, value: str) -> str:
     if not value.strip():
-        raise click.BadParameter("it is blank. Give the user as the limiter was told.")
+        raise click.BadParameter("it is blank. Give the user as it was given to the limiter.")
     return value
 
 
@@ -49,7 +49,7 @@ def limits(context: click.Context) -> None:
     """
     Look at a user's rate limits, and let one begin anew.
 
-    USER is what the limiter was told: who is limited.
+    USER is who is limited, as it was given to the limiter.
     """
     ask_which(context)
 
@@ -68,8 +68,8 @@ def show(user: str, limit: int, target: Target) -> int:
     found = _limits(target.reach()).of(user, skip=left_out.add)
     listed = list(islice(found, limit))
     more = next(found, None) is not None
-    told: dict[str, Any] = {"user": user, "limits": [_listed(count) for count in listed], "more": more}
-    say(told | {"unreadable": left_out.public()}, Group(_table(listed, more), *left_out.lines()))
+    answer: dict[str, Any] = {"user": user, "limits": [_listed(count) for count in listed], "more": more}
+    say(answer | {"unreadable": left_out.public()}, Group(_table(listed, more), *left_out.lines()))
     return DONE
 
 
@@ -102,8 +102,8 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
             "were left; the others are reset. Look again with the same command."
         )
     before = [_listed(count) for count in found]
-    told = {"done": "reset", "by": confirmation.by, "why": why, "user": user, "before": before}
-    say(told, Text(f"Reset {counted(len(found), 'limit')}.", "bold green"))
+    answer = {"done": "reset", "by": confirmation.by, "why": why, "user": user, "before": before}
+    say(answer, Text(f"Reset {counted(len(found), 'limit')}.", "bold green"))
     return DONE
 
 
@@ -140,6 +140,6 @@ def _table(listed: Sequence[Count], more: bool) -> RenderableType:
         full = count.counted >= count.limit
         number = Text(f"{count.counted} of {count.limit}", "red" if full else "")
         table.add_row(plain(name), times.to_text(count.start)[:19], times.to_text(count.end)[:19], number)
-    told = [intervention(one) for count in listed for one in count.interventions]
+    changes = [intervention(one) for count in listed for one in count.interventions]
     rest = [Text("And more; --limit says how many to list.")] if more else []
-    return Group(table, *told, *rest)
+    return Group(table, *changes, *rest)

@@ -74,8 +74,8 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
     found = open_locks(target.connect().machine, *statuses, expected_until=until, skip=left_out.add)
     listed = list(islice(found, limit))
     more = sum(1 for _ in found)
-    told = {"locks": [_listed(lock) for lock in listed], "more": more, "unreadable": left_out.public()}
-    say(told, Group(_table(listed, more), *left_out.lines()))
+    answer = {"locks": [_listed(lock) for lock in listed], "more": more, "unreadable": left_out.public()}
+    say(answer, Group(_table(listed, more), *left_out.lines()))
     return DONE
 
 
@@ -92,7 +92,7 @@ def inspect(key: str, target: Target) -> int:
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
     what_next = commands(next_steps(lock, runs=owner.is_open, own=own), target.options)
-    told = {
+    answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
         "links": links,
@@ -101,7 +101,7 @@ def inspect(key: str, target: Target) -> int:
     rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(what_next) or None}
     if not own:
         rows["note"] = "another machine's record: its own stack's commands settle it"
-    say(told, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
+    say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
     return DONE
 
 
@@ -170,10 +170,11 @@ def _prepared(stack: Stack, key: str, action: Any, confirmation: Confirmation) -
 
 def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:
     record = json_object(Record.from_lock(lock))
-    told = {"done": what, "by": confirmation.by, "why": why, "record": record, **more}
+    answer = {"done": what, "by": confirmation.by, "why": why, "record": record, **more}
     execution = more.get("receipt", {}).get("executionArn")
     say(
-        told, Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution}))
+        answer,
+        Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution})),
     )
     return DONE
 

@@ -45,15 +45,15 @@ def resolve(functions: LambdaClient, function: str, step_id: str, answer: Mappin
     raise _unknown(function, "gave no verdict that this version knows")
 
 
-def _refusal(function: str, told: Mapping[str, Any]) -> SteponceError:
+def _refusal(function: str, returned: Mapping[str, Any]) -> SteponceError:
     """
     The error that the function raised.
 
     Of a foreign error only the name is shown, because its text may quote a task token.
     """
-    name = str(told.get("errorType") or "an error without a name")
+    name = str(returned.get("errorType") or "an error without a name")
     if name in _REFUSALS:
-        return _REFUSALS[name](str(told.get("errorMessage", "")))
+        return _REFUSALS[name](str(returned.get("errorMessage", "")))
     return _unknown(function, f"failed with {name}")
 
 

@@ -55,8 +55,8 @@ def list_steps(target: Target) -> int:
     """
     left_out = LeftOut()
     steps = awaiting_steps(target.reach()).open(skip=left_out.add)
-    told = {"awaitingSteps": [_describe(step) for step in steps], "unreadable": left_out.public()}
-    say(told, Group(_table(steps), *left_out.lines()))
+    answer = {"awaitingSteps": [_describe(step) for step in steps], "unreadable": left_out.public()}
+    say(answer, Group(_table(steps), *left_out.lines()))
     return DONE
 
 
@@ -79,9 +79,9 @@ def show(given: str, with_link: bool, target: Target) -> int:
             f"There is no awaiting step {given!r}, or its record has expired. List the steps that wait.",
             next_steps=[NextStep("list steps")],
         )
-    told = _describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
+    answer = _describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
     link = _link(stack, step) if with_link else None
-    say(told | ({"link": link} if with_link else {}), _panel(step))
+    say(answer | ({"link": link} if with_link else {}), _panel(step))
     if with_link and for_people():  # not in the table, which would break it
         sys.stdout.write(f"{link or 'No link, for it waits no more.'}\n")
     return DONE

@@ -70,7 +70,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         count(found.receipt)
         if wait:
             found = mine.follow(found, wait)
-        return told(key, found, wait)
+        return started_response(key, found, wait)
 
     @app.get("/requests/<request_id>", **READ)
     def read(request_id: str) -> Response[str]:
@@ -148,7 +148,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
     return app
 
 
-def told(key: str, found: Found, wait: int | None) -> Response[str]:
+def started_response(key: str, found: Found, wait: int | None) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
     if receipt.error == MISMATCH:

@@ -140,8 +140,8 @@ class Count:
 
     def told_with(self, one: Intervention) -> str:
         """JSON text of its newest interventions, with one more."""
-        told: Sequence[Intervention] = [*self.interventions, one][-KEPT_INTERVENTIONS:]
-        return json.dumps([asdict(each) for each in told], ensure_ascii=False)
+        kept: Sequence[Intervention] = [*self.interventions, one][-KEPT_INTERVENTIONS:]
+        return json.dumps([asdict(each) for each in kept], ensure_ascii=False)
 
 
 def key_of(name: str, window: Window, who: str, at: datetime, shard: str = "") -> str:

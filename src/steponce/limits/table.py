@@ -40,8 +40,8 @@ class Limits:
         Go through a user's counters, the newest window first.
 
         Args:
-            who: The user, as the limiter was told.
-            skip: Is told of each record that cannot be read. None: the first of them ends the list.
+            who: The user, as it was given to the limiter.
+            skip: Gets each record that cannot be read. None: the first of them ends the list.
 
         Returns:
             Each as the table has it now, read consistently. The index that names them may lag behind: a
@@ -86,13 +86,13 @@ class Limits:
                 self._dynamodb.update_item(
                     TableName=self._table,
                     Key=_key(count.key),
-                    UpdateExpression="SET #count = :zero, interventions = :told",
+                    UpdateExpression="SET #count = :zero, interventions = :interventions",
                     ConditionExpression=f"{no_number}{counter} = :shown",
                     ExpressionAttributeNames={"#count": "count"},
                     ExpressionAttributeValues={
                         ":zero": {"N": "0"},
                         ":shown": {"N": str(count.counted)},
-                        ":told": {"S": done},
+                        ":interventions": {"S": done},
                     },
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )

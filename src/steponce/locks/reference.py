@@ -66,11 +66,11 @@ class Reference:
     @classmethod
     def read(cls, result: Any, lock: Lock) -> Self | None:
         """The reference that a record's result is; None where it is the result itself, whatever it holds."""
-        told = result.get(REFERENCE) if isinstance(result, Mapping) else None
+        fields = result.get(REFERENCE) if isinstance(result, Mapping) else None
         kinds = {"bucket": str, "key": str, "version": str, "sha256": str, "bytes": int}
-        if not isinstance(told, Mapping) or {name: type(value) for name, value in told.items()} != kinds:
+        if not isinstance(fields, Mapping) or {name: type(value) for name, value in fields.items()} != kinds:
             return None
-        reference = cls(**told)
+        reference = cls(**fields)
         return reference if reference._is_of(lock) else None
 
     def _is_of(self, lock: Lock) -> bool:

@@ -160,7 +160,7 @@ class Locks:
             lock: The new record: FAILED, finally.
         """
         done = Intervention(lock.actual_completion or times.now_text(), by, "cancelled", why)
-        told = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
+        interventions = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
         texts = {
             "#status": lock.status,
             "lockedBy": lock.locked_by,
@@ -173,7 +173,7 @@ class Locks:
             "actualCompletion": done.at,
             "failure": (lock.failure or Failure(None, None)).to_json(),
             "expiresAt": lock.expires_at or times.NEVER,
-            "interventions": json.dumps(told, ensure_ascii=False),
+            "interventions": json.dumps(interventions, ensure_ascii=False),
         }
         values: dict[str, Any] = {f":new_{name.strip('#')}": {"S": text} for name, text in texts.items()}
         values |= {":new_ttl": {"N": str(lock.ttl)}, ":new_attempt": {"N": str(lock.attempt)}}
@@ -229,8 +229,11 @@ class Locks:
         return self._update(lock, sets, [*removes, "openStatus"], done)
 
     def _update(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
-        told = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
-        sets = sets | {"actualCompletion": done.at, "interventions": json.dumps(told, ensure_ascii=False)}
+        interventions = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
+        sets = sets | {
+            "actualCompletion": done.at,
+            "interventions": json.dumps(interventions, ensure_ascii=False),
+        }
         assignments = ", ".join(f"{name} = :{name.strip('#')}" for name in sets)
         values = {
             f":{name.strip('#')}": {"N" if name == "#ttl" else "S": value} for name, value in sets.items()

@@ -259,11 +259,11 @@ class Story:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON object, with names in camelCase, and with the duration of each visit."""
-        told = json_object(self)
-        for attempt, data in zip(self.executions(), _executions(told), strict=True):
+        report = json_object(self)
+        for attempt, data in zip(self.executions(), _executions(report), strict=True):
             for visit, entry in zip(attempt.visits, data["visits"], strict=True):
                 entry["seconds"] = visit.seconds
-        return told
+        return report
 
     def executions(self) -> Iterator[Attempt]:
         """The attempts, then the holder."""
@@ -272,8 +272,8 @@ class Story:
             yield self.holder
 
 
-def _executions(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [*told["attempts"], *([told["holder"]] if told["holder"] else [])]
+def _executions(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*report["attempts"], *([report["holder"]] if report["holder"] else [])]
 
 
 def _seconds(start: str, end: str | None) -> float | None:

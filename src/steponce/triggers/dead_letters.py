@@ -74,21 +74,21 @@ class Letter:
             InvalidRequest: no trigger wrote this attribute.
         """
         try:
-            told = json.loads(text)
-            shape = _SHAPES[told["shape"]]
-            folded = {name: _unfolded(value) for name, value in told.get("attributes", {}).items()}
-            texts = [told.get(name) for name in ("source", "requestId", "messageId", "sentAt")]
+            fields = json.loads(text)
+            shape = _SHAPES[fields["shape"]]
+            folded = {name: _unfolded(value) for name, value in fields.get("attributes", {}).items()}
+            texts = [fields.get(name) for name in ("source", "requestId", "messageId", "sentAt")]
             if not all(one is None or isinstance(one, str) for one in texts):
                 raise TypeError
             source, request_id, message_id, sent_at = texts
-            tries = int(told.get("tries", 0))
+            tries = int(fields.get("tries", 0))
             return cls(shape, source or "", request_id, tries, message_id, sent_at, folded)
         except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
             raise InvalidRequest(f"No trigger wrote this attribute {LETTER}. Remove it.") from None
 
     def to_text(self) -> str:
         """The attribute's text."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "shape": self.shape,
             "source": _short(self.source),
             "requestId": None if self.request_id is None else _short(self.request_id),
@@ -97,7 +97,9 @@ class Letter:
             "sentAt": self.sent_at,
             "attributes": {name: _folded(value) for name, value in self.folded.items()},
         }
-        return escaped(json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False))
+        return escaped(
+            json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
+        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def _folded(attribute: Mapping[str, Any]) -> dict[str, str]:
     return {"DataType": attribute["DataType"], "BinaryValue": binary}
 
 
-def _unfolded(told: Mapping[str, str]) -> dict[str, Any]:
-    if "BinaryValue" not in told:
-        return {"DataType": str(told["DataType"]), "StringValue": str(told["StringValue"])}
-    return {"DataType": str(told["DataType"]), "BinaryValue": base64.b64decode(told["BinaryValue"])}
+def _unfolded(fields: Mapping[str, str]) -> dict[str, Any]:
+    if "BinaryValue" not in fields:
+        return {"DataType": str(fields["DataType"]), "StringValue": str(fields["StringValue"])}
+    return {"DataType": str(fields["DataType"]), "BinaryValue": base64.b64decode(fields["BinaryValue"])}

@@ -114,11 +114,11 @@ def _of_notification(record: S3EventRecord) -> dict[str, Any]:
 
 def _of_object(kind: str, bucket: str, said: Mapping[str, Any]) -> dict[str, Any]:
     names = ("key", "version-id", "sequencer", "size", "etag")
-    told = {name: said[name] for name in names if said.get(name) not in (None, "")}
-    version = told.get("version-id", "null")
+    known = {name: said[name] for name in names if said.get(name) not in (None, "")}
+    version = known.get("version-id", "null")
     return {
-        "id": f"{bucket}/{told['key']} {version} {told['sequencer']}",
-        "detail": {"type": kind, "bucket": {"name": bucket}, "object": told},
+        "id": f"{bucket}/{known['key']} {version} {known['sequencer']}",
+        "detail": {"type": kind, "bucket": {"name": bucket}, "object": known},
     }
 
 

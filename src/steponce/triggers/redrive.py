@@ -299,10 +299,10 @@ class Letters:
 
     def _count(self, queue: DeadLetterQueue) -> int:
         with answering("SQS"):
-            told = self._sqs.get_queue_attributes(
+            answer = self._sqs.get_queue_attributes(
                 QueueUrl=queue.url, AttributeNames=["ApproximateNumberOfMessages"]
             )
-        return int(told["Attributes"]["ApproximateNumberOfMessages"])
+        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
 
 def is_foreign(found: Found) -> str | None:

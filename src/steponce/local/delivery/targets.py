@@ -83,8 +83,8 @@ class Targets:
             problem = self._invoke(target.arn, text)
         if problem is None:
             return
-        told = problem.get("errorType", "it failed")
-        _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, told)
+        error = problem.get("errorType", "it failed")
+        _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, error)
         if target.arn in self._destinations:
             url = self._queue_url(self._destinations[target.arn].rpartition(":")[2])
             record = invocation_record(target.arn, json.loads(text), problem)
