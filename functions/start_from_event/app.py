@@ -59,7 +59,7 @@ stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_e
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
-    """Start all that is asked. If something has to come back, a stream is told what; Lambda by an error."""
+    """Start every request of an event. What must come back is in a stream's answer; else this raises."""
     for name in COUNTED.values():
         metrics.add_metric(name, MetricUnit.Count, 0)
     events = single_events(event)

@@ -35,7 +35,7 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
     Returns:
         The result as it is, if it and the payload have at most 200,000 bytes together (quotes and backslashes
         of the result count twice), or if there is no bucket. Else a reference to the object that holds it:
-        return that. Whoever asks for the result gets what is kept there.
+        return that. Everyone who asks for the result gets what is kept there.
 
     Raises:
         ResultNotKept: S3 did not take it. Let it pass: the workflow ends with ResultTooLarge, the lock stays

@@ -68,7 +68,7 @@ AcquireLock's reply was lost or its write took effect late.
 
 TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})
 """
-States of an execution that takes over a lock. Its own work has not begun, but nobody has confirmed that the
+States of an execution that takes over a lock. Its own work has not begun, but it is not confirmed that the
 first owner was not redriven. So the outcome is unknown, and not idle.
 """
 

@@ -316,7 +316,7 @@ class AwaitingSteps:
             The record as it is now. None if the claim was refused. A repeated claim whose first reply was
             lost is refused too; the record's `claim` says whose answer it holds.
         """
-        # Nobody has claimed: PENDING. The token is the one that the answer will use: taskToken.
+        # Not claimed: PENDING. The token is the one that the answer will use: taskToken.
         return self._update(
             step.id,
             "SET #status = :answering, answer = :answer, claim = :claim, answeredAt = :answeredAt, "

@@ -75,7 +75,7 @@ def routes(
         return reply(STATUS[verdict], {"verdict": verdict, "awaitingStepId": step_id})
 
     def is_form() -> bool:
-        """A button's answer. curl sends JSON under this type as well, if it is not told otherwise."""
+        """A button's answer. By default, curl sends JSON under this type as well."""
         kind = app.current_event.headers.get("content-type", "")
         return "x-www-form-urlencoded" in kind and not body().lstrip().startswith("{")
 

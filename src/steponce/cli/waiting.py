@@ -63,7 +63,10 @@ def list_steps(target: Target) -> int:
 @awaiting.command()
 @id_argument
 @click.option(
-    "--link", "with_link", is_flag=True, help="Also make a link that answers it. Whoever has it can answer."
+    "--link",
+    "with_link",
+    is_flag=True,
+    help="Also make a link. Anyone who has it can answer.",
 )
 @where_to
 def show(given: str, with_link: bool, target: Target) -> int:

@@ -383,7 +383,7 @@ class Run:
         return self._large[1]
 
     def _hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
-        """The work is done, so it must not be run again, also not by whoever takes unknown outcomes over."""
+        """The work is done, so it must not be run again, also not where unknown outcomes are taken over."""
         self._state = "over"
         too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
         name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__

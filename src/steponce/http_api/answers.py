@@ -1,4 +1,4 @@
-"""What callers are told: a request's state, or a problem (RFC 9457)."""
+"""The answers to callers: a request's state, or a problem (RFC 9457)."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def _reply(status: HTTPStatus, kind: str, body: dict[str, Any], headers: Mapping
 def _too_large(replayed: bool) -> Response[str]:
     return problem(
         "result-too-large",
-        "The request is completed, and no answer of this API can carry its result. Ask whoever operates this "
+        "The request is completed, and no answer of this API can carry its result. Ask the operator of this "
         "service for it.",
         replayed=replayed,
     )

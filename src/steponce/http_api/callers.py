@@ -61,7 +61,7 @@ class Callers:
 
     def scope(self, authorizer: Mapping[str, Any]) -> Scope:
         """
-        The scope of whoever sent a request.
+        The scope of a request's sender.
 
         Args:
             authorizer: What the gateway's authorizer said: `requestContext.authorizer` of the event.

@@ -18,8 +18,8 @@ class Found:
     What is known of a request.
 
     Args:
-        receipt: Of the request; RUNNING as well while nobody has written down how it ended.
-        unsettled: Whether that is so: its execution is closed, and its end is not on record yet.
+        receipt: Of the request; RUNNING as well while its end is not on record.
+        unsettled: Whether its execution is closed, and its end is not on record yet.
     """
 
     receipt: Receipt
@@ -73,7 +73,7 @@ class CallersRequests:
         Say what is known of a request, after waiting so long for its end.
 
         Raises:
-            RequestNotFound: this caller has started none with this key, whoever else may have.
+            RequestNotFound: this caller has started none with this key, even if another caller has.
             Unavailable: as `Client.status`.
         """
         request_id = self._scope.request_id(key)
@@ -91,7 +91,7 @@ class CallersRequests:
             raise RequestNotFound("Nobody can have started this.") from None
 
     def _lock_token(self, request_id: str) -> str | None:
-        """The lock token if it follows from the request id: then nobody has to describe an execution."""
+        """The lock token if it follows from the request id: then no execution must be described."""
         if self._rules.lock_token_path is not None:
             return None
         return self._rules.lock_token(name_of(request_id), {})

@@ -110,14 +110,14 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
         return problem(
             "record-unreadable",
-            "Something else has written to it. Nothing was started. Tell whoever operates this service.",
+            "Something else has written to it. Nothing was started. Tell the operator of this service.",
         )
 
     def result_unreadable(error: ResultUnreadable) -> Response[str]:
         logger.error("result unreadable", reason=type(error).__name__, detail=str(error))
         return problem(
             "result-unreadable",
-            "The request is completed, and will not run again. Tell whoever operates this service.",
+            "The request is completed, and will not run again. Tell the operator of this service.",
             replayed=True,
         )
 

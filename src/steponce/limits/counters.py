@@ -2,8 +2,8 @@
 Counting a request at one counter or at several: each of them counts it, or none does.
 
 Nothing is ever half done. One counter with a set takes one conditional UpdateItem; everything else is one
-TransactWriteItems. Whoever dies leaves a request that is counted or one that is not, and its repetition finds
-out which.
+TransactWriteItems. A caller that dies leaves a request that is counted or one that is not, and its repetition
+finds out which.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Counters:
 
         Args:
             counters: Which ones.
-            member: The request's digest; None: of a request that nobody has seen.
+            member: The request's digest; None: of a request that was never counted.
 
         Raises:
             As `admit`.

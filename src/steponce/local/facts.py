@@ -16,7 +16,7 @@ _FILE = "stack.json"
 
 
 def write_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> Path:
-    """Write the facts of a running stack; the answer is the file, for whoever removes it."""
+    """Write the facts of a running stack; returns the file, so that the stack can remove it."""
     path = Path(folder) / _FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     # Renaming is atomic: a reader gets the old facts or the new ones, never half.

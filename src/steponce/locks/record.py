@@ -162,7 +162,7 @@ class Lock:
         """
         Whether a request with this payload hash may have the record's answer.
 
-        Powertools hashes its own way, and only where it is told to, so nobody can compare: the key decides.
+        Powertools hashes its own way, and only if it is configured to, so the key alone decides.
         """
         return self.is_of_powertools or self.payload_hash == payload_hash
 

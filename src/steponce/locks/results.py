@@ -30,7 +30,7 @@ LARGEST_IN_RECORD = 200_000
 """Bytes that a result may have in a record, as a workflow carries it."""
 
 LARGEST_KEPT = 50 * 1024 * 1024
-"""Bytes that a result may have in the bucket: whoever reads it has it in memory."""
+"""The most bytes of a result in the bucket. Its reader holds it in memory."""
 
 LIFETIMES = (40, 120, 400, 4000)
 """Days after which the bucket's lifecycle deletes an object; its tag `keepDays` says which of them."""
@@ -187,7 +187,7 @@ class Results:
 
     def _not_erased(self, code: str) -> ResultForbidden:
         return ResultForbidden(
-            f"Not all large results were erased from the bucket {self.bucket} ({code}). Whoever erases needs "
+            f"Not all large results were erased from the bucket {self.bucket} ({code}). Erasing needs "
             "s3:ListBucketVersions on the bucket, and s3:DeleteObjectVersion in its results/. The same "
             "command erases the rest."
         )
@@ -245,7 +245,7 @@ def _unreadable(code: str, which: str) -> ResultUnreadable:
         )
     if code in _FORBIDDEN:
         return ResultForbidden(
-            f"{which} may not be read ({code}). Whoever reads needs s3:GetObjectVersion in the bucket's "
+            f"{which} may not be read ({code}). Reading needs s3:GetObjectVersion in the bucket's "
             "results/, as the policy ReadResultsPolicyArn gives it. If you have that, the object is gone: S3 "
             "gives this answer for both, unless you may list the bucket."
         )

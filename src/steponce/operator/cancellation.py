@@ -41,8 +41,8 @@ class Running:
     Args:
         request_id: As it was given.
         execution_arn: The execution that has its lock, else its newest attempt.
-        lock_token: The request's business key; None where it cannot be told.
-        lock: The record of that key, whoever holds it; None where there is none.
+        lock_token: The request's business key; None if it is not known.
+        lock: The record of that key, also if another request holds it. None if there is none.
         is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
             died and left its lock.
         given: What that execution was started with.

@@ -384,7 +384,7 @@ def _expect_lease_over(lock: Lock) -> None:
 def _expect_unanswered(action: LockAction, lock: Lock) -> None:
     if lock.status == RELEASED:
         if action == "release":
-            raise Refused(f"The lock {lock.lock_token!r} is free already; whoever starts it next runs it.")
+            raise Refused(f"The lock {lock.lock_token!r} is free already; the next start runs it.")
         return
     if lock.is_reusable(times.now_text()):
         raise Refused(

@@ -11,7 +11,7 @@ from steponce.locks.record import Lock
 
 class FailedRecord(DataRecord):
     """
-    A request that has failed: whoever asks for its status gets its error.
+    A request that has failed: everyone who asks for its status gets its error.
 
     Powertools knows no failed records. It asks for the status outside of what it wraps in errors of its own,
     so the caller gets RequestFailed as it is.
@@ -30,8 +30,8 @@ def in_progress(key: str, sort_key: str | None, payload_hash: str, lease_until: 
     """
     Somebody holds the lock.
 
-    Powertools takes an end of a lease in the past for a record that has changed meanwhile, so it is not told
-    of any: a lease that is over has been settled before this, but for Powertools' own records.
+    Powertools takes an end of a lease in the past for a record that has changed meanwhile, so it gets none: a
+    lease that is over has been settled before this, but for Powertools' own records.
     """
     until = None if lease_until is None or lease_until < times.now_text() else _milliseconds(lease_until)
     return DataRecord(

@@ -197,7 +197,7 @@ class Call(BasePersistenceLayer):
 
 
 class _Run(Run):
-    """A run that compares payloads only where Powertools is told to, and remembers what it replays."""
+    """A run that compares payloads only if Powertools is configured to, and remembers what it replays."""
 
     def __init__(
         self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: Finished, their_hash: str
@@ -213,7 +213,7 @@ class _Run(Run):
         """
         Hold the lock that kept this call away, if another invocation of the same function holds it.
 
-        Powertools ends a call that it was told to leave alone only where a durable function is replayed: then
+        Powertools ends a call that it must leave alone only where a durable function is replayed: then
         its first invocation took the lock, and this one goes on in its place.
         """
         lock, mine = self._waited_for, self._claim.locked_by

@@ -3,8 +3,8 @@ Which of the calls under way one is.
 
 Powertools tells its store that a call begins, and later that a call has ended, but not which. Decorated
 functions call one another, in threads and tasks too, so each context keeps the calls that it has begun, with
-the depth of the stack at which each was. What began deeper than where the stack is now is over, whether its
-end was told or not: a serializer may have failed, or the process may be on its way out.
+the depth of the stack at which each was. What began deeper than where the stack is now is over, also if
+Powertools did not report its end: a serializer may have failed, or the process may be on its way out.
 """
 
 from __future__ import annotations

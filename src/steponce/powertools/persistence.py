@@ -153,7 +153,7 @@ class LocksPersistence(BasePersistenceLayer):
         _calls.current().save_inprogress(data, remaining_time_in_millis)
 
     def get_record(self, data: dict[str, Any]) -> DataRecord | None:
-        """Powertools calls this for a record that it has not been told."""
+        """Powertools calls this for a record that it does not know."""
         return _calls.current().get_record(data)
 
     def save_success(self, data: dict[str, Any], result: dict[str, Any]) -> None:

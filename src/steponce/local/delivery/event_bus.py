@@ -51,7 +51,7 @@ class Bus:
     """The default bus: hands an event to the rules that it matches, by moto's matcher."""
 
     def __init__(self, rules: list[RulePlan], deliver: Deliver) -> None:
-        # Whoever only reads a template need not have moto's events.
+        # To read a template, moto's events are not needed.
         from moto.events.models import EventPattern
 
         self._deliver = deliver
@@ -59,7 +59,7 @@ class Bus:
         self._pool = ThreadPoolExecutor(1)
 
     def put(self, event: Event) -> None:
-        """Take an event; it is matched later, so that nothing of that disturbs whoever puts it."""
+        """Accept an event. It is matched later, so that no rule disturbs its sender."""
         self._pool.submit(self._match, event)
 
     def _match(self, event: Event) -> None:

@@ -1,9 +1,9 @@
 """
 The engine: one child process that serves the embedded endpoints.
 
-It is told what to serve on the command line, writes the addresses to standard output as one JSON
-line, reads one JSON line of instructions (`Instructions`), and writes `{"ready": true}`. When its
-standard input ends, because the owner closed it or is dead, it ends with everything it started.
+Its command line says what to serve. It writes the addresses to standard output as one JSON line, reads one
+JSON line of instructions (`Instructions`), and writes `{"ready": true}`. When its standard input ends,
+because the owner closed it or is dead, it ends with everything it started.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from steponce.local.http.loopback import OnlyThisMachine
 
 _log = logging.getLogger(__name__)
 
-# How soon a server that is told to end does so.
+# How soon a server ends after it was asked to.
 _POLL_SECONDS = 0.5
 # More than any service takes.
 _LARGEST_BODY = 64 * 1024 * 1024

@@ -56,7 +56,7 @@ def route(endpoints: dict[str, str], region: str) -> None:
 
 
 def listen(status_changed: status.Listener, was_put: bus.Listener) -> None:
-    """Have these told of executions that change their status, and of what PutEvents takes."""
+    """Call these for each change of an execution's status, and for the events that PutEvents accepts."""
     from steponce.local.moto_patches import bus, status
 
     status.listen(status_changed)

@@ -120,7 +120,7 @@ def _evaluate_attempt(task: callback.StateTaskServiceCallback, env: Environment)
     _attempts[token] = attempt
     env.callback_pool_manager._pool[token] = attempt
     try:
-        # Accepted at the last moment: whoever answered was told so, and it counts.
+        # Accepted at the last moment: its sender got a 200, so it counts.
         output = output_in_time(task, env, lambda: attempt.close() is not None)
     finally:
         attempt.close()

@@ -183,7 +183,7 @@ def _stop(execution: Execution, stop_date: datetime.datetime, error: str | None,
 
 
 def _reflect_ending(communication: BaseExecutionWorkerCommunication) -> None:
-    """Take the status from the history's ending; that of a stop has been taken by whoever stopped it."""
+    """Take the status from the history's ending; the call that stopped it has set that of a stop."""
     execution = communication.execution
     env = execution.exec_worker.env
     history = env.event_manager
@@ -207,7 +207,7 @@ def _close_attempts(env: Environment) -> None:
 
 
 def _execution_details(execution: Execution) -> ExecutionDetails:
-    """moto puts a datetime object into the context object, and whoever reads it breaks."""
+    """moto puts a datetime object into the context object, and its readers fail on it."""
     return ExecutionDetails(
         arn=execution.exec_arn,
         name=execution.name,

@@ -73,7 +73,7 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
     The interpreter's client for a service.
 
     moto's own goes to moto, makes a new client for each task, and waits three years for an answer.
-    This one goes where it is told, never retries (ASL's Retry is what retries), and is kept.
+    This one goes to the address of our choice, never retries (ASL's Retry is what retries), and is kept.
     """
     with _clients_lock:
         if service not in _clients:

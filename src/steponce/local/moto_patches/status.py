@@ -1,7 +1,7 @@
 """
-Execution status changes, which moto tells nobody.
+Reports changes of an execution's status, which moto does not.
 
-AWS tells EventBridge of each change of a standard execution; here it is told to whoever listens.
+AWS sends each change of a standard execution to EventBridge. Here the listeners get it.
 """
 
 from __future__ import annotations

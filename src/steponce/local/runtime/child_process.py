@@ -29,7 +29,7 @@ class ChildProcess:
                 stderr=errors,
                 # Nothing of the caller's AWS account.
                 env=without_account(dict(os.environ)),
-                # The terminal's Ctrl-C is for whoever owns the stack.
+                # The terminal's Ctrl-C is for the stack's owner.
                 start_new_session=True,
             )
         if not (self._process.stdin and self._process.stdout):

@@ -109,7 +109,7 @@ class RuntimeSettings:
 
 
 class LambdaApi:
-    """Invoke and GetFunction over HTTP, for the functions that `deploy` was told of."""
+    """Invoke and GetFunction over HTTP, for the functions that `deploy` got."""
 
     def __init__(self, forkserver: ForkServerProcess) -> None:
         self._forkserver = forkserver

@@ -112,7 +112,7 @@ def dynamodb_command(jar: Path) -> list[str]:
     libraries = jar.with_name("DynamoDBLocal_lib")
     if not libraries.is_dir():
         raise LocalStackError(f"There is no {libraries}. DynamoDB Local needs the folder that it came with.")
-    # One database for all regions and keys, so that a table is found whoever asks.
+    # One database for all regions and keys, so that every client finds a table.
     return [
         *(_program("java", DYNAMODB_JAR), _HEAP, "-XX:TieredStopAtLevel=1"),
         *(f"-Djava.library.path={libraries}", "-cp", f"{jar}{os.pathsep}{libraries / '*'}"),
@@ -160,7 +160,7 @@ class _Server:
                 stderr=output,
                 env=_environment(),
                 cwd=log.parent,
-                start_new_session=True,  # the terminal's Ctrl-C is for whoever owns the stack
+                start_new_session=True,  # the terminal's Ctrl-C is for the stack's owner
             )
 
     def wait_until(self, question: Callable[[], _Answer | None], seconds: float = _START_SECONDS) -> _Answer:
