@@ -97,7 +97,7 @@ class Bench:
         direct = dict(stack.endpoints) | {"dynamodb": tables.endpoints["dynamodb"]}
         self.client = Client.from_outputs(stack.outputs, session=stack.session(), endpoints=direct)
         self.sfn = stack.boto3("stepfunctions")
-        self.functions, self.queue_door = stack.boto3("lambda"), f"{stack.name}-StartFromQueueFunction"
+        self.functions, self.queue_function = stack.boto3("lambda"), f"{stack.name}-StartFromQueueFunction"
         self.dynamodb, self.table = tables.boto3("dynamodb"), stack.outputs["LocksTable"]
         self.counted = counted
         self.ids = itertools.count(1)
@@ -216,7 +216,9 @@ class Bench:
     def send(self, requests: list[str]) -> None:
         """Let the function behind the queue start a batch of messages."""
         records = [sqs_record(json.dumps(ORDER), request) for request in requests]
-        answer = self.functions.invoke(FunctionName=self.queue_door, Payload=json.dumps({"Records": records}))
+        answer = self.functions.invoke(
+            FunctionName=self.queue_function, Payload=json.dumps({"Records": records})
+        )
         assert json.loads(answer["Payload"].read()) == {"batchItemFailures": []}
 
     def starts_a_second(self, name: str, start: Callable[[list[str]], None]) -> None:

@@ -22,7 +22,7 @@ from werkzeug.wrappers import Request, Response
 from steponce.aws import times
 from steponce.local import LocalStack
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.callback_door import CallbackDoor
+from tests.unit.callback_links import CallbackLinks
 from tests.workflow.faults import Faults
 from tests.workflow.scene import Scene
 from tests.workflow.waiting import Waiting
@@ -100,23 +100,23 @@ def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, bu
 
 
 @pytest.fixture
-def door() -> CallbackDoor:
+def links() -> CallbackLinks:
     """A step of a request with a long name, that waits for an hour; its links are served here."""
-    door = CallbackDoor()
-    record = door.table.items[door.step.id]
+    links = CallbackLinks()
+    record = links.table.items[links.step.id]
     record["requestId"] = {"S": "order-" + "9" * 200}
     record["expiresAt"] = {"S": times.to_text(times.after(times.now(), 3600))}
-    return door
+    return links
 
 
 @pytest.fixture
-def address(door: CallbackDoor) -> Iterator[str]:
+def address(links: CallbackLinks) -> Iterator[str]:
     """Where the links are served, with the headers that they have on AWS."""
 
     @Request.application
     def answer(request: Request) -> Response:
         link, body = f"{request.path}?{request.query_string.decode()}", request.get_data(as_text=True)
-        told = door.send(link, body, method=request.method, kind=request.mimetype)
+        told = links.send(link, body, method=request.method, kind=request.mimetype)
         return Response(told.body, told.status, told.headers)
 
     server = make_server("127.0.0.1", 0, answer)
@@ -126,12 +126,12 @@ def address(door: CallbackDoor) -> Iterator[str]:
 
 
 def test_the_page_is_readable_on_a_telephone_at_night_and_without_scripts(
-    door: CallbackDoor, address: str, browser: WebDriver
+    links: CallbackLinks, address: str, browser: WebDriver
 ):
     """Nothing is cut off, buttons are large enough for a thumb, and the colours are those of the night."""
     small = {"width": 320, "height": 568, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", small)
-    browser.get(address + door.link())
+    browser.get(address + links.link())
     shown = browser.execute_script(MEASURE)
 
     assert 320 == shown["page"]
@@ -147,7 +147,7 @@ def test_the_page_is_readable_on_a_telephone_at_night_and_without_scripts(
     assert "readable" == legible(night)
 
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    door.send(door.link(), {"outcome": "failure", "error": "Refused"})
+    links.send(links.link(), {"outcome": "failure", "error": "Refused"})
     browser.find_element(By.XPATH, "//button[text()='Confirm']").click()
     shows(browser, "Another answer to the step")
     assert "Yours changes nothing." in text(browser)

@@ -71,7 +71,7 @@ def test_step_functions_local_is_told_what_the_stack_would_tell_it(
 
 
 def test_a_fork_runs_what_everyone_runs(jobs: dict[str, Any]):
-    """`make check` is the only door; a workflow may read the repository, and nothing else."""
+    """`make check` is the only gate; a workflow may read the repository, and nothing else."""
     assert "make check" in [step.get("run") for step in jobs["check"]["steps"]]
     assert {"contents": "read"} == yaml.safe_load(CHECK.read_text())["permissions"]
 

@@ -64,7 +64,7 @@ class Stack:
         return [find_request(SQSRecord(one), MESSAGE_PATHS, EVENT_PATHS) for one in self.take(name)]
 
     def lay_aside(self, message_id: str, reason: str = "PayloadMismatch: x") -> None:
-        """As the door does."""
+        """As the trigger does."""
         came = SQSRecord(sqs_record(json.dumps(ORDER), message_id))
         url = self.outputs["RequestsDeadLetterQueueUrl"]
         DeadLetters(self.sqs, url).give_up(original_of(came), reason, StartRequest(message_id, ORDER))
@@ -251,7 +251,7 @@ def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
 def test_poison_that_comes_back_at_once_does_not_keep_it_busy(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    """A command that puts all back ends, whatever the door does with them."""
+    """A command that puts all back ends, whatever the trigger does with them."""
     stack.lay_aside("order-1")
     send = stack.sqs.send_message
 

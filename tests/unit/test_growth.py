@@ -35,7 +35,7 @@ def nested_under(key: str, levels: int) -> Any:
 
 
 def read(text: str | bytes) -> Any:
-    """As every door reads."""
+    """As every trigger reads."""
     return read_strictly(text, "The text")
 
 
@@ -200,7 +200,7 @@ FOREIGN: dict[str, tuple[Any, Any, int]] = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_foreign_input_costs_time_in_proportion(name: str):
-    """Up to the size that a door lets in, or more."""
+    """Up to the size that a trigger lets in, or more."""
     run, make, largest = FOREIGN[name]
     assert is_linear(run, make, largest)
 

@@ -24,7 +24,7 @@ from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
 from steponce.request.strict_json import LONGEST_TEXT
-from tests.unit.http_door import DOCUMENT, PAYLOAD, POSTED, READ, Door
+from tests.unit.http_api import DOCUMENT, PAYLOAD, POSTED, READ, Api
 from tests.unit.locks.large import bucket, kept, record
 
 DONE = {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}
@@ -40,15 +40,15 @@ CALLERS = st.text(min_size=1, max_size=30).filter(lambda caller: caller.strip())
 
 
 @pytest.fixture
-def door() -> Door:
-    """The door with a JWT authorizer."""
-    return Door()
+def api() -> Api:
+    """The api with a JWT authorizer."""
+    return Api()
 
 
 # -- A request's life ------------------------------------------------------------------------------
-def test_a_new_request_is_accepted(door: Door):
+def test_a_new_request_is_accepted(api: Api):
     """202, where to ask, and the receipt."""
-    answer = door.post()
+    answer = api.post()
     assert (202, "/requests/order-1", "false") == (
         answer.status,
         answer.headers["Location"],
@@ -57,16 +57,16 @@ def test_a_new_request_is_accepted(door: Door):
     assert {"requestId": "order-1", "status": "RUNNING", "replayed": False, "attempt": 0} == answer.body
 
 
-def test_a_duplicate_of_a_running_request_is_accepted_as_a_replay(door: Door):
+def test_a_duplicate_of_a_running_request_is_accepted_as_a_replay(api: Api):
     """And starts nothing."""
-    door.post()
-    answer = door.post()
+    api.post()
+    answer = api.post()
     assert (202, True, "true") == (
         answer.status,
         answer.body["replayed"],
         answer.headers["Idempotent-Replayed"],
     )
-    assert [False, True] == [receipt.duplicate for receipt in door.counted]
+    assert [False, True] == [receipt.duplicate for receipt in api.counted]
 
 
 @pytest.mark.parametrize(
@@ -78,27 +78,27 @@ def test_a_duplicate_of_a_running_request_is_accepted_as_a_replay(door: Door):
         (FAILED | {"error": None, "cause": None}, {"status": "FAILED", "error": None, "cause": None}),
     ],
 )
-def test_a_finished_request_is_replayed(door: Door, end: dict[str, Any], told: dict[str, Any]):
+def test_a_finished_request_is_replayed(api: Api, end: dict[str, Any], told: dict[str, Any]):
     """200 with the stored result; an error is an answer as well."""
-    door.post()
-    door.client.end("acme/order-1", **end)
+    api.post()
+    api.client.end("acme/order-1", **end)
 
-    answer = door.post()
+    answer = api.post()
 
     assert (200, {"requestId": "order-1", "replayed": True, "attempt": 1} | told) == (
         answer.status,
         answer.body,
     )
     assert (200, {"requestId": "order-1", "replayed": False, "attempt": 1} | told) == (
-        (read := door.get("order-1")).status,
+        (read := api.get("order-1")).status,
         read.body,
     )
 
 
-def test_a_caller_may_wait_for_the_result(door: Door):
+def test_a_caller_may_wait_for_the_result(api: Api):
     """200 at once, and not a replay: this call started it."""
-    door.client.ends.append(DONE)
-    answer = door.post(prefer="wait=10")
+    api.client.ends.append(DONE)
+    answer = api.post(prefer="wait=10")
     assert (200, False, "wait=10") == (
         answer.status,
         answer.body["replayed"],
@@ -106,17 +106,17 @@ def test_a_caller_may_wait_for_the_result(door: Door):
     )
 
 
-def test_a_duplicate_that_waits_gets_a_replay(door: Door):
+def test_a_duplicate_that_waits_gets_a_replay(api: Api):
     """The other call started it, though both see its end."""
-    door.post()
-    door.client.ends.append(DONE)
-    assert (200, True) == ((answer := door.post(prefer="wait=10")).status, answer.body["replayed"])
+    api.post()
+    api.client.ends.append(DONE)
+    assert (200, True) == ((answer := api.post(prefer="wait=10")).status, answer.body["replayed"])
 
 
-def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(door: Door):
+def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(api: Api):
     """25 seconds at the most, whatever was asked for."""
-    answer = door.post(prefer="wait=3600")
-    (waited,) = [seconds for method, _, seconds in door.client.asked if method == "wait"]
+    answer = api.post(prefer="wait=3600")
+    (waited,) = [seconds for method, _, seconds in api.client.asked if method == "wait"]
     assert (202, "wait=25", True) == (
         answer.status,
         answer.headers["Preference-Applied"],
@@ -125,16 +125,16 @@ def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(door: Door):
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), Unavailable("x", throttled=True)])
-def test_what_is_started_stays_started_when_waiting_fails(door: Door, error: Exception):
+def test_what_is_started_stays_started_when_waiting_fails(api: Api, error: Exception):
     """An outage during the wait does not make it look as if nothing had begun."""
-    door.client.raises["wait"] = error
-    assert 202 == door.post(prefer="wait=5").status
+    api.client.raises["wait"] = error
+    assert 202 == api.post(prefer="wait=5").status
 
 
-def test_a_running_duplicate_is_a_conflict_for_whoever_will_not_wait(door: Door):
+def test_a_running_duplicate_is_a_conflict_for_whoever_will_not_wait(api: Api):
     """409 with Prefer: wait=0; the first one is a 202 even so."""
-    assert 202 == door.post(prefer="wait=0").status
-    answer = door.post(prefer="wait=0")
+    assert 202 == api.post(prefer="wait=0").status
+    answer = api.post(prefer="wait=0")
     assert (409, "/requests/order-1", "wait=0") == (
         answer.status,
         answer.headers["Location"],
@@ -143,43 +143,43 @@ def test_a_running_duplicate_is_a_conflict_for_whoever_will_not_wait(door: Door)
 
 
 @pytest.mark.parametrize("prefer", [None, "wait=0"])
-def test_another_payload_outranks_still_running(door: Door, prefer: str | None):
+def test_another_payload_outranks_still_running(api: Api, prefer: str | None):
     """422, not 409: sending it again later would not help."""
-    door.post(prefer=prefer)
-    assert 422 == door.post(payload=PAYLOAD | {"amount": 501}, prefer=prefer).status
+    api.post(prefer=prefer)
+    assert 422 == api.post(payload=PAYLOAD | {"amount": 501}, prefer=prefer).status
 
 
 def test_another_business_key_under_one_id_is_refused():
     """422 for LockTokenMismatch, too."""
-    door = Door(business_key="orderId")
-    door.post()
-    assert 422 == door.post(payload=PAYLOAD | {"orderId": "2"}).status
+    api = Api(business_key="orderId")
+    api.post()
+    assert 422 == api.post(payload=PAYLOAD | {"orderId": "2"}).status
 
 
-def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(door: Door):
+def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(api: Api):
     """Two keys with one business key may race."""
-    door.client.ends.append({"status": "FAILED", "error": "PayloadMismatch", "cause": "…"})
-    assert 422 == door.post(prefer="wait=5").status
+    api.client.ends.append({"status": "FAILED", "error": "PayloadMismatch", "cause": "…"})
+    assert 422 == api.post(prefer="wait=5").status
 
 
 @pytest.mark.parametrize(
     "error", ["RetryLater", "Lambda.TooManyRequestsException", "AlreadyInProgress", "LockContended"]
 )
-def test_where_nothing_happened_the_caller_is_asked_to_come_again(door: Door, error: str):
+def test_where_nothing_happened_the_caller_is_asked_to_come_again(api: Api, error: str):
     """503 with Retry-After, since the same request starts the next attempt; a GET only tells."""
-    door.client.ends.append({"status": "FAILED", "error": error, "cause": None})
-    answer = door.post(prefer="wait=5")
+    api.client.ends.append({"status": "FAILED", "error": error, "cause": None})
+    answer = api.post(prefer="wait=5")
     assert (503, "5", True) == (answer.status, answer.headers["Retry-After"], error in answer.body["detail"])
-    assert (200, error) == ((read := door.get("order-1")).status, read.body["error"])
+    assert (200, error) == ((read := api.get("order-1")).status, read.body["error"])
 
 
-def test_an_unsettled_request_counts_as_running(door: Door):
+def test_an_unsettled_request_counts_as_running(api: Api):
     """202, with the reason, whether starting finds it so or waiting."""
-    door.post()
-    door.client.raises["wait"] = Unsettled("arn:…")
-    waited, read = door.post(prefer="wait=5"), door.get("order-1", prefer="wait=5")
-    door.client.raises = {"start": Unsettled("arn:…")}
-    started = door.post(prefer="wait=5")
+    api.post()
+    api.client.raises["wait"] = Unsettled("arn:…")
+    waited, read = api.post(prefer="wait=5"), api.get("order-1", prefer="wait=5")
+    api.client.raises = {"start": Unsettled("arn:…")}
+    started = api.post(prefer="wait=5")
 
     assert [202, 202, 200] == [waited.status, started.status, read.status]
     for answer in (waited, started, read):
@@ -195,19 +195,19 @@ def test_an_unsettled_request_counts_as_running(door: Door):
         (TooManyAttempts("x"), 409, None),
     ],
 )
-def test_trouble_has_its_status(door: Door, error: Exception, status: int, retry_after: str | None):
+def test_trouble_has_its_status(api: Api, error: Exception, status: int, retry_after: str | None):
     """What passes by itself says when to come again."""
-    door.client.raises["start"] = error
-    answer = door.post()
+    api.client.raises["start"] = error
+    answer = api.post()
     assert (status, retry_after) == (answer.status, answer.headers.get("Retry-After"))
 
 
 @pytest.mark.parametrize("asked", ["start", "status"])
-def test_a_record_that_nobody_can_read_is_a_documented_problem(door: Door, asked: str):
+def test_a_record_that_nobody_can_read_is_a_documented_problem(api: Api, asked: str):
     """A person must mend it; the caller learns neither the key of the record nor what is in it."""
-    door.client.raises[asked] = RecordUnreadable("steponce-run-once/acme/order-1", "attempt", "is 1.5")
+    api.client.raises[asked] = RecordUnreadable("steponce-run-once/acme/order-1", "attempt", "is 1.5")
 
-    answer = door.post() if asked == "start" else door.get("order-1")
+    answer = api.post() if asked == "start" else api.get("order-1")
 
     assert (500, "urn:steponce:problem:record-unreadable") == (answer.status, answer.body["type"])
     assert None is answer.headers.get("Retry-After")
@@ -215,42 +215,42 @@ def test_a_record_that_nobody_can_read_is_a_documented_problem(door: Door, asked
 
 
 @pytest.fixture
-def large(door: Door) -> Iterator[tuple[Door, Results]]:
+def large(api: Api) -> Iterator[tuple[Api, Results]]:
     """A request that is completed, with a result in the bucket."""
     with mock_aws():
-        yield door, bucket()
+        yield api, bucket()
 
 
-def end_with(door: Door, results: Results, text: str) -> Reference:
+def end_with(api: Api, results: Results, text: str) -> Reference:
     """The caller's request ends, and its result is kept."""
-    door.post()
-    (token,) = door.client.receipts
+    api.post()
+    (token,) = api.client.receipts
     reference = kept(results, text, lock_token=token)
-    door.client.receipts[token] = Receipt.from_lock(
+    api.client.receipts[token] = Receipt.from_lock(
         "acme/order-1", record(reference.to_json(), token), results, duplicate=False
     )
     return reference
 
 
-def test_a_large_result_is_answered_like_any_other(large: tuple[Door, Results]):
+def test_a_large_result_is_answered_like_any_other(large: tuple[Api, Results]):
     """To whoever started it and to whoever asks; nobody learns where it was kept."""
-    door, results = large
-    end_with(door, results, '{"pages":"many"}')
+    api, results = large
+    end_with(api, results, '{"pages":"many"}')
 
-    for answer in (door.get("order-1"), door.post(), door.get("order-1", prefer="wait=1")):
+    for answer in (api.get("order-1"), api.post(), api.get("order-1", prefer="wait=1")):
         assert (200, {"pages": "many"}) == (answer.status, answer.body["result"])
 
 
 def test_a_large_result_that_is_gone_has_a_problem_of_its_own(
-    large: tuple[Door, Results], caplog: pytest.LogCaptureFixture
+    large: tuple[Api, Results], caplog: pytest.LogCaptureFixture
 ):
     """The request is completed; the log names the object, and the answer does not."""
-    door, results = large
-    reference = end_with(door, results, '{"pages":"many"}')
+    api, results = large
+    reference = end_with(api, results, '{"pages":"many"}')
     results.delete([(reference.key, reference.version)])
 
     with caplog.at_level(logging.ERROR):
-        answer = door.get("order-1")
+        answer = api.get("order-1")
 
     assert (500, "urn:steponce:problem:result-unreadable") == (answer.status, answer.body["type"])
     assert "will not run again" in answer.body["detail"]
@@ -260,65 +260,63 @@ def test_a_large_result_that_is_gone_has_a_problem_of_its_own(
 @pytest.mark.parametrize(
     "text", [json.dumps("x" * 5_999_900), json.dumps('"' * 2_000_000)], ids=["x", "quotes"]
 )
-def test_a_result_that_no_answer_can_carry_has_a_problem_of_its_own(large: tuple[Door, Results], text: str):
+def test_a_result_that_no_answer_can_carry_has_a_problem_of_its_own(large: tuple[Api, Results], text: str):
     """Lambda would refuse the answer, and the gateway tell of an internal error."""
-    door, results = large
-    end_with(door, results, text)
+    api, results = large
+    end_with(api, results, text)
 
-    answer = door.get("order-1")
+    answer = api.get("order-1")
 
     assert (500, "urn:steponce:problem:result-too-large") == (answer.status, answer.body["type"])
 
 
-def test_a_result_far_too_large_is_not_even_read(
-    large: tuple[Door, Results], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_result_far_too_large_is_not_even_read(large: tuple[Api, Results], monkeypatch: pytest.MonkeyPatch):
     """The function has 256 MB of memory."""
-    door, results = large
-    end_with(door, results, json.dumps("x" * 6_000_000))
+    api, results = large
+    end_with(api, results, json.dumps("x" * 6_000_000))
     monkeypatch.setattr(results, "fetch", pytest.fail)
 
-    answers = [door.get("order-1"), door.post(prefer="wait=1")]
+    answers = [api.get("order-1"), api.post(prefer="wait=1")]
 
     assert ["urn:steponce:problem:result-too-large"] * 2 == [answer.body["type"] for answer in answers]
 
 
 @pytest.mark.parametrize(("throttled", "status"), [(True, 429), (False, 503)])
-def test_trouble_in_reading_has_its_status(door: Door, throttled: bool, status: int):
+def test_trouble_in_reading_has_its_status(api: Api, throttled: bool, status: int):
     """The same for GET."""
-    door.client.raises["status"] = Unavailable("x", throttled=throttled)
-    assert status == door.get("order-1").status
+    api.client.raises["status"] = Unavailable("x", throttled=throttled)
+    assert status == api.get("order-1").status
 
 
 # -- Reading ---------------------------------------------------------------------------------------
-def test_an_unknown_request_is_not_found(door: Door):
+def test_an_unknown_request_is_not_found(api: Api):
     """With and without waiting, under any name."""
     unknown = ["order-9", " ", "\ud800", "~", "~!", "é", ".."]
     assert [404] * 2 * len(unknown) == [
-        door.get(segment, prefer=prefer).status for segment in unknown for prefer in (None, "wait=1")
+        api.get(segment, prefer=prefer).status for segment in unknown for prefer in (None, "wait=1")
     ]
 
 
-def test_only_the_routes_are_there(door: Door):
+def test_only_the_routes_are_there(api: Api):
     """A path that the router does not know is a problem like any other."""
-    assert 404 == door.get("a/b").status
+    assert 404 == api.get("a/b").status
 
 
-def test_a_reader_may_wait(door: Door):
+def test_a_reader_may_wait(api: Api):
     """And gets the state that it has at the end."""
-    door.post()
-    assert (200, "RUNNING") == ((read := door.get("order-1", prefer="wait=1")).status, read.body["status"])
-    door.client.ends.append(DONE)
-    assert "COMPLETED" == door.get("order-1", prefer="wait=1").body["status"]
+    api.post()
+    assert (200, "RUNNING") == ((read := api.get("order-1", prefer="wait=1")).status, read.body["status"])
+    api.client.ends.append(DONE)
+    assert "COMPLETED" == api.get("order-1", prefer="wait=1").body["status"]
 
 
 @pytest.mark.parametrize(("path", "given"), [(None, True), ("orderId", False)])
 def test_the_lock_token_is_given_where_it_is_known(path: str | None, given: bool):
     """So that no execution has to be described; with LockTokenPath only its execution knows it."""
-    door = Door(business_key=path)
-    door.post()
-    door.get("order-1")
-    (asked,) = [token for method, _, token in door.client.asked if method == "status"]
+    api = Api(business_key=path)
+    api.post()
+    api.get("order-1")
+    (asked,) = [token for method, _, token in api.client.asked if method == "status"]
     assert given == (asked is not None)
 
 
@@ -327,9 +325,9 @@ def test_the_lock_token_is_given_where_it_is_known(path: str | None, given: bool
     "key", [None, "", "   ", '""', '"   "', '"open', "a b", '"a" b', '"a";p=1', '"a", "b"', '"\\n"', "é",
             '"é"', "x" * 256, '"' + "x" * 256 + '"', "a\x00", '"a\tb"', "a\n"]
 )  # fmt: skip
-def test_a_key_that_is_none_is_refused(door: Door, key: str | None):
+def test_a_key_that_is_none_is_refused(api: Api, key: str | None):
     """400, and nothing was started."""
-    assert (400, [], []) == (door.post(key).status, door.client.asked, door.counted)
+    assert (400, [], []) == (api.post(key).status, api.client.asked, api.counted)
 
 
 @pytest.mark.parametrize(
@@ -337,55 +335,55 @@ def test_a_key_that_is_none_is_refused(door: Door, key: str | None):
              '{"a": NaN}', '{"a": 1e999}', '{"a": 9007199254740993}', '{"a": "\\ud800"}', '{"\\ud800": 1}',
              '{"a": ' + "1" * 5000 + "}", "\ufeff{}"]
 )  # fmt: skip
-def test_a_body_that_is_no_payload_is_refused(door: Door, body: str | None):
+def test_a_body_that_is_no_payload_is_refused(api: Api, body: str | None):
     """400, and nothing was started."""
-    assert (400, []) == (door.post(body=body).status, door.client.asked)
+    assert (400, []) == (api.post(body=body).status, api.client.asked)
 
 
 @pytest.mark.parametrize("body", ["!", "/w==", base64.b64encode(b"[]").decode()])
-def test_a_body_in_base64_that_is_no_payload_is_refused(door: Door, body: str):
+def test_a_body_in_base64_that_is_no_payload_is_refused(api: Api, body: str):
     """Not base64, not UTF-8, not an object."""
-    assert (400, []) == (door.post(body=body, isBase64Encoded=True).status, door.client.asked)
+    assert (400, []) == (api.post(body=body, isBase64Encoded=True).status, api.client.asked)
 
 
-def test_a_body_may_come_in_base64(door: Door):
+def test_a_body_may_come_in_base64(api: Api):
     """As the gateway sends what is not declared as text."""
     body = base64.b64encode(json.dumps({"name": "Zoë"}).encode()).decode()
-    assert 202 == door.post(body=body, isBase64Encoded=True).status
-    assert [{"name": "Zoë"}] == list(door.client.payloads.values())
+    assert 202 == api.post(body=body, isBase64Encoded=True).status
+    assert [{"name": "Zoë"}] == list(api.client.payloads.values())
 
 
-def test_a_payload_that_is_too_large_is_refused(door: Door):
+def test_a_payload_that_is_too_large_is_refused(api: Api):
     """413 from 196,608 bytes on."""
-    assert (413, []) == (door.post(payload={"text": "x" * 196_608}).status, door.client.asked)
+    assert (413, []) == (api.post(payload={"text": "x" * 196_608}).status, api.client.asked)
 
 
 @pytest.mark.parametrize("payload", [{}, {"orderId": None}, {"orderId": " "}, {"orderId": "x" * 3000}])
 def test_a_payload_without_its_business_key_is_refused(payload: dict[str, Any]):
     """400, and nothing was started."""
-    door = Door(business_key="orderId")
-    assert (400, []) == (door.post(payload=payload).status, door.client.asked)
+    api = Api(business_key="orderId")
+    assert (400, []) == (api.post(payload=payload).status, api.client.asked)
 
 
 # -- Whose request it is ---------------------------------------------------------------------------
 @pytest.mark.parametrize("path", [None, "orderId"])
 def test_two_callers_with_the_same_key_never_meet(path: str | None):
     """Neither by key nor by business key, whatever they send; neither learns of the other."""
-    door = Door(business_key=path)
-    door.post(caller="acme")
-    door.client.end("acme/order-1", **DONE)
+    api = Api(business_key=path)
+    api.post(caller="acme")
+    api.client.end("acme/order-1", **DONE)
 
-    other = door.post(payload=PAYLOAD | {"amount": 1}, caller="globex")
+    other = api.post(payload=PAYLOAD | {"amount": 1}, caller="globex")
 
     assert (202, False) == (other.status, other.body["replayed"])
-    assert 2 == len(door.client.receipts)
-    assert 404 == door.get("order-1", caller="initech").status
+    assert 2 == len(api.client.receipts)
+    assert 404 == api.get("order-1", caller="initech").status
 
 
-def test_a_foreign_request_looks_like_none(door: Door):
+def test_a_foreign_request_looks_like_none(api: Api):
     """The same answer to the letter for what is another's and what is nobody's."""
-    door.post(caller="acme")
-    assert door.get("order-1", caller="globex") == door.get("order-1", caller="initech")
+    api.post(caller="acme")
+    assert api.get("order-1", caller="globex") == api.get("order-1", caller="initech")
 
 
 @given(one=CALLERS, other=CALLERS, keys=st.tuples(KEYS, KEYS))
@@ -394,13 +392,13 @@ def test_a_foreign_request_looks_like_none(door: Door):
 @example(one="a ", other="a", keys=("c", "c"))
 def test_ids_and_lock_tokens_tell_callers_apart(one: str, other: str, keys: tuple[str, str]):
     """Different caller or key, different id; and all of one caller begins with one prefix."""
-    door = Door()
+    api = Api()
     callers = Callers.by_parameters("jwt", "")
     mine, theirs = (callers.scope({"jwt": {"claims": {"sub": caller}}}) for caller in (one, other))
     assert (one == other) == (mine == theirs)
     assert ((one, keys[0]) == (other, keys[1])) == (mine.request_id(keys[0]) == theirs.request_id(keys[1]))
-    prefix = mine.rules(door.client.rules).key_prefix + "/"
-    assert (one == other) == theirs.rules(door.client.rules).lock_token("n", {}).startswith(prefix)
+    prefix = mine.rules(api.client.rules).key_prefix + "/"
+    assert (one == other) == theirs.rules(api.client.rules).lock_token("n", {}).startswith(prefix)
     assert prefix == f"steponce-run-once/{quote(one, safe='')}/"
 
 
@@ -411,13 +409,13 @@ NOBODY: list[Any] = [None, {}, {"jwt": None}, {"jwt": {"claims": {}}}, {"lambda"
 
 @pytest.mark.parametrize("authorizer", NOBODY)
 @pytest.mark.parametrize("kind", ["post", "get"])
-def test_without_a_caller_nothing_is_started_or_read(door: Door, authorizer: Any, kind: str):
+def test_without_a_caller_nothing_is_started_or_read(api: Api, authorizer: Any, kind: str):
     """403, never the scope that all share."""
     event = json.loads(json.dumps(POSTED if kind == "post" else READ))
     event["requestContext"]["authorizer"] = authorizer
     if authorizer is None:
         del event["requestContext"]["authorizer"]
-    assert (403, []) == (door.app.resolve(event, None)["statusCode"], door.client.asked)
+    assert (403, []) == (api.app.resolve(event, None)["statusCode"], api.client.asked)
 
 
 @pytest.mark.parametrize(
@@ -425,7 +423,7 @@ def test_without_a_caller_nothing_is_started_or_read(door: Door, authorizer: Any
 )
 def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
     """Nor one that is no JMESPath."""
-    assert 403 == Door(caller_path=path).post().status
+    assert 403 == Api(caller_path=path).post().status
 
 
 @pytest.mark.parametrize(
@@ -443,24 +441,24 @@ def test_the_parameters_say_who_calls(http_door: str, path: str, authorizer: Any
     assert Scope(prefix) == Callers.by_parameters(http_door, path).scope(authorizer)
 
 
-def test_every_door_that_checks_callers_needs_one():
-    """Only an open door, or none, is without."""
+def test_every_mode_that_checks_callers_needs_one():
+    """Only an open api, or none, is without."""
     for http_door in PATHS:
         with pytest.raises(CallerUnknown):
             Callers.by_parameters(http_door, "").scope({})
 
 
-def test_a_caller_whose_name_fits_into_no_lock_token_is_refused_as_such(door: Door):
+def test_a_caller_whose_name_fits_into_no_lock_token_is_refused_as_such(api: Api):
     """The longest that fits is let in with the longest key; the next one hears that the name is it."""
-    assert 202 == door.post(key=f'"{"k" * 255}"', caller="n" * 1_699).status
-    assert 403 == door.post(key=f'"{"k" * 255}"', caller="n" * 1_700).status
+    assert 202 == api.post(key=f'"{"k" * 255}"', caller="n" * 1_699).status
+    assert 403 == api.post(key=f'"{"k" * 255}"', caller="n" * 1_700).status
 
 
-def test_all_callers_of_an_open_door_share_their_keys():
-    """The request id is the key, and the lock token what every other door makes of it."""
-    door = Door("open")
-    assert 202 == door.post(caller=None).status
-    assert [("start", "order-1", "steponce-run-once/order-1")] == door.client.asked
+def test_all_callers_of_an_open_api_share_their_keys():
+    """The request id is the key, and the lock token what every other api makes of it."""
+    api = Api("open")
+    assert 202 == api.post(caller=None).status
+    assert [("start", "order-1", "steponce-run-once/order-1")] == api.client.asked
 
 
 # -- Bodies ---------------------------------------------------------------------------------------
@@ -483,33 +481,33 @@ def test_all_callers_of_an_open_door_share_their_keys():
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_body_that_is_no_payload_is_refused_with_a_reason(door: Door, status: int, told: str, body: str):
+def test_a_body_that_is_no_payload_is_refused_with_a_reason(api: Api, status: int, told: str, body: str):
     """A short one, and nothing is started."""
-    answer = door.post(body=body)
-    assert (status, True, []) == (answer.status, told in answer.body["detail"], door.client.asked)
+    answer = api.post(body=body)
+    assert (status, True, []) == (answer.status, told in answer.body["detail"], api.client.asked)
     assert len(answer.body["detail"]) < 500
 
 
-def test_a_body_may_be_written_with_escapes_throughout(door: Door):
+def test_a_body_may_be_written_with_escapes_throughout(api: Api):
     """Six characters for each of the payload's own."""
     text = "x" * 190_000
     escaped = "".join(f"\\u{ord(letter):04x}" for letter in text)
-    assert 202 == door.post(body=f'{{"text": "{escaped}"}}').status
-    assert {"text": text} == next(iter(door.client.payloads.values()))
+    assert 202 == api.post(body=f'{{"text": "{escaped}"}}').status
+    assert {"text": text} == next(iter(api.client.payloads.values()))
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "GZIP", "gzip, identity", "x"])
-def test_a_compressed_body_is_refused(door: Door, coding: str):
+def test_a_compressed_body_is_refused(api: Api, coding: str):
     """415, and how to send it; nobody unpacks what may be of any size."""
     body = base64.b64encode(gzip.compress(json.dumps(PAYLOAD).encode())).decode()
-    answer = door.send(POSTED, {"content-encoding": coding}, "acme", {"body": body, "isBase64Encoded": True})
-    assert (415, "identity", []) == (answer.status, answer.headers["Accept-Encoding"], door.client.asked)
+    answer = api.send(POSTED, {"content-encoding": coding}, "acme", {"body": body, "isBase64Encoded": True})
+    assert (415, "identity", []) == (answer.status, answer.headers["Accept-Encoding"], api.client.asked)
 
 
 @pytest.mark.parametrize("coding", ["identity", " Identity ", ""])
-def test_a_body_that_is_not_compressed_may_say_so(door: Door, coding: str):
+def test_a_body_that_is_not_compressed_may_say_so(api: Api, coding: str):
     """An empty header says nothing."""
-    assert 202 == door.send(POSTED, {"content-encoding": coding}, "acme", {}).status
+    assert 202 == api.send(POSTED, {"content-encoding": coding}, "acme", {}).status
 
 
 # -- Headers ---------------------------------------------------------------------------------------
@@ -584,13 +582,13 @@ def test_any_prefer_header_is_understood_somehow(header: str):
 @example(key="~YQ")
 def test_a_location_leads_to_its_request(key: str):
     """Also after the gateway has decoded the path, and looked for / and ? in it."""
-    door = Door()
+    api = Api()
     escaped = key.replace("\\", "\\\\").replace('"', '\\"')
-    location = door.post(f'"{escaped}"').headers["Location"]
+    location = api.post(f'"{escaped}"').headers["Location"]
     decoded = unquote(location)
     assert 2 == decoded.count("/")
     assert not set("?#%") & set(decoded)
-    assert (200, key) == ((read := door.get(decoded.rpartition("/")[2])).status, read.body["requestId"])
+    assert (200, key) == ((read := api.get(decoded.rpartition("/")[2])).status, read.body["requestId"])
 
 
 @given(keys=st.tuples(KEYS, KEYS))
@@ -606,11 +604,11 @@ def test_any_last_part_of_a_path_means_some_key(segment: str):
 
 
 # -- What is told, and what is not -----------------------------------------------------------------
-def test_a_cause_comes_without_what_is_nobody_s_business(door: Door):
+def test_a_cause_comes_without_what_is_nobody_s_business(api: Api):
     """No stack trace, no ARN, no lock token."""
     trace = json.dumps({"errorMessage": "no such card", "errorType": "ValueError", "stackTrace": ["app.py"]})
-    door.post()
-    (token,) = door.client.receipts
+    api.post()
+    (token,) = api.client.receipts
     causes = {
         trace: "no such card",
         "The execution arn:aws:states:us-east-1:1:execution:m:n died": "The execution … died",
@@ -619,33 +617,33 @@ def test_a_cause_comes_without_what_is_nobody_s_business(door: Door):
         "[" * 5000: "[" * 5000,
     }
     for cause, told in causes.items():
-        door.client.end("acme/order-1", **FAILED | {"cause": cause})
-        assert told == door.get("order-1").body["cause"] == door.post().body["cause"]
+        api.client.end("acme/order-1", **FAILED | {"cause": cause})
+        assert told == api.get("order-1").body["cause"] == api.post().body["cause"]
 
 
 def test_no_problem_quotes_payload_token_or_arn(caplog: pytest.LogCaptureFixture):
     """Nor does a line of the log."""
     caplog.set_level(logging.DEBUG)
     card = "tok_of_nobody"
-    door = Door(business_key="order.id")
+    api = Api(business_key="order.id")
     good = {"order": {"id": "1"}, "card": card}
-    told = [door.post(payload=good)]
-    told += [door.post(payload=payload) for payload in ({"card": card}, good | {"card": card * 2}, [card])]
+    told = [api.post(payload=good)]
+    told += [api.post(payload=payload) for payload in ({"card": card}, good | {"card": card * 2}, [card])]
     told += [
-        door.post(payload=good | {"order": {"id": card}}),
-        door.post(payload={"order": {"id": card * 300}}),
+        api.post(payload=good | {"order": {"id": card}}),
+        api.post(payload={"order": {"id": card * 300}}),
     ]
     told += [
-        door.post(body=f'{{"card": {card}'),
-        door.post("a b", good),
-        door.post(payload=good, caller=None),
+        api.post(body=f'{{"card": {card}'),
+        api.post("a b", good),
+        api.post(payload=good, caller=None),
     ]
     told += [
-        door.post(payload=good | {"x": 2**60, "card": card}),
-        door.post(payload={"x": card * 50_000}),
+        api.post(payload=good | {"x": 2**60, "card": card}),
+        api.post(payload={"x": card * 50_000}),
     ]
-    door.client.raises["start"] = Unavailable(f"{card} arn:aws:x steponce-run-once/acme")
-    told += [door.post(payload=good)]
+    api.client.raises["start"] = Unavailable(f"{card} arn:aws:x steponce-run-once/acme")
+    told += [api.post(payload=good)]
 
     assert {202, 400, 403, 422, 503} == {answer.status for answer in told}
     texts = [json.dumps([answer.body, dict(answer.headers)]) for answer in told] + [caplog.text]
@@ -654,27 +652,27 @@ def test_no_problem_quotes_payload_token_or_arn(caplog: pytest.LogCaptureFixture
         assert [] == [text for text in texts if word in text]
 
 
-def test_the_document_names_what_is_answered_and_nothing_else(door: Door):
+def test_the_document_names_what_is_answered_and_nothing_else(api: Api):
     """Every status of each method occurs; what an answer has and the document does not fails at once."""
-    answered = {("post", door.post().status), ("get", door.get("order-1").status)}
-    door.client.end("acme/order-1", **DONE)
+    answered = {("post", api.post().status), ("get", api.get("order-1").status)}
+    api.client.end("acme/order-1", **DONE)
     large = {"text": "x" * 196_608}
     for answer in (
-        door.post(),
-        door.post("a b"),
-        door.post(caller=None),
-        door.post(payload={}),
-        door.post('"order-2"', large),
+        api.post(),
+        api.post("a b"),
+        api.post(caller=None),
+        api.post(payload={}),
+        api.post('"order-2"', large),
     ):
         answered.add(("post", answer.status))
-    answered.add(("post", door.send(POSTED, {"content-encoding": "gzip"}, "acme", {}).status))
-    door.post('"order-3"')
-    answered.add(("post", door.post('"order-3"', prefer="wait=0").status))
-    answered |= {("get", door.get("order-9").status), ("get", door.get("order-1", caller=None).status)}
+    answered.add(("post", api.send(POSTED, {"content-encoding": "gzip"}, "acme", {}).status))
+    api.post('"order-3"')
+    answered.add(("post", api.post('"order-3"', prefer="wait=0").status))
+    answered |= {("get", api.get("order-9").status), ("get", api.get("order-1", caller=None).status)}
     troubles = [Unavailable("x", throttled=True), Unavailable("x"), RecordUnreadable("key", "ttl", "is x")]
     for trouble in troubles:
-        door.client.raises = dict.fromkeys(("start", "status"), trouble)
-        answered |= {("post", door.post().status), ("get", door.get("order-1").status)}
+        api.client.raises = dict.fromkeys(("start", "status"), trouble)
+        answered |= {("post", api.post().status), ("get", api.get("order-1").status)}
 
     documented = {
         (method, int(status))
@@ -685,19 +683,19 @@ def test_the_document_names_what_is_answered_and_nothing_else(door: Door):
     assert documented == answered
 
 
-def test_the_examples_are_of_one_caller_and_one_request(door: Door):
+def test_the_examples_are_of_one_caller_and_one_request(api: Api):
     """What the one event starts, the other reads."""
-    door.client.ends.append(DONE)
-    started, read = door.app.resolve(POSTED, None), door.app.resolve(READ, None)
+    api.client.ends.append(DONE)
+    started, read = api.app.resolve(POSTED, None), api.app.resolve(READ, None)
     assert (200, 200) == (started["statusCode"], read["statusCode"])
     assert json.loads(started["body"]) == json.loads(read["body"])
-    assert [PAYLOAD] == list(door.client.payloads.values())
+    assert [PAYLOAD] == list(api.client.payloads.values())
 
 
-def test_the_receipt_of_a_start_is_counted_once(door: Door):
+def test_the_receipt_of_a_start_is_counted_once(api: Api):
     """Waiting for the end does not count again; what was refused does not count."""
-    door.client.ends.append(DONE)
-    door.post(prefer="wait=5")
-    door.post(payload={"other": 1})
-    door.get("order-1")
-    assert [replace(door.counted[0], status="RUNNING")] == door.counted
+    api.client.ends.append(DONE)
+    api.post(prefer="wait=5")
+    api.post(payload={"other": 1})
+    api.get("order-1")
+    assert [replace(api.counted[0], status="RUNNING")] == api.counted

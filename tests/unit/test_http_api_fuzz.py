@@ -17,7 +17,7 @@ from steponce.http_api.callers_requests import CallersRequests
 from steponce.http_api.headers import idempotency_key
 from steponce.local.delivery.http_api import HttpApi
 from steponce.local.template.plan import RoutePlan
-from tests.unit.http_door import DOCUMENT, Door
+from tests.unit.http_api import DOCUMENT, Api
 
 ENDS = (
     {},
@@ -30,7 +30,7 @@ class Gateway:
     """The local stack's gateway before the function's routes, and one caller who is let in."""
 
     def __init__(self) -> None:
-        self.door = Door()
+        self.routes = Api()
         self.api = HttpApi()
         routes = [("POST", "/requests"), ("GET", "/requests/{requestId}")]
         self.api.deploy([RoutePlan(method, path, "http_api") for method, path in routes], self)
@@ -41,25 +41,25 @@ class Gateway:
         event["requestContext"]["authorizer"] = {"jwt": {"claims": {"sub": "acme"}, "scopes": None}}
         self._start_some(event.get("pathParameters", {}).get("requestId", ""))
         starts = self.starts
-        answer = self.door.app.resolve(event, None)
+        answer = self.routes.app.resolve(event, None)
         if self.starts > starts:
             key = idempotency_key(event["headers"].get("idempotency-key"))
-            assert f"acme/{key}" in [request_id for _, request_id, _ in self.door.client.asked]
-        for number, (request_id, token) in enumerate(self.door.client.tokens.items()):
-            if self.door.client.receipts[token].attempt == 0:
-                self.door.client.end(request_id, **ENDS[number % len(ENDS)])
+            assert f"acme/{key}" in [request_id for _, request_id, _ in self.routes.client.asked]
+        for number, (request_id, token) in enumerate(self.routes.client.tokens.items()):
+            if self.routes.client.receipts[token].attempt == 0:
+                self.routes.client.end(request_id, **ENDS[number % len(ENDS)])
         return {"Payload": io.BytesIO(json.dumps(answer).encode())}
 
     def _start_some(self, segment: str) -> None:
         """Half of all requests that somebody reads have been started."""
-        mine = CallersRequests(self.door.client, Scope("acme/"))
+        mine = CallersRequests(self.routes.client, Scope("acme/"))
         if len(segment) % 2:
             mine.start(key_in(segment), {})
 
     @property
     def starts(self) -> int:
         """How many calls of StartExecution there were."""
-        return sum(method == "start" for method, _, _ in self.door.client.asked)
+        return sum(method == "start" for method, _, _ in self.routes.client.asked)
 
     @Request.application
     def application(self, request: Request) -> Response:

@@ -22,7 +22,7 @@ from tests.workflow.waiting import CONFIRMED, YES, Waiting
 
 
 def deliver(scene: Scene, payload: Mapping[str, Any], message_id: str) -> None:
-    """A message arrives at its door."""
+    """A message arrives at its trigger."""
     event = {"Records": [sqs_record(json.dumps(payload), message_id)]}
     assert {"batchItemFailures": []} == run_function(scene, "StartFromQueue", event)
 
@@ -55,7 +55,7 @@ def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> 
 
 
 def deliver_again(scene: Scene) -> None:
-    """What is in the queue by now arrives at its door, which nobody reads for us."""
+    """What is in the queue by now arrives at its trigger, which nobody reads for us."""
     sqs, url = scene.stack.boto3("sqs"), scene.stack.outputs["RequestsQueueUrl"]
 
     def receive() -> Any:

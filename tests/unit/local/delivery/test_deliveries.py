@@ -493,7 +493,7 @@ def test_a_native_route_reaches_its_function(stack):
 
 
 def test_a_route_with_an_authorizer_is_closed_here(stack):
-    """The answer says which parameter opens the door."""
+    """The answer says which parameter opens the API."""
     status, text = request("DELETE", f"{stack.outputs['Endpoint']}/secrets/a/b")
     assert 401 == status
     assert "JWT" in text

@@ -204,7 +204,7 @@ def test_what_a_task_is_given_counts_against_the_limit(workflows):
 
 
 def test_the_whole_limit_may_be_used(workflows):
-    """262,144 bytes of compact UTF-8 are allowed; one more is refused at the door."""
+    """262,144 bytes of compact UTF-8 are allowed; one more is refused at once."""
     arn = workflows.make({"Pass": {"Type": "Pass", "End": True}})
     text = json.dumps({"é": "x" * (LIMIT - 9)}, ensure_ascii=False, separators=(",", ":"))
     assert LIMIT == len(text.encode())
@@ -335,7 +335,7 @@ def test_a_refused_condition_is_not_retried(workflows):
     assert '"caught"' == found[1] != found[0]
 
 
-def test_names_are_checked_at_the_door(workflows):
+def test_names_are_checked_at_the_start(workflows):
     """A name that AWS refuses is refused here; no name is a name of its own each time."""
     arn = workflows.make({"Caught": CAUGHT})
     for name, code in (("a b", "InvalidName"), ("a/b", "InvalidName"), ("a" * 81, "ValidationException")):

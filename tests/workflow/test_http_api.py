@@ -1,4 +1,4 @@
-"""The HTTP door on a running stack: real requests, the real function, the real workflow."""
+"""The HTTP API on a running stack: real requests, the real function, the real workflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
-from tests.unit.http_door import POSTED, READ, Answer, complaints
+from tests.unit.http_api import POSTED, READ, Answer, complaints
 from tests.workflow.faults import Faults
 from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
 
@@ -33,8 +33,8 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def scene(parts: Parts) -> Iterator[Scene]:
-    """A stack whose door is open to everyone."""
-    yield from _scene(parts, "open-door", HttpDoor="open")
+    """A stack whose HTTP API is open to everyone."""
+    yield from _scene(parts, "open-api", HttpDoor="open")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def guarded(parts: Parts) -> Iterator[Scene]:
     """A stack that takes tokens, and where the order's id is the business key."""
     yield from _scene(
         parts,
-        "guarded-door",
+        "guarded-api",
         HttpDoor="jwt",
         JwtIssuer="https://issuer.example.com/",
         JwtAudience="https://requests.example.com",
@@ -113,7 +113,7 @@ def test_a_request_is_accepted_run_and_replayed(scene: Scene):
 
 
 def test_a_bare_key_and_the_client_mean_the_same_request(scene: Scene):
-    """With an open door the key is the request's id for everyone."""
+    """With an open API the key is the request's id for everyone."""
     key = scene.new_id("http")
     answer = send(scene, "POST", "/requests", VISA, {"Idempotency-Key": key, "Prefer": "wait=20"})
     assert (200, False, "wait=20") == (

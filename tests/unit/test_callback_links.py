@@ -9,23 +9,23 @@ import pytest
 
 from steponce.callbacks.answer import OUTPUT_LIMIT
 from steponce.request.strict_json import LONGEST_TEXT
-from tests.unit.callback_door import CallbackDoor
+from tests.unit.callback_links import CallbackLinks
 
 YES = {"outcome": "success", "output": {"confirmed": True}}
 FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture
-def door() -> CallbackDoor:
-    """A door with a step that waits behind it."""
-    return CallbackDoor()
+def links() -> CallbackLinks:
+    """A links with a step that waits behind it."""
+    return CallbackLinks()
 
 
-def test_a_link_answers_its_step(door: CallbackDoor):
+def test_a_link_answers_its_step(links: CallbackLinks):
     """Once; the same again is a duplicate."""
-    told = [door.send(door.link(), YES) for _ in range(2)]
-    assert [200, 200] == [one.status for one in told]
-    assert ["accepted", "duplicate"] == [json.loads(one.body)["verdict"] for one in told]
+    reply = [links.send(links.link(), YES) for _ in range(2)]
+    assert [200, 200] == [one.status for one in reply]
+    assert ["accepted", "duplicate"] == [json.loads(one.body)["verdict"] for one in reply]
 
 
 @pytest.mark.parametrize("kind", ["application/json", FORM])
@@ -45,16 +45,18 @@ def test_a_link_answers_its_step(door: CallbackDoor):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_no_answer_is_refused_with_its_status(door: CallbackDoor, kind: str, status: int, body: str):
+def test_what_is_no_answer_is_refused_with_its_status(
+    links: CallbackLinks, kind: str, status: int, body: str
+):
     """And the step waits on."""
-    told = door.send(door.link(), body, kind=kind)
-    assert (status, []) == (told.status, door.verdicts)
-    assert len(told.body) < 5_000
+    reply = links.send(links.link(), body, kind=kind)
+    assert (status, []) == (reply.status, links.verdicts)
+    assert len(reply.body) < 5_000
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"\x1f\x8b\x08\x00"])
-def test_a_body_that_is_no_text_is_malformed(door: CallbackDoor, body: bytes):
+def test_a_body_that_is_no_text_is_malformed(links: CallbackLinks, body: bytes):
     """Compressed, for example."""
     sent = base64.b64encode(body).decode()
-    assert 400 == door.send(door.link(), sent, isBase64Encoded=True).status
-    assert 400 == door.send(door.link(), "no base64", isBase64Encoded=True).status
+    assert 400 == links.send(links.link(), sent, isBase64Encoded=True).status
+    assert 400 == links.send(links.link(), "no base64", isBase64Encoded=True).status

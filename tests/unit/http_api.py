@@ -96,7 +96,7 @@ class Answer:
     body: dict[str, Any]
 
 
-class Door:
+class Api:
     """The routes with a client in memory. Every answer is held against the OpenAPI document."""
 
     def __init__(

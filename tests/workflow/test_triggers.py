@@ -1,4 +1,4 @@
-"""The doors for messages and events on a running stack: queues, the real functions, the real workflow."""
+"""The triggers for messages and events on a running stack: queues, the real functions, the real workflow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONFIRMED = VISA | {"confirm": True}
 needs_deliveries = pytest.mark.defect(engine="Step Functions Local", row="no-status-events")
 
 
-def _doors(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
+def _triggers(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     parameters |= {
         "QueueRequestIdPath": "attributes.requestId || body.orderId",
         "QueueLockTokenPath": "attributes.key || body.orderId",
@@ -58,19 +58,19 @@ def _doors(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 
 
 @pytest.fixture(scope="module")
-def doors(parts: Parts) -> Iterator[Scene]:
+def triggers(parts: Parts) -> Iterator[Scene]:
     """A stack that delivers: the request id is an attribute or in the body, and so is the key."""
-    yield from _doors(parts, "doors", FifoQueue="yes")
+    yield from _triggers(parts, "triggers", FifoQueue="yes")
 
 
 @pytest.fixture(scope="module")
-def hasty_doors(parts: Parts) -> Iterator[Scene]:
+def hasty_triggers(parts: Parts) -> Iterator[Scene]:
     """The same, where a message is sent again only twice."""
-    yield from _doors(parts, "hasty", ResendTries="2")
+    yield from _triggers(parts, "hasty", ResendTries="2")
 
 
 @pytest.fixture
-def bus(hasty_doors: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
+def bus(hasty_triggers: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The function behind events, in this process, for which Step Functions has a quota."""
     left = threading.Semaphore(QUOTA)
 
@@ -81,7 +81,7 @@ def bus(hasty_doors: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
                 return THROTTLED
             return self.forward(endpoints["states"], body)
 
-    endpoints, outputs = hasty_doors.stack.endpoints, hasty_doors.stack.outputs
+    endpoints, outputs = hasty_triggers.stack.endpoints, hasty_triggers.stack.outputs
     places = {
         "AWS_ENDPOINT_URL": endpoints["aws"],
         "AWS_ENDPOINT_URL_DYNAMODB": endpoints["dynamodb"],
@@ -202,9 +202,9 @@ def dead_letters(scene: Scene) -> list[dict[str, Any]]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("requests", [6, pytest.param(200, marks=pytest.mark.full)])
-def test_five_messages_of_each_of_many_requests_charge_each_once(doors: Scene, requests: int):
+def test_five_messages_of_each_of_many_requests_charge_each_once(triggers: Scene, requests: int):
     """In random order, some by the queue, some by the topic, and some delivered again."""
-    begun = doors.new_id("bulk")
+    begun = triggers.new_id("bulk")
     ids = [f"{begun}-{number}" for number in range(requests)]
     messages = ids * 5
     random.Random(4).shuffle(messages)
@@ -213,161 +213,165 @@ def test_five_messages_of_each_of_many_requests_charge_each_once(doors: Scene, r
     def deliver(start: int) -> None:
         batch = bodies[start : start + 10]
         if start % 50 == 0:
-            by_queue(doors, batch)
+            by_queue(triggers, batch)
         elif start % 50 == 20:
-            by_topic(doors, batch)
+            by_topic(triggers, batch)
         else:
             records = [sqs_record(body, f"{start}-{n}") for n, body in enumerate(batch)]
             for _ in range(1 + (start % 50 == 10)):
-                answer = invoke(doors, "StartFromQueueFunction", {"Records": records})
+                answer = invoke(triggers, "StartFromQueueFunction", {"Records": records})
                 assert {"batchItemFailures": []} == answer
 
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(deliver, range(0, len(bodies), 10)))
 
-    doors.eventually(lambda: set(ids) <= set(all_charges(doors)))
-    doors.eventually(lambda: _is_empty(doors))
-    assert dict.fromkeys(ids, 1) == {one: times for one, times in all_charges(doors).items() if one in ids}
-    assert sorted(ids) == doors.executions(begun)
-    assert [] == dead_letters(doors)
+    triggers.eventually(lambda: set(ids) <= set(all_charges(triggers)))
+    triggers.eventually(lambda: _is_empty(triggers))
+    assert dict.fromkeys(ids, 1) == {one: times for one, times in all_charges(triggers).items() if one in ids}
+    assert sorted(ids) == triggers.executions(begun)
+    assert [] == dead_letters(triggers)
 
 
 @needs_deliveries
-def test_a_request_that_can_be_done_only_later_is_done_later(doors: Scene):
+def test_a_request_that_can_be_done_only_later_is_done_later(triggers: Scene):
     """Under its first id, however odd, and once."""
-    request_id, key = ODD + doors.new_id("later"), doors.new_id("key")
-    put(doors, UNREACHABLE | {"orderId": request_id}, key=key)
+    request_id, key = ODD + triggers.new_id("later"), triggers.new_id("key")
+    put(triggers, UNREACHABLE | {"orderId": request_id}, key=key)
 
-    receipt = answered(doors, request_id, key)
+    receipt = answered(triggers, request_id, key)
 
-    assert ("COMPLETED", 1) == (receipt.status, len(doors.charges(key)))
+    assert ("COMPLETED", 1) == (receipt.status, len(triggers.charges(key)))
     name = name_of(request_id)
-    again = json.loads(doors.execution(f"{name}--2")["input"])["redelivery"]
+    again = json.loads(triggers.execution(f"{name}--2")["input"])["redelivery"]
     assert {"requestId": request_id, "tries": 1} == again
-    assert [] == doors.executions(f"{name}--3")
+    assert [] == triggers.executions(f"{name}--3")
 
 
 @pytest.mark.parametrize("with_input", [True, False], ids=["input included", "input left out"])
-def test_the_re_sender_brings_back_what_could_not_be_done(doors: Scene, with_input: bool):
+def test_the_re_sender_brings_back_what_could_not_be_done(triggers: Scene, with_input: bool):
     """Told of it twice, and by the stack itself: it is charged once. The id may have any character."""
-    request_id, key = ODD + doors.new_id("again"), doors.new_id("key")
+    request_id, key = ODD + triggers.new_id("again"), triggers.new_id("key")
     body = json.dumps(UNREACHABLE | {"orderId": request_id})
     record = sqs_record(body, messageAttributes={"key": {"dataType": "String", "stringValue": key}})
-    invoke(doors, "StartFromQueueFunction", {"Records": [record]})
-    event = status_event(doors, name_of(request_id), with_input=with_input)
-    assert "RetryLater" == doors.execution(name_of(request_id))["error"]
+    invoke(triggers, "StartFromQueueFunction", {"Records": [record]})
+    event = status_event(triggers, name_of(request_id), with_input=with_input)
+    assert "RetryLater" == triggers.execution(name_of(request_id))["error"]
 
     for _ in range(2):  # by then the message that the stack sent may have been answered
-        assert invoke(doors, "ResendRequestFunction", event)["disposition"] in ("resent", "left alone")
+        assert invoke(triggers, "ResendRequestFunction", event)["disposition"] in ("resent", "left alone")
 
-    assert "COMPLETED" == answered(doors, request_id, key).status
-    assert {"disposition": "left alone"} == invoke(doors, "ResendRequestFunction", event)
-    doors.eventually(lambda: _is_empty(doors))
-    assert 1 == len(doors.charges(key))
+    assert "COMPLETED" == answered(triggers, request_id, key).status
+    assert {"disposition": "left alone"} == invoke(triggers, "ResendRequestFunction", event)
+    triggers.eventually(lambda: _is_empty(triggers))
+    assert 1 == len(triggers.charges(key))
 
 
 @needs_deliveries
-def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(doors: Scene):
+def test_a_request_whose_key_is_held_is_answered_when_the_first_is_done(triggers: Scene):
     """It comes back until then, and is answered from the first one's record; the work runs once."""
-    first, second, key = doors.new_id("first"), doors.new_id("second"), doors.new_id("held")
-    with doors.working(key):
-        doors.client.start(first, VISA, lock_token=key)
-        doors.eventually(lambda: doors.lock(key))
-        put(doors, VISA, requestId=second, key=key)
-        doors.eventually(lambda: "resent" in dispositions(doors, second))
+    first, second, key = triggers.new_id("first"), triggers.new_id("second"), triggers.new_id("held")
+    with triggers.working(key):
+        triggers.client.start(first, VISA, lock_token=key)
+        triggers.eventually(lambda: triggers.lock(key))
+        put(triggers, VISA, requestId=second, key=key)
+        triggers.eventually(lambda: "resent" in dispositions(triggers, second))
 
-    doors.eventually(lambda: "COMPLETED" in told(doors, second))
-    assert ["started", *["resent"] * (len(dispositions(doors, second)) - 2), "replayed"] == dispositions(
-        doors, second
+    triggers.eventually(lambda: "COMPLETED" in told(triggers, second))
+    assert ["started", *["resent"] * (len(dispositions(triggers, second)) - 2), "replayed"] == dispositions(
+        triggers, second
     )
-    receipt = doors.client.status(second, lock_token=key)
+    receipt = triggers.client.status(second, lock_token=key)
     assert ("COMPLETED", True) == (receipt.status, receipt.duplicate)
-    assert doors.client.status(first, lock_token=key).result == receipt.result
-    assert ([second], 1) == (doors.executions(second), len(doors.charges(key)))
-    assert [] == dead_letters(doors)
+    assert triggers.client.status(first, lock_token=key).result == receipt.result
+    assert ([second], 1) == (triggers.executions(second), len(triggers.charges(key)))
+    assert [] == dead_letters(triggers)
 
 
 @needs_deliveries
 @pytest.mark.timeout(300)
-def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(hasty_doors: Scene, tmp_path: Path):
+def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(
+    hasty_triggers: Scene, tmp_path: Path
+):
     """With its id, and with what it ended with; put back while the key is still held, it is not lost."""
-    request_id, key = hasty_doors.new_id("tired"), hasty_doors.new_id("held")
-    holder = hasty_doors.new_id("holder")
-    hasty_doors.client.start(holder, CONFIRMED, lock_token=key)
-    hasty_doors.eventually(lambda: hasty_doors.lock(key))
-    write_facts(hasty_doors.stack.facts(), tmp_path)
+    request_id, key = hasty_triggers.new_id("tired"), hasty_triggers.new_id("held")
+    holder = hasty_triggers.new_id("holder")
+    hasty_triggers.client.start(holder, CONFIRMED, lock_token=key)
+    hasty_triggers.eventually(lambda: hasty_triggers.lock(key))
+    write_facts(hasty_triggers.stack.facts(), tmp_path)
 
-    put(hasty_doors, CONFIRMED, requestId=request_id, key=key)
+    put(hasty_triggers, CONFIRMED, requestId=request_id, key=key)
 
-    (letter,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
+    (letter,) = hasty_triggers.eventually(lambda: letters(hasty_triggers, tmp_path, requestId=request_id))
     assert "AlreadyInProgress: resent 2 times." == letter["reason"]
     assert ("request", 2) == (letter["kind"], letter["tries"])
-    seen = len(dispositions(hasty_doors, request_id))
+    seen = len(dispositions(hasty_triggers, request_id))
 
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
 
     assert (0, [letter["id"]]) == (code, [one["id"] for one in told["letters"]])
-    hasty_doors.eventually(lambda: dispositions(hasty_doors, request_id)[seen:])
-    assert "resent" == dispositions(hasty_doors, request_id)[seen]
-    (again,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, requestId=request_id))
+    hasty_triggers.eventually(lambda: dispositions(hasty_triggers, request_id)[seen:])
+    assert "resent" == dispositions(hasty_triggers, request_id)[seen]
+    (again,) = hasty_triggers.eventually(lambda: letters(hasty_triggers, tmp_path, requestId=request_id))
     shown = operate(tmp_path, "letters", "show", again["id"], "--local")[1]
     assert CONFIRMED == json.loads(shown["body"])
-    hasty_doors.stop(holder)
+    hasty_triggers.stop(holder)
 
 
 @needs_deliveries
 @pytest.mark.timeout(300)
-def test_what_lambda_gives_up_can_start_nothing(hasty_doors: Scene, tmp_path: Path):
-    """Its record lies in a queue of its own; the command says what to do, and the door knows it, too."""
-    write_facts(hasty_doors.stack.facts(), tmp_path)
-    sqs, outputs = hasty_doors.stack.boto3("sqs"), hasty_doors.stack.outputs
+def test_what_lambda_gives_up_can_start_nothing(hasty_triggers: Scene, tmp_path: Path):
+    """Its record lies in a queue of its own; the command says what to do, and the trigger knows it, too."""
+    write_facts(hasty_triggers.stack.facts(), tmp_path)
+    sqs, outputs = hasty_triggers.stack.boto3("sqs"), hasty_triggers.stack.outputs
     arn = "arn:aws:lambda:us-east-1:123456789012:function:hasty-StartFromEventFunction"
     record = invocation_record(arn, {"id": "1", "detail": VISA}, {"errorType": "Runtime.ExitError"})
     sqs.send_message(QueueUrl=outputs["DeadEventsQueueUrl"], MessageBody=json.dumps(record))
 
-    (letter,) = letters(hasty_doors, tmp_path, queue="events")
+    (letter,) = letters(hasty_triggers, tmp_path, queue="events")
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
     assert (3, "Refused") == (code, told["error"]["type"])
     assert f"aws lambda invoke --function-name '{arn}:$LATEST' " in told["error"]["next"][0]
 
-    put(hasty_doors, json.dumps(record), requestId="moved by hand")
-    (laid,) = hasty_doors.eventually(lambda: letters(hasty_doors, tmp_path, queue="queue", requestId=None))
+    put(hasty_triggers, json.dumps(record), requestId="moved by hand")
+    (laid,) = hasty_triggers.eventually(
+        lambda: letters(hasty_triggers, tmp_path, queue="queue", requestId=None)
+    )
     assert "InvalidRequest: This is no request" in laid["reason"]
-    assert [] == hasty_doors.executions("moved")
+    assert [] == hasty_triggers.executions("moved")
 
 
-def test_poison_is_laid_aside_at_once(doors: Scene):
+def test_poison_is_laid_aside_at_once(triggers: Scene):
     """With the reason; what came with it is started."""
-    good = doors.new_id("good")
-    put(doors, "no JSON", requestId="poison")
-    put(doors, VISA, requestId=good, key=good)
+    good = triggers.new_id("good")
+    put(triggers, "no JSON", requestId="poison")
+    put(triggers, VISA, requestId=good, key=good)
 
-    (letter,) = doors.eventually(lambda: dead_letters(doors))
+    (letter,) = triggers.eventually(lambda: dead_letters(triggers))
     assert "no JSON" == letter["Body"]
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("InvalidPayload: ")
-    assert "COMPLETED" == answered(doors, good, good).status
+    assert "COMPLETED" == answered(triggers, good, good).status
 
 
-def test_a_large_order_that_doubles_in_a_notification_is_started(doors: Scene):
+def test_a_large_order_that_doubles_in_a_notification_is_started(triggers: Scene):
     """SNS takes it, so the queue behind has to."""
-    order = doors.new_id("large")
+    order = triggers.new_id("large")
     text = json.dumps(VISA | {"orderId": order, "text": '"' * 80_000})
-    doors.stack.boto3("sns").publish(TopicArn=doors.stack.outputs["RequestsTopicArn"], Message=text)
-    assert "COMPLETED" == answered(doors, order, order).status
+    triggers.stack.boto3("sns").publish(TopicArn=triggers.stack.outputs["RequestsTopicArn"], Message=text)
+    assert "COMPLETED" == answered(triggers, order, order).status
 
 
-def test_a_producer_without_a_deduplication_id_hears_so(doors: Scene):
+def test_a_producer_without_a_deduplication_id_hears_so(triggers: Scene):
     """A hash of the body would drop an order that differs in its attributes only."""
     with pytest.raises(ClientError, match="ContentBasedDeduplication"):
-        put(doors, VISA, "RequestsFifoQueueUrl", requestId="a", MessageGroupId="g")
+        put(triggers, VISA, "RequestsFifoQueueUrl", requestId="a", MessageGroupId="g")
 
 
-def test_messages_of_a_fifo_queue_are_started(doors: Scene):
+def test_messages_of_a_fifo_queue_are_started(triggers: Scene):
     """One after the other in their group."""
-    ids = [doors.new_id("fifo") for _ in range(3)]
+    ids = [triggers.new_id("fifo") for _ in range(3)]
     for one in ids:
         put(
-            doors,
+            triggers,
             VISA,
             "RequestsFifoQueueUrl",
             requestId=one,
@@ -375,26 +379,26 @@ def test_messages_of_a_fifo_queue_are_started(doors: Scene):
             MessageGroupId="g",
             MessageDeduplicationId=one,
         )
-    assert ["COMPLETED"] * 3 == [answered(doors, one, one).status for one in ids]
-    began = [doors.execution(one)["startDate"] for one in ids]
+    assert ["COMPLETED"] * 3 == [answered(triggers, one, one).status for one in ids]
+    began = [triggers.execution(one)["startDate"] for one in ids]
     assert sorted(began) == began
 
 
 @pytest.mark.timeout(300)
-def test_events_above_the_quota_are_all_started(bus: Any, hasty_doors: Scene):
+def test_events_above_the_quota_are_all_started(bus: Any, hasty_triggers: Scene):
     """None is lost, none is laid aside, and each is charged once."""
     event = json.loads((EVENTS / "start_from_event.json").read_text())
-    ids = [hasty_doors.new_id("burst") for _ in range(BURST)]
+    ids = [hasty_triggers.new_id("burst") for _ in range(BURST)]
     events = [event | {"id": one, "detail": VISA | {"orderId": one}} for one in ids]
     with ThreadPoolExecutor(BURST) as threads:
         answers = list(threads.map(lambda event: bus.handler(event, Context()), events))
     dispositions = sorted(answer["outcomes"][0]["disposition"] for answer in answers)
     assert ["resent"] * (BURST - QUOTA) + ["started"] * QUOTA == dispositions
-    hasty_doors.eventually(lambda: set(ids) <= set(hasty_doors.executions("burst-")))
-    done = [hasty_doors.client.wait(one) for one in ids]
+    hasty_triggers.eventually(lambda: set(ids) <= set(hasty_triggers.executions("burst-")))
+    done = [hasty_triggers.client.wait(one) for one in ids]
     assert {"COMPLETED"} == {one.status for one in done}
-    assert [1] * BURST == [len(hasty_doors.charges(one.lock_token)) for one in done]
-    assert [] == [one for one in dead_letters(hasty_doors) if "burst-" in str(one)]
+    assert [1] * BURST == [len(hasty_triggers.charges(one.lock_token)) for one in done]
+    assert [] == [one for one in dead_letters(hasty_triggers) if "burst-" in str(one)]
 
 
 @pytest.mark.parametrize(

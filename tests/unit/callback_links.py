@@ -34,7 +34,7 @@ class Secrets:
 
 
 @dataclass(frozen=True)
-class Told:
+class Reply:
     """What came back."""
 
     status: int
@@ -42,7 +42,7 @@ class Told:
     body: str
 
 
-class CallbackDoor:
+class CallbackLinks:
     """The routes, and a step that waits."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class CallbackDoor:
         method: str = "POST",
         kind: str = "application/json",
         **more: Any,
-    ) -> Told:
+    ) -> Reply:
         """Send a link's event; a body that is no text is written as JSON; `more` are fields of the event."""
         path, _, query = link.partition("?")
         event = copy.deepcopy(POSTED)
@@ -80,7 +80,7 @@ class CallbackDoor:
         event["headers"]["content-type"] = kind
         event["body"] = body if isinstance(body, str) or body is None else json.dumps(body)
         raw = self.app.resolve(event | more, None)
-        return Told(raw["statusCode"], raw["headers"], raw["body"])
+        return Reply(raw["statusCode"], raw["headers"], raw["body"])
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:
         verdict = Callbacks(self.steps, self.wait.sfn).resolve(step_id, answer)
