@@ -23,7 +23,7 @@ class Settings:
     run_once_state_machine_arn: str
     locks_table: str
     rules: RequestRules
-    http_door: str
+    http_access: str
     result_bucket: str
     caller_path: str = ""
 
@@ -65,6 +65,6 @@ http = routes(
         config=QUICK,
         result_bucket=settings.result_bucket,
     ),
-    Callers.by_parameters(settings.http_door, settings.caller_path),
+    Callers.by_parameters(settings.http_access, settings.caller_path),
     count,
 )

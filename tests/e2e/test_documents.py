@@ -36,7 +36,7 @@ ELSEWHERE = {
 AS_A_PROGRAM = ".venv/bin/steponce show order-1 --local"
 """Run as a shell does; the other commands run in this process, which costs a second less each."""
 
-PARAMETERS = {"HttpDoor": "open", "Limits": "yes"}
+PARAMETERS = {"HttpAccess": "open", "Limits": "yes"}
 """What the documents tell to start the stack with."""
 
 WITH_COMMANDS = [document for document in DOCUMENTS if set(document.commands()) - set(ELSEWHERE)]

@@ -59,7 +59,7 @@ def sam(built: Build, container_engine: Engine, image: Image) -> Sam:
 @pytest.fixture(scope="session")
 def contained(parts: Parts, sam: Sam) -> Iterator[Contained]:
     """A stack whose functions all run in containers, behind `sam local start-lambda`."""
-    name, parameters = "contained", {"HttpDoor": "open", "WorkTimeoutSeconds": str(PATIENCE_SECONDS)}
+    name, parameters = "contained", {"HttpAccess": "open", "WorkTimeoutSeconds": str(PATIENCE_SECONDS)}
     faults = Faults()
     wired: list[Path] = []
     with ExitStack() as servers:

@@ -42,7 +42,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
         "ScheduleExpression": "rate(1 minute)",
         "FifoQueue": "yes",
         "BucketName": "orders",
-        "HttpDoor": "open",
+        "HttpAccess": "open",
         "Dashboard": "yes",
         "ResultBucket": "on",
     }

@@ -13,7 +13,7 @@ PLACE = Path(contract.__file__).with_name("openapi.json")
 ABOUT = """\
 Starts requests that run at most once, and tells everyone who asks the same answer.
 
-Who calls is checked as the stack's parameter HttpDoor says: by a JSON Web Token, by a signature of AWS's \
+Who calls is checked as the stack's parameter HttpAccess says: by a JSON Web Token, by a signature of AWS's \
 (SigV4), or not at all. The gateway itself answers 401, 403, 404 and 429 before that, as for every API."""
 
 

@@ -100,12 +100,12 @@ class Api:
     """The routes with a client in memory. Every answer is held against the OpenAPI document."""
 
     def __init__(
-        self, http_door: str = "jwt", caller_path: str = "", business_key: str | None = None
+        self, http_access: str = "jwt", caller_path: str = "", business_key: str | None = None
     ) -> None:
         rules = RequestRules(key_prefix="steponce-run-once", lock_token_path=business_key)
         self.client = MemoryClient(rules)
         self.counted: list[Receipt] = []
-        self.app = routes(self.client, Callers.by_parameters(http_door, caller_path), self.counted.append)
+        self.app = routes(self.client, Callers.by_parameters(http_access, caller_path), self.counted.append)
 
     def post(
         self,

@@ -427,7 +427,7 @@ def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
 
 
 @pytest.mark.parametrize(
-    ("http_door", "path", "authorizer", "prefix"),
+    ("http_access", "path", "authorizer", "prefix"),
     [
         ("jwt", "", {"jwt": {"claims": {"sub": "shop|acme"}}}, "shop%7Cacme/"),
         ("jwt", "jwt.claims.tenant", {"jwt": {"claims": {"sub": "x", "tenant": "acme"}}}, "acme/"),
@@ -436,16 +436,16 @@ def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
         ("off", "", {}, ""),
     ],
 )
-def test_the_parameters_say_who_calls(http_door: str, path: str, authorizer: Any, prefix: str):
+def test_the_parameters_say_who_calls(http_access: str, path: str, authorizer: Any, prefix: str):
     """By default the token's subject, or the signer's ARN."""
-    assert Scope(prefix) == Callers.by_parameters(http_door, path).scope(authorizer)
+    assert Scope(prefix) == Callers.by_parameters(http_access, path).scope(authorizer)
 
 
 def test_every_mode_that_checks_callers_needs_one():
     """Only an open api, or none, is without."""
-    for http_door in PATHS:
+    for http_access in PATHS:
         with pytest.raises(CallerUnknown):
-            Callers.by_parameters(http_door, "").scope({})
+            Callers.by_parameters(http_access, "").scope({})
 
 
 def test_a_caller_whose_name_fits_into_no_lock_token_is_refused_as_such(api: Api):

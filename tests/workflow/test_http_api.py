@@ -34,7 +34,7 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 @pytest.fixture(scope="module")
 def scene(parts: Parts) -> Iterator[Scene]:
     """A stack whose HTTP API is open to everyone."""
-    yield from _scene(parts, "open-api", HttpDoor="open")
+    yield from _scene(parts, "open-api", HttpAccess="open")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def guarded(parts: Parts) -> Iterator[Scene]:
     yield from _scene(
         parts,
         "guarded-api",
-        HttpDoor="jwt",
+        HttpAccess="jwt",
         JwtIssuer="https://issuer.example.com/",
         JwtAudience="https://requests.example.com",
         LockTokenPath="orderId",

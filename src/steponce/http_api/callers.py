@@ -54,9 +54,9 @@ class Callers:
     path: str | None
 
     @classmethod
-    def by_parameters(cls, http_door: str, caller_path: str) -> Self:
-        """Read the template's parameters HttpDoor and CallerPath."""
-        default = PATHS.get(http_door)
+    def by_parameters(cls, http_access: str, caller_path: str) -> Self:
+        """Read the template's parameters HttpAccess and CallerPath."""
+        default = PATHS.get(http_access)
         return cls(default and (caller_path or default))
 
     def scope(self, authorizer: Mapping[str, Any]) -> Scope:

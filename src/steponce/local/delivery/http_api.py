@@ -26,7 +26,7 @@ _TEXT = ("text/", "application/json", "application/javascript", "application/xml
 
 _NO_AUTHORIZERS = (
     "Unauthorized: on AWS this route is for callers that {kind} lets in, and the local stack has no "
-    "authorizers. Start it with the parameter HttpDoor=open."
+    "authorizers. Start it with the parameter HttpAccess=open."
 )
 
 

@@ -497,4 +497,4 @@ def test_a_route_with_an_authorizer_is_closed_here(stack):
     status, text = request("DELETE", f"{stack.outputs['Endpoint']}/secrets/a/b")
     assert 401 == status
     assert "JWT" in text
-    assert "HttpDoor=open" in text
+    assert "HttpAccess=open" in text
