@@ -8,7 +8,6 @@ finds out which.
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws.dynamodb import Item
 from steponce.aws.errors import answering, error_code
+from steponce.aws.pauses import pauses
 from steponce.errors import Unavailable
 from steponce.limits.record import SET_MEMBERS, Count, Counter
 
@@ -31,7 +31,6 @@ TRIES = 12
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 1.0
-_random = random.SystemRandom()  # not seeded alike in forked processes
 
 Result = Literal["counted", "before", "full"]
 Written = Literal["done", "refused", "busy"]
@@ -124,7 +123,7 @@ class Counters:
         tallies = [Tally(counter) for counter in counters]
         if len(tallies) > 1 or tallies[0].is_by_number:
             self._look(tallies, member)
-        pauses = _pauses()
+        waits = pauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         for more in reversed(range(TRIES)):
             wanted = [tally for tally in tallies if tally.result is None]
             if not wanted or any(tally.result == "full" for tally in tallies):
@@ -133,7 +132,7 @@ class Counters:
             if written == "done":
                 return tallies
             if written == "busy" and more:
-                time.sleep(next(pauses))
+                time.sleep(next(waits))
                 self._look(wanted, member)
         raise Unavailable(
             f"Too many others count at {', '.join(repr(counter.key) for counter in counters)} at once. The "
@@ -280,14 +279,6 @@ class Counters:
         if _BUSY.intersection(codes):
             return "busy"
         raise error
-
-
-def _pauses() -> Iterator[float]:
-    """Ever longer, and never those of the others who wait."""
-    longest = _FIRST_PAUSE_SECONDS
-    while True:
-        yield _random.uniform(0, longest)
-        longest = min(2 * longest, _LONGEST_PAUSE_SECONDS)
 
 
 def _busy(error: Unavailable) -> Written:
