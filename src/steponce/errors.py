@@ -5,6 +5,7 @@ All errors of this package, as one tree:
     ├── InvalidRequest (ValueError)      the request is invalid; nothing was started
     │   ├── InvalidRequestId
     │   ├── InvalidEventTime             too far in the future, or too old to be counted
+    │   ├── InvalidAsOf                  no whole number or time with a zone, or not what orders the record
     │   ├── InvalidLockToken
     │   ├── InvalidPayload               not JSON, or not what the schema allows
     │   ├── MissingKey                   a JMESPath expression found no key in the payload
@@ -96,6 +97,10 @@ class InvalidRequestId(InvalidRequest):
 
 class InvalidEventTime(InvalidRequest):
     """The event's time has no zone, is in the future, or is too old for its window's counts to be there."""
+
+
+class InvalidAsOf(InvalidRequest):
+    """What orders an update is no whole number or time with a zone, or the record is ordered by the other."""
 
 
 class InvalidLockToken(InvalidRequest):

@@ -23,7 +23,7 @@ LAYERS = [
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},
     {"locks"},
-    {"executions", "fence", "limits", "results"},
+    {"executions", "fence", "limits", "results", "updates"},
     {"request"},
     {"recovery", "callbacks"},
     {"client", "operator"},

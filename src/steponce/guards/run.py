@@ -39,6 +39,7 @@ from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms
+from steponce.locks.claim import Claim
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.locks.table import Locks
@@ -178,6 +179,18 @@ class Run:
             )
         mine = {"lockToken": self.lock_token, "callId": self.call_id, "attempt": self.attempt}
         fence.check(mine, self._locks)
+
+    def claim(self) -> Claim | None:
+        """
+        What `updates.update_if_mine` checks together with its write. None where guards are switched off.
+
+        Raises:
+            RuntimeError: the block has not begun or is over, or the run is a replay.
+        """
+        self._expect_begun("write")
+        if self._holder is None:
+            return None
+        return Claim(self._locks.table, self.lock_token, self.call_id, self.attempt)
 
     # -- Begin -----------------------------------------------------------------------------------
 

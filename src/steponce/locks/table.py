@@ -51,6 +51,11 @@ class Locks:
         self._dynamodb = dynamodb
         self._table = table
 
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        return self._table
+
     def get(self, lock_token: str) -> Lock | None:
         """
         Read one record with a consistent read.

@@ -1,0 +1,70 @@
+"""What an attempt says of itself: that it holds a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from steponce.aws import times
+from steponce.aws.dynamodb import Item
+from steponce.locks.record import Lock
+from steponce.workflow import INPROGRESS
+
+_HOLDS = (
+    "callId = :callId AND attempt = :attempt AND #status = :inprogress "
+    "AND (attribute_not_exists(leaseUntil) OR leaseUntil > :now)"
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """
+    Which attempt says that it holds which lock.
+
+    Args:
+        table: The name of the lock table.
+        lock_token: The lock's key.
+        call_id: Of the call that took the lock.
+        attempt: The attempt with which it took the lock.
+    """
+
+    table: str
+    lock_token: str
+    call_id: str
+    attempt: int
+
+    @classmethod
+    def of(cls, work: Mapping[str, Any], table: str) -> Self:
+        """Read it from the input that the workflow gives to the work."""
+        return cls(table, work["lockToken"], work["callId"], work["attempt"])
+
+    def condition(self) -> Any:
+        """
+        A ConditionCheck for a transaction: the lock is held, by this attempt, and its lease is not over.
+
+        Only guards' locks have a lease. A refusal brings the lock record along.
+        """
+        return {
+            "TableName": self.table,
+            "Key": {"lockToken": {"S": self.lock_token}},
+            "ConditionExpression": _HOLDS,
+            "ExpressionAttributeNames": {"#status": "status"},
+            "ExpressionAttributeValues": {
+                ":callId": {"S": self.call_id},
+                ":attempt": {"N": str(self.attempt)},
+                ":inprogress": {"S": INPROGRESS},
+                ":now": {"S": times.now_text()},
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def refusal(self, item: Item | None) -> str:
+        """Say why the condition failed, for people: what the record says, if there is one."""
+        who = f"Attempt {self.attempt} no longer holds the lock {self.lock_token!r}"
+        if not item:
+            return f"{who}: there is no such record."
+        lock = Lock.from_item(item)
+        if (lock.status, lock.call_id, lock.attempt) == (INPROGRESS, self.call_id, self.attempt):
+            return f"{who}: its lease was over at {lock.lease_until}. Extend it first."
+        return f"{who}: its record is now {lock.status}, of attempt {lock.attempt}."

@@ -1,0 +1,194 @@
+"""
+One item of a table of yours: its key and changes as DynamoDB has them, and one conditional write.
+
+Names of attributes never stand in an expression, so that reserved words, dots and spaces are names like any
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from steponce.aws.errors import answering, error_code
+from steponce.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class _Removal(Enum):
+    REMOVE = "REMOVE"
+
+
+REMOVE: Final = _Removal.REMOVE
+"""A change that removes its attribute."""
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+
+def typed(name: str, value: Any) -> dict[str, Any]:
+    """
+    A value as DynamoDB has it (`{"S": "ann"}`).
+
+    Raises:
+        InvalidRequest: DynamoDB has no such value: a float, a time.
+    """
+    try:
+        found: Any = _serialize(value)
+    except (TypeError, ArithmeticError) as error:  # a Decimal of more than 38 digits is the second
+        raise InvalidRequest(
+            f"The attribute {name!r} cannot be stored: {error} Nothing was written. Give text, a whole "
+            "number, a Decimal, a truth value, None, bytes, or a list, set or dict of these."
+        ) from error
+    return dict(found)
+
+
+def plain(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item's attributes as Python has them; numbers are Decimals."""
+    return {name: _deserialize(value) for name, value in item.items()}
+
+
+class Changes:
+    """
+    Changes of attributes, as the parts of an UpdateItem.
+
+    Args:
+        given: By the name of the attribute: its new value, or REMOVE.
+        reserved: Attributes that these changes must not name.
+
+    Raises:
+        InvalidRequest: a change cannot be stored, or names a reserved attribute.
+    """
+
+    def __init__(self, given: Mapping[str, Any], reserved: Collection[str] = ()) -> None:
+        self._sets: list[str] = []
+        self._removes: list[str] = []
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in reserved:
+                raise InvalidRequest(
+                    f"The attribute {name!r} cannot be changed here: it is part of the key, or the update "
+                    "writes it by itself. Nothing was written."
+                )
+            if value is REMOVE:
+                self.remove(name)
+            else:
+                self.set(name, typed(name, value))
+
+    def set(self, name: str, value: Mapping[str, Any]) -> None:
+        """Set an attribute to a typed value."""
+        number = len(self._names)
+        self._sets.append(f"#c{number} = :c{number}")
+        self._names[f"#c{number}"] = name
+        self._values[f":c{number}"] = value
+
+    def remove(self, name: str) -> None:
+        """Remove an attribute, if it is there."""
+        number = len(self._names)
+        self._removes.append(f"#c{number}")
+        self._names[f"#c{number}"] = name
+
+    def arguments(self, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """
+        What UpdateItem is given of them.
+
+        Args:
+            values: The values that the condition needs as well.
+        """
+        parts = [("SET", self._sets), ("REMOVE", self._removes)]
+        expression = " ".join(f"{verb} {', '.join(each)}" for verb, each in parts if each)
+        values = {**self._values, **(values or {})}
+        return {
+            **({"UpdateExpression": expression} if expression else {}),
+            **({"ExpressionAttributeNames": dict(self._names)} if self._names else {}),
+            **({"ExpressionAttributeValues": values} if values else {}),
+        }
+
+
+class ItemOf:
+    """
+    One item, by its table and key.
+
+    Args:
+        table: The table's name.
+        key: The key's attributes, by their names.
+        dynamodb: The client. None: one with boto3's defaults, made once.
+
+    Raises:
+        InvalidRequest: the key cannot be one.
+    """
+
+    def __init__(self, table: str, key: Mapping[str, Any], dynamodb: DynamoDBClient | None) -> None:
+        if not key:
+            raise InvalidRequest("The key is empty. Give the attributes of the table's key.")
+        self.key = {name: typed(name, value) for name, value in key.items()}
+        self.where: Any = {"TableName": table, "Key": self.key}
+        self._table = table
+        self._dynamodb: Any = dynamodb or default_client()
+
+    @property
+    def label(self) -> str:
+        """The item's name in errors."""
+        return f"{self._table} {plain(self.key)}"
+
+    @property
+    def key_name(self) -> str:
+        """The first attribute of its key, which each item of the table has."""
+        return next(iter(self.key))
+
+    def get(self) -> dict[str, Any] | None:
+        """
+        The item with its typed values, read consistently; None if there is none.
+
+        Raises:
+            Unavailable: no answer; safe to try again.
+        """
+        with answering("DynamoDB"):
+            found: dict[str, Any] | None = self._dynamodb.get_item(**self.where, ConsistentRead=True).get(
+                "Item"
+            )
+        return found
+
+    def update(self, **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
+        """
+        Make an UpdateItem under a condition, which is among its arguments.
+
+        Returns:
+            Whether the condition held, and the item as it is now.
+
+        Raises:
+            Unavailable: no answer; the write may have taken effect.
+        """
+        return self._write(self._dynamodb.update_item, **self.where, **arguments, ReturnValues="ALL_NEW")
+
+    def put(self, item: Mapping[str, Any], **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
+        """Put another item, with typed values, in its place. Returns and raises as `update`."""
+        whole = {**item, **self.key}
+        done, there = self._write(self._dynamodb.put_item, TableName=self._table, Item=whole, **arguments)
+        return done, whole if done else there
+
+    def _write(self, write: Any, **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
+        try:
+            with answering("DynamoDB"):
+                done = write(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            there: Any = error.response.get("Item")
+            return False, there or None
+        return True, done.get("Attributes")
+
+
+@cache
+def default_client() -> DynamoDBClient:
+    """The client for calls that bring none."""
+    return boto3.client("dynamodb")

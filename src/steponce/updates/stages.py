@@ -1,0 +1,125 @@
+"""
+Ids that the stages of one flow hold on a record, until the flow's last side effect.
+
+A flow that halts half-way comes again with the same id, still holds its stages, and goes on. A flow with
+another id is refused meanwhile. No clock ends a stage: if a flow never comes again, a person lets go of its
+stages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from steponce.errors import InvalidRequest
+from steponce.updates.item import REMOVE, Changes, ItemOf
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def hold_stage(
+    table: str,
+    key: Mapping[str, Any],
+    stage: str,
+    holder: str,
+    *,
+    dynamodb: DynamoDBClient | None = None,
+) -> bool:
+    """
+    Hold a stage of a record, before the stage's side effect. One conditional UpdateItem.
+
+    Safe to repeat: a stage that the same id holds stays held. A record that is not there is made.
+
+    Args:
+        table: The table's name.
+        key: The record's key: names and values of one attribute or two.
+        stage: The stage's name. The record has the holder's id as `<stage>HeldBy`.
+        holder: The id of the request, or of the part of it that this stage belongs to.
+        dynamodb: Your own client. Default: one with boto3's defaults, made once.
+
+    Returns:
+        Whether this id holds the stage now. False: another does, and nothing was written.
+
+    Raises:
+        InvalidRequest: the key, the stage or the id cannot be used.
+        Unavailable: no answer; safe to try again.
+    """
+    attribute = _attribute(stage, holder, key)
+    done, _ = ItemOf(table, key, dynamodb).update(
+        **Changes({attribute: holder}).arguments(),
+        ConditionExpression="attribute_not_exists(#c0) OR #c0 = :c0",
+    )
+    return done
+
+
+async def hold_stage_async(
+    table: str,
+    key: Mapping[str, Any],
+    stage: str,
+    holder: str,
+    *,
+    dynamodb: DynamoDBClient | None = None,
+) -> bool:
+    """As `hold_stage`, without blocking the event loop. A cancelled call may have written."""
+    return await asyncio.to_thread(hold_stage, table, key, stage, holder, dynamodb=dynamodb)
+
+
+def let_go_of_stages(
+    table: str,
+    key: Mapping[str, Any],
+    holders: Mapping[str, str],
+    *,
+    dynamodb: DynamoDBClient | None = None,
+) -> bool:
+    """
+    Let go of all stages of a flow at once, after its last side effect. One conditional UpdateItem.
+
+    Safe to repeat: a stage that no id holds stays so.
+
+    Args:
+        table, key, dynamodb: As for `hold_stage`.
+        holders: By the stage's name: the id that holds it.
+
+    Returns:
+        Whether none of the stages is held by these ids any more. False: another id holds one of them, and
+        nothing was written.
+
+    Raises:
+        As `hold_stage`.
+    """
+    if not holders:
+        raise InvalidRequest("There are no stages. Give each stage with the id that holds it.")
+    item = ItemOf(table, key, dynamodb)
+    attributes = {_attribute(stage, holder, key): holder for stage, holder in holders.items()}
+    arguments = Changes(dict.fromkeys(attributes, REMOVE)).arguments(
+        {f":h{number}": {"S": holder} for number, holder in enumerate(attributes.values())}
+    )
+    arguments["ExpressionAttributeNames"]["#key"] = item.key_name
+    conditions = [
+        "attribute_exists(#key)",  # the write would make an empty record
+        *(f"(attribute_not_exists(#c{n}) OR #c{n} = :h{n})" for n in range(len(attributes))),
+    ]
+    done, there = item.update(**arguments, ConditionExpression=" AND ".join(conditions))
+    return done or there is None
+
+
+async def let_go_of_stages_async(
+    table: str,
+    key: Mapping[str, Any],
+    holders: Mapping[str, str],
+    *,
+    dynamodb: DynamoDBClient | None = None,
+) -> bool:
+    """As `let_go_of_stages`, without blocking the event loop. A cancelled call may have written."""
+    return await asyncio.to_thread(let_go_of_stages, table, key, holders, dynamodb=dynamodb)
+
+
+def _attribute(stage: str, holder: str, key: Mapping[str, Any]) -> str:
+    if not all(isinstance(text, str) and text.strip() for text in (stage, holder)):
+        raise InvalidRequest("A stage and its holder are texts that are not empty. Nothing was written.")
+    attribute = f"{stage}HeldBy"
+    if attribute in key:
+        raise InvalidRequest(f"{attribute!r} is part of the key. Nothing was written.")
+    return attribute
