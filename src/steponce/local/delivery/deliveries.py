@@ -18,9 +18,12 @@ from steponce.local.template.plan import Deliveries
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_stepfunctions import SFNClient
 
 
-def start(plan: Deliveries, address: str, session: boto3.Session, lambda_client: LambdaClient) -> None:
+def start(
+    plan: Deliveries, address: str, session: boto3.Session, lambda_client: LambdaClient, states: SFNClient
+) -> None:
     """
     Deliver what the plan says, on threads that end with the process.
 
@@ -40,7 +43,7 @@ def start(plan: Deliveries, address: str, session: boto3.Session, lambda_client:
 
     for mapping in plan.mappings:
         Mapping(mapping, queue_url(mapping.queue.name), sqs, lambda_client).start()
-    targets = Targets(sqs, queue_url, lambda_client, plan.destinations)
+    targets = Targets(sqs, queue_url, lambda_client, states, plan.destinations)
     for rule in plan.rules:
         if rule.schedule and (seconds := seconds_between(rule.schedule)):
             Schedule(rule, seconds, region, targets.deliver).start()

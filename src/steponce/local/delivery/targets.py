@@ -1,5 +1,5 @@
 """
-How an event reaches the targets of a rule: functions and queues. Other targets get nothing here.
+How an event reaches the targets of a rule: functions, queues and state machines. Others get nothing here.
 
 A function is invoked asynchronously: after an error twice more, then the event is given up with a line
 in the engine's log, and a record of it goes to the queue that the template names as the function's
@@ -26,6 +26,7 @@ from steponce.local.template.plan import RulePlan, TargetPlan
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_stepfunctions import SFNClient
 
 _log = logging.getLogger(__name__)
 
@@ -38,18 +39,20 @@ _PLACEHOLDER = re.compile(r"<([^<>]+)>")
 
 
 class Targets:
-    """Sends events to functions and queues, on threads of its own."""
+    """Sends events to functions, queues and state machines, on threads of its own."""
 
     def __init__(
         self,
         sqs: SQSClient,
         queue_url: Callable[[str], str],
         lambda_client: LambdaClient,
+        states: SFNClient,
         destinations: Mapping[str, str],
     ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
         self._lambda = lambda_client
+        self._states = states
         self._destinations = destinations
         self._pool = ThreadPoolExecutor(_MOST_AT_ONCE)
 
@@ -66,6 +69,8 @@ class Targets:
                 self._to_queue(target, text)
             elif service == "lambda":
                 self._to_function(rule, target, event, text)
+            elif service == "states":
+                self._to_machine(target, event, text)
         except Exception as error:  # whatever it is, nobody waits for this thread and would tell
             _log.error("Rule %s could not send event %s: %s", rule.name, event["id"], error)
 
@@ -73,6 +78,11 @@ class Targets:
         group = {"MessageGroupId": target.group_id} if target.group_id else {}
         url = self._queue_url(target.arn.rpartition(":")[2])
         self._sqs.send_message(QueueUrl=url, MessageBody=text, **group)  # type: ignore[arg-type]
+
+    def _to_machine(self, target: TargetPlan, event: Event, text: str) -> None:
+        """Each delivery is an execution of its own: EventBridge's names are not the event's."""
+        name = f"{event['id']}_{uuid.uuid4()}"
+        self._states.start_execution(stateMachineArn=target.arn, name=name, input=text)
 
     def _to_function(self, rule: RulePlan, target: TargetPlan, event: Event, text: str) -> None:
         problem = self._invoke(target.arn, text)

@@ -93,7 +93,10 @@ def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None
         from steponce.local.delivery import deliveries
 
         address = instructions.worker_endpoints["AWS_ENDPOINT_URL"]
-        deliveries.start(instructions.deliveries, address, session, lambda_client)
+        states = session.client(
+            "stepfunctions", endpoint_url=instructions.worker_endpoints["AWS_ENDPOINT_URL_SFN"]
+        )
+        deliveries.start(instructions.deliveries, address, session, lambda_client, states)
     # What is there now stays; no collection has to look at it again.
     gc.freeze()
     _send({"ready": True})

@@ -308,6 +308,21 @@ def test_an_event_reaches_the_queues_of_a_rule(stack):
     assert {"id": event_id, "text": "500 euros", "amount": 500, "rule": ["arn:x"]} == json.loads(made)
 
 
+def test_a_rule_starts_a_state_machine(stack):
+    """With what its template makes of the event, and each delivery under a name of its own."""
+    event_id = put(stack, "flow", {"end": "good"})
+    states = stack.boto3("stepfunctions")
+
+    def started():
+        found = states.list_executions(stateMachineArn=stack.outputs["Flow"])["executions"]
+        return [one for one in found if one["name"].startswith(event_id) and one["status"] == "SUCCEEDED"]
+
+    (one,) = eventually(started)
+    assert event_id != one["name"]
+    described = states.describe_execution(executionArn=one["executionArn"])
+    assert {"end": "good"} == json.loads(described["input"])
+
+
 def test_a_function_that_fails_is_tried_three_times(stack):
     """Then the event is given up, with its id in the engine's log."""
     event_id = put(stack, "notes", {"raise": True})
