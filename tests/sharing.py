@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadFileScheduling
 
-OF_THEIR_OWN = {"test_triggers.py", "test_http_api.py"}
+OF_THEIR_OWN = {"test_customer_record.py", "test_http_api.py", "test_triggers.py"}
 """Workflow tests that start other stacks than their neighbours."""
 
 WITH_THE_BOLD = {

@@ -12,6 +12,7 @@ from botocore.model import Shape, StructureShape
 from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 
 from steponce import errors
+from steponce.updates.order import IS_NEWER
 
 Definition = dict[str, Any]
 State = dict[str, Any]
@@ -209,6 +210,30 @@ def rule_writes_are_fenced(definition: Definition) -> list[str]:
             complaints.append(f"{name} takes the lock from another owner than the one that was looked at")
         if name == "TakeOverLock" and values.get(":attempt") != NEXT_ATTEMPT:
             complaints.append(f"{name} does not have the attempt after the one that was looked at")
+    return complaints
+
+
+def rule_ordered_writes_never_go_back(definition: Definition) -> list[str]:
+    """A write that says when its record was true holds only for what is newer, as steponce.updates has it."""
+    complaints = []
+    for name, task in writes(definition):
+        parameters = task["Parameters"]
+        values = parameters.get("ExpressionAttributeValues", {})
+        item, update = parameters.get("Item", {}), parameters.get("UpdateExpression", "")
+        if "asOf" not in item and "asOf = " not in update:
+            continue
+        if parameters.get("ConditionExpression") != IS_NEWER:
+            complaints.append(f"{name} may overwrite what is newer")
+        if values.get(":kind") != {"S": "N"} or set(values.get(":at", {})) - {"N", "N.$"}:
+            complaints.append(f"{name} is not ordered by a number")
+        wanted = {"asOf": values.get(":at"), "writer": values.get(":me")}
+        if item and {key: item.get(key) for key in wanted} != wanted:
+            complaints.append(f"{name} is ordered by something else than what it writes")
+        if item and "deleted" not in item:
+            complaints.append(f"{name} replaces a record by what is no tombstone")
+        sets, _, removes = update.partition(" REMOVE ")
+        if update and not ("asOf = :at" in sets and "writer = :me" in sets and removes == "deleted, #ttl"):
+            complaints.append(f"{name} does not write its order, or leaves a tombstone's marks")
     return complaints
 
 

@@ -15,6 +15,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).parents[2]
 MACHINES = sorted((ROOT / "statemachines").glob("*.asl.json"))
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/template.yaml"))
 FUNCTIONS = sorted(path for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 EVENTS = sorted((ROOT / "events").glob("*.json"))
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")])

@@ -319,8 +319,8 @@ def _put(facts: Facts, place: str | None, result: Facts) -> Facts:
 
 
 def _there(paths: Iterable[str]) -> Facts:
-    """The paths and everything above them."""
-    return frozenset(path.rsplit(".", up)[0] for path in paths for up in range(path.count(".")))
+    """The paths and everything above them; one in brackets, `$['detail-type']`, is a path of one step."""
+    return frozenset(path.rsplit(".", up)[0] for path in paths for up in range(max(1, path.count("."))))
 
 
 def _is_there(path: str, facts: Facts) -> bool:

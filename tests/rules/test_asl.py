@@ -304,8 +304,8 @@ def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], faul
 
 
 def test_every_rule_has_a_planted_fault() -> None:
-    """No rule goes without proof that it can fail."""
-    assert set(RULES) == {rule for rule, _ in FAULTS}
+    """No rule goes without proof that it can fail; the one about order has its in test_examples.py."""
+    assert set(RULES) - {asl.rule_ordered_writes_never_go_back} == {rule for rule, _ in FAULTS}
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def _answer(item: ItemOf, order: Order, done: bool, there: Mapping[str, Any] | N
 
 
 def _living(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    return None if item.get("deleted") == {"BOOL": True} else plain(item)
+    return None if "deleted" in item else plain(item)
 
 
 def _is_whole(value: object) -> bool:

@@ -1,0 +1,154 @@
+"""The examples with templates of their own keep every rule that is not about the sample's own parts."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+from statelint.linter import Linter
+
+from steponce.local.template.definitions import complaints
+from steponce.local.template.reader import read_plan
+
+from . import asl, flow, template
+from .documents import EXAMPLES, GONE, ROOT, load_json, rules_of, spoilt
+from .prose import read
+
+OF_THE_LOCK = {
+    asl.rule_writes_are_fenced,
+    asl.rule_outcomes_can_be_repeated,
+    asl.rule_open_records_never_expire,
+    asl.rule_completing_has_no_catch,
+    asl.rule_work_is_retried_only_if_it_has_not_run,
+    flow.rule_states_are_classified,
+    flow.rule_statuses_are_the_packages,
+    flow.rule_errors_are_the_packages,
+    flow.rule_classes_agree_with_the_graph,
+}
+"""Rules about lock records, which a machine without a lock does not have."""
+
+OF_THE_SAMPLE = {
+    template.rule_exceptions_are_used,
+    template.rule_names_correspond,
+    template.rule_defaults_are_sane,
+    template.rule_the_machine_outlasts_its_work,
+    template.rule_environments_are_complete,
+    template.rule_outputs_tell_the_client,
+    template.rule_the_workflow_can_be_another,
+}
+"""Rules about what template.yaml alone has: its folders, parameters, functions and Outputs."""
+
+MACHINES = [path for folder in EXAMPLES for path in sorted(folder.glob("statemachines/*.asl.json"))]
+KEEP_CUSTOMER = ROOT / "examples" / "customer_record" / "statemachines" / "keep_customer.asl.json"
+UPDATE = "States/UpdateCustomer/Parameters"
+DELETE = "States/DeleteCustomer/Parameters"
+
+
+def name(path: Path) -> str:
+    """The id of a test of one example."""
+    return str(path.relative_to(ROOT / "examples"))
+
+
+def whole_template(folder: Path) -> dict[str, Any]:
+    """An example's template, with the parts that rules look for, and paths as from the root."""
+    found = yaml_parse((folder / "template.yaml").read_text())
+    for resource in found["Resources"].values():
+        if "DefinitionUri" in resource["Properties"]:
+            path = folder / resource["Properties"]["DefinitionUri"]
+            resource["Properties"]["DefinitionUri"] = str(path.relative_to(ROOT))
+    nothing: dict[str, Any] = {"Function": {"Environment": {"Variables": {}}, "Timeout": 3}}
+    return {"Parameters": {}, "Conditions": {}, "Globals": nothing, **found}
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=name)
+@pytest.mark.parametrize(
+    "rule",
+    [rule for module in (asl, flow) for rule in rules_of(module) if rule not in OF_THE_LOCK],
+    ids=lambda rule: rule.__name__,
+)
+def test_every_example_s_workflow_keeps_the_rule(rule: Callable[..., list[str]], path: Path) -> None:
+    """No complaints."""
+    assert [] == rule(load_json(path))
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=name)
+@pytest.mark.parametrize(
+    "rule",
+    [rule for rule in rules_of(template) if rule not in OF_THE_SAMPLE],
+    ids=lambda rule: rule.__name__,
+)
+def test_every_example_s_template_keeps_the_rule(rule: Callable[..., list[str]], folder: Path) -> None:
+    """No complaints."""
+    assert [] == rule(whole_template(folder))
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=name)
+def test_aws_takes_every_definition(folder: Path) -> None:
+    """Its substitutions made; no linter has anything to say either."""
+    plan = read_plan(folder / "template.yaml", stack_name="example", region="us-east-1")
+    assert [] != plan.machines
+    for machine in plan.machines:
+        assert [] == [*complaints(machine.definition), *Linter.validate(json.loads(machine.definition))]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("folder", EXAMPLES, ids=name)
+def test_the_template_passes_the_linter(folder: Path) -> None:
+    """cfn-lint is what `sam validate --lint` runs."""
+    linter = Path(sys.executable).with_name("cfn-lint")
+    subprocess.run([linter, "-t", folder / "template.yaml", "--regions", "us-east-1"], check=True)
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=name)
+def test_every_event_matches_the_rule_of_its_template(folder: Path) -> None:
+    """An example that nobody delivers shows nothing."""
+    (pattern,) = (
+        event["Properties"]["Pattern"]
+        for resource in whole_template(folder)["Resources"].values()
+        for event in resource["Properties"].get("Events", {}).values()
+    )
+    events = [load_json(path) for path in sorted(folder.glob("events/*.json"))]
+    assert [] == [event for event in events for key in pattern if event[key] not in pattern[key]]
+    assert set(pattern["detail-type"]) == {event["detail-type"] for event in events}
+
+
+def test_the_picture_of_the_example_is_the_state_machine_s() -> None:
+    """Each arrow is there, and no other."""
+    (drawn,) = read(ROOT / "docs" / "ordered-updates.md").blocks("mermaid")
+    arrows = re.findall(r"^ +(\w+) -- .* --> (\w+)$", drawn, re.MULTILINE)
+    edges = flow.edges(load_json(KEEP_CUSTOMER))
+    assert {(begin, end) for begin, ends in edges.items() for end in ends} == set(arrows)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {f"{UPDATE}/ConditionExpression": GONE},
+        {f"{UPDATE}/ConditionExpression": lambda text: text.replace("asOf < :at", "asOf <= :at")},
+        {f"{DELETE}/ConditionExpression": lambda text: text.replace(" AND writer = :me", "")},
+        {f"{UPDATE}/ExpressionAttributeValues/:kind": {"S": "S"}},
+        {f"{UPDATE}/ExpressionAttributeValues/:at": {"S.$": "$.time"}},
+        {f"{DELETE}/Item/asOf": {"N.$": "States.Format('{}', $.detail.forgetAt)"}},
+        {f"{DELETE}/Item/writer": {"S": "somebody"}},
+        {f"{DELETE}/Item/deleted": GONE},
+        {f"{UPDATE}/UpdateExpression": lambda text: text.replace(" REMOVE deleted, #ttl", "")},
+        {f"{UPDATE}/UpdateExpression": lambda text: text.replace(", writer = :me", "")},
+    ],
+)
+def test_the_rule_of_order_catches_its_planted_fault(faults: dict[str, Any]) -> None:
+    """A rule that cannot fail is no rule."""
+    assert [] != asl.rule_ordered_writes_never_go_back(spoilt(load_json(KEEP_CUSTOMER), faults))
+
+
+def test_a_name_in_brackets_is_guarded_as_well() -> None:
+    """Without its guard, the rule for reads complains."""
+    guards = "States/IsEventReadable/Choices/0/And"
+    unguarded = spoilt(load_json(KEEP_CUSTOMER), {guards: lambda tests: [tests[0], *tests[2:]]})
+    assert [] != flow.rule_reads_are_guarded(unguarded)
