@@ -10,15 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 from statelint.linter import Linter
 
 from steponce.local.template.definitions import complaints
 from steponce.local.template.reader import read_plan
+from steponce.locks.claim import Claim
 
 from . import asl, flow, template
-from .documents import EXAMPLES, GONE, ROOT, load_json, rules_of, spoilt
+from .documents import EXAMPLES, GONE, ROOT, load_json, machine, rules_of, spoilt
 from .prose import read
 
 OF_THE_LOCK = {
@@ -47,6 +49,8 @@ OF_THE_SAMPLE = {
 
 MACHINES = [path for folder in EXAMPLES for path in sorted(folder.glob("statemachines/*.asl.json"))]
 KEEP_CUSTOMER = ROOT / "examples" / "customer_record" / "statemachines" / "keep_customer.asl.json"
+UPDATE_IF_MINE = ROOT / "examples" / "states" / "update_if_mine.asl.json"
+OF_THE_SAMPLE_S_WORK = ("IsConfirmationWanted", "AwaitConfirmation", "RecordFinalError")
 UPDATE = "States/UpdateCustomer/Parameters"
 DELETE = "States/DeleteCustomer/Parameters"
 
@@ -94,8 +98,8 @@ def test_aws_takes_every_definition(folder: Path) -> None:
     """Its substitutions made; no linter has anything to say either."""
     plan = read_plan(folder / "template.yaml", stack_name="example", region="us-east-1")
     assert [] != plan.machines
-    for machine in plan.machines:
-        assert [] == [*complaints(machine.definition), *Linter.validate(json.loads(machine.definition))]
+    for made in plan.machines:
+        assert [] == [*complaints(made.definition), *Linter.validate(json.loads(made.definition))]
 
 
 @pytest.mark.full
@@ -108,7 +112,7 @@ def test_the_template_passes_the_linter(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=name)
 def test_every_event_matches_the_rule_of_its_template(folder: Path) -> None:
-    """An example that nobody delivers shows nothing."""
+    """Otherwise the example would not be delivered."""
     (pattern,) = (
         event["Properties"]["Pattern"]
         for resource in whole_template(folder)["Resources"].values()
@@ -136,7 +140,7 @@ def test_the_picture_of_the_example_is_the_state_machine_s() -> None:
         {f"{UPDATE}/ExpressionAttributeValues/:kind": {"S": "S"}},
         {f"{UPDATE}/ExpressionAttributeValues/:at": {"S.$": "$.time"}},
         {f"{DELETE}/Item/asOf": {"N.$": "States.Format('{}', $.detail.forgetAt)"}},
-        {f"{DELETE}/Item/writer": {"S": "somebody"}},
+        {f"{DELETE}/Item/writer": {"S": "me"}},
         {f"{DELETE}/Item/deleted": GONE},
         {f"{UPDATE}/UpdateExpression": lambda text: text.replace(" REMOVE deleted, #ttl", "")},
         {f"{UPDATE}/UpdateExpression": lambda text: text.replace(", writer = :me", "")},
@@ -145,6 +149,42 @@ def test_the_picture_of_the_example_is_the_state_machine_s() -> None:
 def test_the_rule_of_order_catches_its_planted_fault(faults: dict[str, Any]) -> None:
     """A rule that cannot fail is no rule."""
     assert [] != asl.rule_ordered_writes_never_go_back(spoilt(load_json(KEEP_CUSTOMER), faults))
+
+
+def guarded_machine() -> dict[str, Any]:
+    """The workflow with the example's state for its work."""
+    definition = spoilt(machine("run_once"), {f"States/{gone}": GONE for gone in OF_THE_SAMPLE_S_WORK})
+    definition["States"] |= load_json(UPDATE_IF_MINE)
+    return definition
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rule
+        for module in (asl, flow)
+        for rule in rules_of(module)
+        if rule not in OF_THE_LOCK | {asl.rule_error_names_are_known}
+    ],
+    ids=lambda rule: rule.__name__,
+)
+def test_the_state_for_one_write_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
+    """In the place of the sample's work."""
+    assert [] == rule(guarded_machine())
+
+
+def test_the_state_for_one_write_checks_what_python_checks() -> None:
+    """Without the lease, which no execution's lock has; and its error is the SDK integration's."""
+    state = load_json(UPDATE_IF_MINE)["DoWork"]
+    (check, _) = state["Parameters"]["TransactItems"]
+    asked = check["ConditionCheck"]["ConditionExpression"]
+    whole = Claim("locks", "key", "call", 1).condition()["ConditionExpression"]
+    assert f"{asked} AND (attribute_not_exists(leaseUntil) OR leaseUntil > :now)" == whole
+    model = botocore.session.get_session().get_service_model("dynamodb")
+    cancelled = model.operation_model("TransactWriteItems").error_shapes
+    assert state["Catch"][0]["ErrorEquals"] == [
+        f"DynamoDb.{shape.name}" for shape in cancelled if "Canceled" in shape.name
+    ]
 
 
 def test_a_name_in_brackets_is_guarded_as_well() -> None:

@@ -32,7 +32,7 @@ Fault = Callable[[Call, Callable[[], Answer]], Answer]
 
 SERVER_ERROR = Answer(
     500,
-    [("Content-Type", "application/x-amz-json-1.0")],
+    [("Content-Type", "application/x-amz-json-1.0"), ("x-amzn-RequestId", "lost")],
     json.dumps(
         {"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "lost"}
     ).encode(),
