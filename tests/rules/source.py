@@ -31,6 +31,7 @@ LAYERS = [
     {"triggers", "http_api", "powertools"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
+    {"scaffold"},
     {"local"},
     {"cli"},
 ]
@@ -125,13 +126,13 @@ def rule_only_the_cli_writes_commands(path: Path, text: str) -> list[str]:
 
 
 def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
-    """A function imports steponce, but never its cli or local, nor another function."""
+    """A function imports steponce, but never its cli, local or scaffold, nor another function."""
     if path.parent.parent.name != "functions":
         return []
     neighbours = {"app", "functions", *(other.stem for other in path.parent.parent.iterdir())}
     complaints = []
     for name in imports(text):
-        if _steponce_part(name) in ("cli", "local") or name.partition(".")[0] in neighbours:
+        if _steponce_part(name) in ("cli", "local", "scaffold") or name.partition(".")[0] in neighbours:
             complaints.append(f"{path.parent.name} imports {name}")
     return complaints
 

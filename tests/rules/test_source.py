@@ -77,6 +77,7 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
     (source.rule_only_the_cli_writes_commands, "functions/check_owner/app.py", 'X = ["aws lambda invoke"]'),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce.cli import main"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import local"),
+    (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import scaffold"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "import charge_card.app"),
     (
         source.rule_functions_stand_alone,

@@ -41,6 +41,7 @@ from steponce.program import program
 from steponce.report import collector
 from steponce.report.story import Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.canonical import canonical_json
+from steponce.scaffold import sources
 
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
@@ -849,6 +850,25 @@ def test_up_that_does_not_start_says_why(
 
     assert code == commands.run(["up"])
     assert str(error) in in_a_pipe(capsys)["error"]["message"]
+
+
+def test_up_without_a_template_here_says_that_it_runs_the_sample(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """A person in the wrong folder sees that it is not their own."""
+
+    def from_template(path: str, **_: Any) -> None:
+        raise TemplateError(path)
+
+    monkeypatch.setattr(LocalStack, "from_template", from_template)
+    monkeypatch.setattr("steponce.cli.up.for_people", lambda: True)
+    monkeypatch.chdir(tmp_path)
+
+    assert 2 == commands.run(["up"])
+    assert f"so this is the sample's: {sources.sample()}" in capsys.readouterr().err
+    (tmp_path / "template.yaml").touch()
+    assert 2 == commands.run(["up"])
+    assert "the sample's" not in capsys.readouterr().err
 
 
 def test_up_notices_that_its_stack_has_died():

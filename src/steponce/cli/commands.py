@@ -27,6 +27,7 @@ from steponce.client import Client
 from steponce.errors import RequestNotFound
 from steponce.report import collector
 from steponce.request.receipt import Receipt
+from steponce.scaffold import sources
 
 BROKEN_PIPE = 141
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -184,7 +185,12 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
 
 
 @steponce.command()
-@click.option("--template", default="template.yaml", show_default=True, help="The SAM template.")
+@click.option(
+    "--template",
+    default=sources.template,
+    show_default="template.yaml here, else the sample's",
+    help="The SAM template.",
+)
 @click.option(
     "--parameter",
     "parameters",

@@ -19,6 +19,7 @@ from rich.text import Text
 from steponce.cli.answers import DONE, fields, for_people, say
 from steponce.cli.target import HOME, Unreachable, home, needs_local, not_serving
 from steponce.program import program
+from steponce.scaffold import sources
 
 _SAMPLE = '{"orderId": "1", "amount": 500, "card": "tok_visa"}'
 
@@ -36,6 +37,8 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
     except ModuleNotFoundError as error:
         raise Unreachable(needs_local(error)) from None
     _refuse_second()
+    if for_people() and Path(template) == sources.sample():
+        sys.stderr.write(f"There is no template.yaml here, so this is the sample's: {template}\n\n")
     with _until_interrupted():
         try:
             with LocalStack.from_template(template, parameters=parameters) as stack:

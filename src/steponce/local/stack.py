@@ -23,6 +23,7 @@ from steponce.local.servers.aws import LocalServers
 from steponce.local.session import isolated_session
 from steponce.local.template.plan import Deliveries, Plan
 from steponce.local.template.reader import read_plan
+from steponce.scaffold import sources
 
 if TYPE_CHECKING:
     from steponce.client import Client
@@ -164,7 +165,7 @@ class LocalStack(RunningStack):
     @classmethod
     def from_template(
         cls,
-        path: str | Path = "template.yaml",
+        path: str | Path | None = None,
         *,
         parameters: Mapping[str, str] | None = None,
         name: str = "steponce",
@@ -178,6 +179,8 @@ class LocalStack(RunningStack):
         A stack from a SAM template; `with` or `start` starts it.
 
         Args:
+            path: The template. Default: `template.yaml` in the current folder; where there is none, the
+                sample's, which the package comes with.
             parameters: Values for the template's parameters; the others have their defaults.
             name: The stack's name, which is part of the names of its resources.
             endpoints: Servers that run already, by `states`, `dynamodb` or `lambda`. A function instead of
@@ -192,7 +195,7 @@ class LocalStack(RunningStack):
         Raises:
             TemplateError: the template, one of its files or a parameter is not what it must be.
         """
-        plan = read_plan(path, parameters=parameters, stack_name=name, region=region)
+        plan = read_plan(path or sources.template(), parameters=parameters, stack_name=name, region=region)
         return cls(
             plan,
             name=name,

@@ -1,0 +1,25 @@
+"""Finds the files that a stack is made of: the template, the state machine, the functions and the events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[1]
+_IN_A_WHEEL = Path(__file__).with_name("files")
+_IN_A_CHECKOUT = _PACKAGE.parents[1]
+
+
+def root() -> Path:
+    """The folder of `template.yaml` and of everything that it names, apart from the package in its layer."""
+    return _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _IN_A_CHECKOUT
+
+
+def sample() -> Path:
+    """The template of the sample application, which this package comes with."""
+    return root() / "template.yaml"
+
+
+def template() -> Path:
+    """The template in the current folder; where there is none, the sample's."""
+    here = Path("template.yaml")
+    return here if here.exists() else sample()

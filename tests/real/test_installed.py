@@ -1,0 +1,50 @@
+"""The distributions that `make dist` makes, installed with what they ask for and nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import wheel
+from tests.rules.documents import ROOT
+from tests.wheel import Installation
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the sdist, as `make dist` does."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(["make", "--silent", "dist", f"DIST={folder}"], cwd=ROOT, check=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """`pip install 'steponce[local]'` into a new environment."""
+    return wheel.whole(distribution, tmp_path_factory.mktemp("installed") / "environment")
+
+
+def test_the_extra_is_all_that_a_stack_needs(installed: Installation, tmp_path: Path):
+    """An empty folder, `up`, a request."""
+    up = subprocess.Popen(
+        [installed.program, "up"], cwd=tmp_path, env=installed.environment(), stdout=subprocess.PIPE
+    )
+    try:
+        assert up.stdout
+        facts = json.loads(up.stdout.readline())
+        payload = json.dumps({"orderId": "1", "amount": 500, "card": "tok_visa"})
+        command = [installed.program, "start", "order-1", "-", "--wait"]
+        receipt = json.loads(installed.run(command, tmp_path, input=payload))
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.communicate()
+
+    assert "ChargesTable" in facts["outputs"]
+    assert "COMPLETED" == receipt["status"]
