@@ -32,23 +32,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 def test_the_installed_package_has_its_files_with_it(installed: Installation, tmp_path: Path):
-    """Each file that a stack is made of is the checkout's, at a place of the wheel's own."""
+    """Each file is the checkout's, at a place of the wheel's own, and there is no other."""
     _, root, path = json.loads(installed.run([installed.python, "-c", _WHERE], tmp_path))
 
     names = ["template.yaml", "monitoring.yaml", "samconfig.toml", "src/Makefile", "src/requirements.txt"]
     files = [*(ROOT / name for name in names), *MACHINES, *EVENTS, *(one / "app.py" for one in FUNCTIONS)]
+    files += [path for path in (ROOT / "application").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert Path(root).is_relative_to(installed.folder)
+    assert len(files) == sum(path.is_file() and path.suffix != ".pyc" for path in Path(root).rglob("*"))
     assert {str(ROOT), str(ROOT / "src")}.isdisjoint(path)
     assert [file.read_bytes() for file in files] == [
         (root / file.relative_to(ROOT)).read_bytes() for file in files
     ]
-
-
-def test_the_wheel_holds_nothing_that_was_only_made_here(installed: Installation, tmp_path: Path):
-    """Neither what Python compiled here, nor the tests."""
-    _, root, _ = json.loads(installed.run([installed.python, "-c", _WHERE], tmp_path))
-
-    assert [] == [*Path(root).rglob("*.pyc"), *Path(root).rglob("test*")]
 
 
 def test_a_request_runs_in_an_empty_folder(installed: Installation, tmp_path: Path):
@@ -68,3 +63,12 @@ def test_a_request_runs_in_an_empty_folder(installed: Installation, tmp_path: Pa
 
     assert ("COMPLETED", 500) == (receipt["status"], receipt["result"]["amount"])
     assert 0 == up.returncode
+
+
+def test_a_new_application_passes_its_own_tests(installed: Installation, tmp_path: Path):
+    """As its README has it, on a stack that is deployed from its template."""
+    installed.run([installed.program, "init", "orders", "--callback"], tmp_path)
+
+    said = installed.run(["make", "test"], tmp_path / "orders")
+
+    assert "3 passed" in said

@@ -750,7 +750,8 @@ def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monke
 # -- help ------------------------------------------------------------------------------------------
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
     """A script's author finds the codes there."""
-    commands_ = ("awaiting", "callback", "cancel", "erase", "locks", "show", "start", "status", "up", "wait")
+    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks", "show", "start", "status")
+    commands_ += ("up", "upgrade", "wait")
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
     assert all(f"\n  {command} " in out for command in commands_)
@@ -765,6 +766,8 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
         ("wait", "--key --timeout --local --stack --profile --region"),
         ("show", "--key --payload --local --stack --profile --region"),
         ("up", "--template --parameter STEPONCE_HOME"),
+        ("init", "DIR --name --callback --http"),
+        ("upgrade", "[DIR] edited"),
         ("awaiting list", "--local --stack --profile --region"),
         ("awaiting show", "ID --link --local --stack --profile --region"),
         ("callback succeed", "ID [FILE] accepted conflict --local --stack --profile --region"),

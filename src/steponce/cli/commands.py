@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import click
 
+from steponce.cli import applications
 from steponce.cli.answers import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.callback import callback
 from steponce.cli.ending import cancel, erase
@@ -94,6 +95,8 @@ def steponce(context: click.Context) -> None:
     ask_which(context)
 
 
+steponce.add_command(applications.init)
+steponce.add_command(applications.upgrade)
 steponce.add_command(awaiting)
 steponce.add_command(callback)
 steponce.add_command(cancel)

@@ -38,7 +38,8 @@ Exit codes:
        was started, sent or changed
     3  conflict: the id or key was used with another payload or key;
        a waiting step has another answer; the record does not allow
-       the command, or has changed since you looked
+       the command, or has changed since you looked; an installation
+       was edited
     4  unreachable: no credentials, no such stack, throttled, no answer;
        the same command is safe to try again
    70  a bug in steponce

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from importlib import metadata
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the package itself."""
+
 _IN_A_WHEEL = Path(__file__).with_name("files")
-_IN_A_CHECKOUT = _PACKAGE.parents[1]
+_IN_A_CHECKOUT = PACKAGE.parents[1]
 
 
 def root() -> Path:
@@ -23,3 +27,13 @@ def template() -> Path:
     """The template in the current folder; where there is none, the sample's."""
     here = Path("template.yaml")
     return here if here.exists() else sample()
+
+
+def version() -> str:
+    """The package's version, also in a checkout that is not installed."""
+    try:
+        return metadata.version("steponce")
+    except metadata.PackageNotFoundError:
+        project = (root() / "pyproject.toml").read_text(encoding="utf-8")
+        (found,) = re.findall(r'^version = "(.*)"$', project, re.MULTILINE)
+        return str(found)

@@ -1,0 +1,123 @@
+"""A new application: what is written, and what is not if something is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from steponce.scaffold import application, installation, workflow
+from steponce.scaffold.application import Choices, NotWritten
+from steponce.scaffold.render import render
+from tests.rules.documents import ROOT
+
+COOKIECUTTER = ROOT / "application" / "{{cookiecutter.project_slug}}"
+FILES = sorted(path for path in COOKIECUTTER.rglob("*") if path.is_file() and path.suffix != ".pyc")
+
+
+def paths(folder: Path) -> set[str]:
+    """Every file, without those of the installation."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in found if path.parts[0] != installation.FOLDER}
+
+
+@pytest.mark.parametrize("callback", ["yes", "no"])
+@pytest.mark.parametrize("http", ["yes", "no"])
+def test_a_file_is_rendered_as_cookiecutter_renders_it(callback: str, http: str):
+    """So that `sam init` writes what `steponce init` writes."""
+    values = {"project_slug": "orders", "callback": callback, "http": http}
+    jinja = jinja2.Environment(
+        autoescape=jinja2.select_autoescape(default_for_string=False),
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    for path in FILES:
+        text = path.read_text()
+        assert jinja.from_string(text).render(cookiecutter=values) == render(text, values), path.name
+
+
+@pytest.mark.parametrize(
+    ("choices", "more"),
+    [
+        (Choices("orders"), set()),
+        (Choices("orders", callback=True), {"events/confirmed_order.json", "tests/test_confirmation.py"}),
+        (Choices("orders", http=True), {"tests/test_http.py"}),
+    ],
+    ids=["plain", "callback", "http"],
+)
+def test_what_was_not_chosen_is_not_there(choices: Choices, more: set[str], tmp_path: Path):
+    """Neither a file nor a word of it."""
+    written = application.init(tmp_path / "new", choices)
+
+    plain = paths(COOKIECUTTER) - {"events/confirmed_order.json", "tests/test_confirmation.py"}
+    assert plain - {"tests/test_http.py"} | more | {workflow.FILE} == paths(tmp_path / "new") == {*written}
+    text = "".join((tmp_path / "new" / path).read_text() for path in written)
+    assert choices.callback == ("onfirmation" in text)
+    assert choices.http == ("HTTP" in text)
+    assert "cookiecutter" not in text
+
+
+def test_the_name_is_the_stacks(tmp_path: Path):
+    """In what deploys it, and in what tells of it."""
+    application.init(tmp_path / "new", Choices("my-orders"))
+
+    assert 'stack_name = "my-orders"' in (tmp_path / "new" / "samconfig.toml").read_text()
+    assert "# my-orders\n" in (tmp_path / "new" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("present", [[], [".git"]])
+def test_an_empty_folder_is_filled(present: list[str], tmp_path: Path):
+    """One that git knows already is as good as empty."""
+    for name in present:
+        (tmp_path / name).mkdir()
+
+    application.init(tmp_path, Choices("orders"))
+
+    assert {"template.yaml", installation.FOLDER, *present} <= {path.name for path in tmp_path.iterdir()}
+    assert [] == list(tmp_path.parent.glob(f".{tmp_path.name}*"))
+
+
+@pytest.mark.parametrize("name", ["", "1st", "my_orders", "-a", "a b", "größe", "a" * 61, "a\n"])
+def test_a_name_that_no_stack_can_have_is_refused(name: str, tmp_path: Path):
+    """Before anything is written."""
+    with pytest.raises(NotWritten, match="cannot name a stack"):
+        application.init(tmp_path / "new", Choices(name))
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"),
+    [("full", "is not empty"), ("file", "is a file"), ("absent/new", "There is no folder .*absent")],
+)
+def test_a_folder_that_cannot_be_used_stays_as_it_is(place: str, complaint: str, tmp_path: Path):
+    """The error says what is in the way."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(NotWritten, match=complaint):
+        application.init(tmp_path / place, Choices("orders"))
+    assert before == sorted(tmp_path.rglob("*"))
+
+
+def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The disk is full after some of the files."""
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(application, "complete", full)
+
+    with pytest.raises(NotWritten, match="no space left"):
+        application.init(tmp_path / "new", Choices("orders"))
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_the_hooks_of_sam_init_need_nothing_but_python():
+    """They run on SAM CLI's own Python, which has none of our requirements."""
+    code = f"import sys; sys.path.append({str(ROOT / 'src')!r}); import steponce.scaffold.application"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)

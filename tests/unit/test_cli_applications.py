@@ -1,0 +1,93 @@
+"""The commands `init` and `upgrade`: what they answer, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steponce.cli import answers, applications, commands
+from steponce.scaffold import installation
+from steponce.scaffold.upgrade import Changes
+
+Answer = Callable[[], dict[str, Any]]
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
+    """What the last command has written, in a pipe."""
+    return lambda: json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_init_says_what_it_wrote_and_what_comes_next(here: Path, answer: Answer):
+    """The folder's name is the stack's."""
+    assert 0 == commands.run(["init", "orders", "--callback"])
+
+    said = answer()
+    assert ("orders", "orders") == (said["folder"], said["stack"])
+    assert "tests/test_confirmation.py" in said["files"]
+    assert all((here / "orders" / path).is_file() for path in said["files"])
+    assert ["cd orders", "make setup", "make test", "make up"] == said["next"]
+
+
+def test_init_takes_another_name_for_the_stack(here: Path, answer: Answer):
+    """A folder may have a name that no stack can have."""
+    assert 2 == commands.run(["init", "my_orders"])
+    assert "'my_orders' cannot name a stack" in answer()["error"]["message"]
+    assert [] == list(here.iterdir())
+
+    assert 0 == commands.run(["init", "my_orders", "--name", "my-orders"])
+    assert "my-orders" == answer()["stack"]
+
+
+def test_init_does_not_write_over_anything(here: Path, answer: Answer):
+    """Wrong usage, and nothing changes."""
+    (here / "orders").mkdir()
+    (here / "orders" / "mine").touch()
+
+    assert 2 == commands.run(["init", "orders"])
+    assert "is not empty" in answer()["error"]["message"]
+    assert [here / "orders" / "mine"] == list((here / "orders").iterdir())
+
+
+def test_upgrade_works_on_the_folder_where_it_is_called(
+    here: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
+):
+    """And refuses what was edited: a conflict."""
+    commands.run(["init", "orders"])
+    monkeypatch.chdir(here / "orders")
+    answer()
+
+    assert 0 == commands.run(["upgrade"])
+    assert ([], "") == (answer()["changed"], "")
+    (here / "orders" / installation.FOLDER / "template.yaml").write_text("mine")
+    assert 3 == commands.run(["upgrade"])
+    assert "template.yaml" in answer()["error"]["message"]
+    assert 2 == commands.run(["upgrade", str(here)])
+    assert "UsageError" == answer()["error"]["type"]
+
+
+def test_people_see_the_files_and_how_the_workflow_has_changed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A list, and a difference to apply by hand."""
+    monkeypatch.setattr(answers, "for_people", lambda: True)
+    changes = Changes("0.1.0", "0.2.0", ["new.txt"], [], ["template.yaml"], "-old\n+new\n")
+    monkeypatch.setattr(applications, "upgrade_in", lambda _: changes)
+
+    assert 0 == commands.run(["init", "orders"])
+    assert f"  {installation.FOLDER}/\n\nNext:\n  cd orders\n" in capsys.readouterr().out
+    assert 0 == commands.run(["upgrade", "orders"])
+    shown = capsys.readouterr().out
+    assert "0.1.0 -> 0.2.0: 2 files" in shown
+    assert all(text in shown for text in ("new.txt", "template.yaml", "statemachines/run_once", "+new"))
