@@ -17,6 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
 from samtranslator.yaml_helper import yaml_parse
 
 from steponce import Client
@@ -94,8 +96,8 @@ class Application:
 
 
 @contextmanager
-def deployed(build: Build, folder: Path, **parameters: str) -> Iterator[Application]:
-    """Start ministack, deploy onto it, and end it after the block."""
+def emulator(folder: Path) -> Iterator[Application]:
+    """Start ministack, and end it after the block."""
     port = free_port()
     url, log = f"http://127.0.0.1:{port}", folder / "ministack.log"
     settings = environment(
@@ -107,13 +109,19 @@ def deployed(build: Build, folder: Path, **parameters: str) -> Iterator[Applicat
         )
     try:
         wait_for(port, process, log)
-        application = Application(url, log)
-        application.boto3("kinesis").create_stream(StreamName=STREAM, ShardCount=1)
-        _deploy(build, url, {"StreamArn": _stream_arn(application), **parameters})
-        application.hasten()
-        yield application
+        yield Application(url, log)
     finally:
         stop(process)
+
+
+@contextmanager
+def deployed(build: Build, folder: Path, **parameters: str) -> Iterator[Application]:
+    """Deploy the sample onto a ministack of its own."""
+    with emulator(folder) as application:
+        application.boto3("kinesis").create_stream(StreamName=STREAM, ShardCount=1)
+        deploy(build.folder, application.url, {"StreamArn": _stream_arn(application), **parameters})
+        application.hasten()
+        yield application
 
 
 def _stream_arn(application: Application) -> str:
@@ -121,37 +129,54 @@ def _stream_arn(application: Application) -> str:
     return str(stream["StreamDescriptionSummary"]["StreamARN"])
 
 
-def _deployable(build: Build) -> Path:
-    """
-    The built template without what ministack cannot take: metric math, and a number from a parameter.
-
-    And each function has its own log group, which tells whose invocation it was.
-    """
-    document = build.template
-    document["Globals"]["Function"]["LoggingConfig"].pop("LogGroup")
-    for resource in document["Resources"].values():
-        if resource["Type"] == "AWS::Lambda::EventSourceMapping":
-            resource["Properties"].pop("ScalingConfig", None)
-    _without_metric_math(build.nested("Monitoring"))
-    path = build.folder / "ministack.json"
-    path.write_text(json.dumps(document))
-    return path
-
-
-def _without_metric_math(path: Path) -> None:
-    document = yaml_parse(path.read_text())
-    document["Resources"] = {
-        logical_id: resource
-        for logical_id, resource in document["Resources"].items()
-        if "Metrics" not in resource.get("Properties", {})
-    }
-    path.write_text(json.dumps(document))
-
-
-def _deploy(build: Build, url: str, parameters: dict[str, str]) -> None:
+def deploy(built: Path, url: str, parameters: dict[str, str]) -> None:
+    """`sam deploy` of what `sam build` has put into a folder, as far as ministack can take it."""
+    template = _without_what_it_cannot_take(built / "template.yaml")
     account = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": url}
-    command = [tool("sam"), "deploy", "--template-file", str(_deployable(build))]
+    command = [tool("sam"), "deploy", "--template-file", str(template)]
     command += ["--config-file", str(ROOT / "samconfig.toml"), "--stack-name", STACK]
     command += ["--no-confirm-changeset", "--no-progressbar", "--region", REGION, "--parameter-overrides"]
     command += [f'{key}="{value}"' for key, value in {"Architecture": MACHINE, **parameters}.items()]
-    run(command, env=environment(**account), cwd=build.folder)
+    run(command, env=environment(**account), cwd=built)
+
+
+def _without_what_it_cannot_take(template: Path) -> Path:
+    """
+    Take metric math and a number from a parameter out of a built template, and out of those that it nests.
+
+    And each function gets its own log group, which tells whose invocation it was.
+    """
+    document = yaml_parse(template.read_text())
+    settings = [document.get("Globals", {}).get("Function", {})]
+    for logical_id, resource in list(document["Resources"].items()):
+        properties = resource.get("Properties", {})
+        settings.append(properties)
+        if "Metrics" in properties:
+            del document["Resources"][logical_id]
+        elif resource["Type"] == "AWS::Lambda::EventSourceMapping":
+            properties.pop("ScalingConfig", None)
+        elif resource["Type"] == "AWS::CloudFormation::Stack":
+            _transform(_without_what_it_cannot_take(template.parent / properties["TemplateURL"]))
+    for function in settings:
+        function.get("LoggingConfig", {}).pop("LogGroup", None)
+    template.write_text(json.dumps(document))
+    return template
+
+
+def _transform(template: Path) -> None:
+    """Do SAM's transform in a nested template, which AWS does itself, with its local files as they are."""
+    document = yaml_parse(template.read_text())
+    if not document.pop("Transform", None):
+        return
+    for resource in document["Resources"].values():
+        properties = resource.get("Properties", {})
+        for key in {"CodeUri", "ContentUri"} & properties.keys():
+            properties[key] = f"s3://here/{properties[key]}"
+    defaults = {name: one.get("Default", STACK) for name, one in document["Parameters"].items()}
+    session = isolated_session(REGION)
+    document = Translator({}, Parser(), boto_session=session).translate(document, parameter_values=defaults)
+    for resource in document["Resources"].values():
+        properties = resource.get("Properties", {})
+        for key in {"Code", "Content"} & properties.keys():
+            properties[key] = properties[key]["S3Key"]
+    template.write_text(json.dumps(document))

@@ -48,3 +48,13 @@ def test_the_extra_is_all_that_a_stack_needs(installed: Installation, tmp_path: 
 
     assert "ChargesTable" in facts["outputs"]
     assert "COMPLETED" == receipt["status"]
+
+
+def test_a_new_application_needs_nothing_else(installed: Installation, tmp_path: Path):
+    """Its own commands, with every choice; `make setup` adds what only its tests need."""
+    installed.run([installed.program, "init", "orders", "--callback", "--http"], tmp_path)
+
+    installed.run(["make", "setup"], tmp_path / "orders")
+    said = installed.run(["make", "test"], tmp_path / "orders")
+
+    assert "4 passed" in said
