@@ -71,7 +71,7 @@ _VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 }
 
 
-def asking(step: AwaitingStep | None, outcomes: Collection[str], until: datetime) -> str:
+def question_html(step: AwaitingStep | None, outcomes: Collection[str], until: datetime) -> str:
     """
     The page that a link opens.
 
@@ -81,7 +81,7 @@ def asking(step: AwaitingStep | None, outcomes: Collection[str], until: datetime
         until: When the link ends. The step may end before.
     """
     if step is None:
-        return after("unknown", None)
+        return verdict_html("unknown", None)
     until = min(until, times.from_text(step.expires_at))
     if step.status == ANSWERED:
         text = f"{_named(step)} has its answer. This is settled."
@@ -96,7 +96,7 @@ def asking(step: AwaitingStep | None, outcomes: Collection[str], until: datetime
     return _page("Your answer is needed", f"{_named(step)} waits for an answer.", facts, _form(outcomes))
 
 
-def after(verdict: Verdict, step: AwaitingStep | None) -> str:
+def verdict_html(verdict: Verdict, step: AwaitingStep | None) -> str:
     """
     The page that follows a button.
 
@@ -111,7 +111,7 @@ def after(verdict: Verdict, step: AwaitingStep | None) -> str:
     return _page(title, text.format(step=_named(step)), facts)
 
 
-def refusing(title: str, message: str) -> str:
+def problem_html(title: str, message: str) -> str:
     """The page for a link or a form that cannot be used; both arguments are plain text."""
     return _page(html.escape(title), html.escape(message), {})
 

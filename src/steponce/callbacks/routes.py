@@ -60,7 +60,7 @@ def routes(
         allowed = verify(keys, step_id, app.current_event.query_string_parameters)
         step = steps.get(step_id)
         status = HTTPStatus.NOT_FOUND if step is None else HTTPStatus.OK
-        return show_page(status, page.asking(step, allowed, link_ends()))
+        return show_page(status, page.question_html(step, allowed, link_ends()))
 
     @app.post("/callbacks/<step_id>")
     def answer(step_id: str) -> Response[str]:
@@ -71,7 +71,7 @@ def routes(
             raise Forbidden(f"This link does not allow {given.outcome}. Ask for another link.")
         verdict = resolve(step_id, given)
         if is_form():
-            return show_page(STATUS[verdict], page.after(verdict, record_now(step_id)))
+            return show_page(STATUS[verdict], page.verdict_html(verdict, record_now(step_id)))
         return reply(STATUS[verdict], {"verdict": verdict, "awaitingStepId": step_id})
 
     def is_form() -> bool:
@@ -111,7 +111,7 @@ def routes(
 
     def refused(error: Exception, status: HTTPStatus, title: str) -> Response[str]:
         if "application/json" not in app.current_event.headers.get("content-type", ""):
-            return show_page(status, page.refusing(title, str(error)))
+            return show_page(status, page.problem_html(title, str(error)))
         retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         return reply(status, {"error": type(error).__name__, "message": str(error)}, retry)
 

@@ -167,7 +167,7 @@ def test_names_from_outside_are_escaped(links: CallbackLinks):
     """They are text of their own direction, and no markup."""
     name = '"><script>alert(1)</script>\u202e$style&'
     changed = {"step": {"S": name}, "requestId": {"S": name}}
-    reply = page.asking(spoilt(links, changed), ["success"], BEGINNING + timedelta(hours=1))
+    reply = page.question_html(spoilt(links, changed), ["success"], BEGINNING + timedelta(hours=1))
 
     assert 2 == reply.count(f"<bdi>{html.escape(name)}</bdi>")
     assert "<script" not in reply
