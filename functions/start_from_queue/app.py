@@ -58,7 +58,7 @@ metrics = Metrics()
 paths = RequestPaths(
     settings.queue_request_id_path, settings.queue_payload_path, settings.queue_lock_token_path
 )
-event_paths = RequestPaths(  # an event that was laid aside is put back into the queue
+event_paths = RequestPaths(  # a dead letter of an event is redriven into the queue
     settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
 pace = Pace(settings.starts_per_second / (settings.queue_concurrency * settings.queue_mappings))

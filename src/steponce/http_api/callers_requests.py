@@ -70,7 +70,7 @@ class CallersRequests:
 
     def read(self, key: str, seconds: float) -> Found:
         """
-        Say what is known of a request, after waiting so long for its end.
+        Say what is known of a request, after a wait for its end.
 
         Raises:
             RequestNotFound: this caller has started none with this key, even if another caller has.

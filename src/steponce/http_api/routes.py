@@ -1,4 +1,4 @@
-"""The HTTP API: POST /requests starts a request or finds it, GET /requests/{requestId} tells of it."""
+"""The HTTP API: POST /requests starts a request or finds it, GET /requests/{requestId} reads its state."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -172,5 +172,5 @@ def started_response(key: str, found: Found, wait: int | None) -> Response[str]:
 
 
 def applied(wait: int | None) -> dict[str, str]:
-    """Say that the caller's wish to wait so long was heard."""
+    """The header that names the wait that was applied."""
     return {} if wait is None else {"Preference-Applied": f"wait={wait}"}

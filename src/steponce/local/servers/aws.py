@@ -164,7 +164,7 @@ class _Server:
             )
 
     def wait_until(self, question: Callable[[], _Answer | None], seconds: float = _START_SECONDS) -> _Answer:
-        """Ask until there is an answer; the process must live so long."""
+        """Poll until the server answers. Its process must live until then."""
         end = time.monotonic() + seconds
         while (answer := question()) is None:
             if self._process.poll() is not None or time.monotonic() > end:
