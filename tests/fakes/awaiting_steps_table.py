@@ -1,4 +1,4 @@
-"""The table of waiting steps: in moto as the template has it, or in memory for one record."""
+"""The table of waiting steps in memory, for one record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from types import CodeType
 from typing import Any
 
 from tests.fakes.errors import client_error
-from tests.rules.documents import template
-
-
-def create_table(dynamodb: Any) -> None:
-    """The table of waiting steps, as the template has it."""
-    properties = template()["Resources"]["AwaitingStepsTable"]["Properties"]
-    wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-    dynamodb.create_table(TableName="steps", **{name: properties[name] for name in wanted})
 
 
 class QuickTable:

@@ -13,6 +13,7 @@ from steponce.locks.record import Lock
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import split_attempt
 from tests.fakes.step_functions import MACHINE, StepFunctions
+from tests.fakes.tables import create_table
 from tests.unit.shared_clients import SharedClients, shared
 
 ARN = MACHINE
@@ -40,32 +41,12 @@ class World:
 
     def __init__(self) -> None:
         self.dynamodb = shared("dynamodb", "eu-west-1")
-        self._create("locks", "lockToken", "OpenLocks", "expectedCompletion")
-        self._create("steps", "awaitingStepId", "OpenSteps", "expiresAt")
+        create_table(self.dynamodb, "LocksTable", "locks")
+        create_table(self.dynamodb, "AwaitingStepsTable", "steps")
         self.client = Client(ARN, "locks", session=SharedClients("eu-west-1"))
         self.machine = self.client.machine
         self.sfn = self.machine.sfn = StepFunctions(ARN)
         self.steps = AwaitingSteps(self.dynamodb, "steps")
-
-    def _create(self, table: str, key: str, index: str, order: str) -> None:
-        self.dynamodb.create_table(
-            TableName=table,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            AttributeDefinitions=[
-                {"AttributeName": name, "AttributeType": "S"} for name in (key, "openStatus", order)
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": index,
-                    "KeySchema": [
-                        {"AttributeName": "openStatus", "KeyType": "HASH"},
-                        {"AttributeName": order, "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-        )
 
     def execution(
         self,

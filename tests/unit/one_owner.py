@@ -10,7 +10,7 @@ from steponce.locks.table import Locks
 from steponce.recovery import owner
 from steponce.workflow import INPROGRESS
 from tests.fakes.step_functions import StepFunctions
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.shared_clients import shared
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -66,9 +66,7 @@ class Stack:
 
     def __init__(self) -> None:
         self.dynamodb = shared("dynamodb")
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(self.dynamodb, "LocksTable", "locks")
         self.locks = Locks(self.dynamodb, "locks")
         self.put()
 

@@ -15,9 +15,10 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
-from tests.fakes.awaiting_steps_table import QuickTable, create_table
+from tests.fakes.awaiting_steps_table import QuickTable
 from tests.fakes.calls import Boundary
 from tests.fakes.errors import client_error
+from tests.fakes.tables import create_table
 from tests.fakes.waiting_step import BEGINNING
 from tests.unit.shared_clients import shared
 
@@ -30,7 +31,7 @@ class Records:
 
     def __init__(self) -> None:
         self.dynamodb = shared("dynamodb")
-        create_table(self.dynamodb)
+        create_table(self.dynamodb, "AwaitingStepsTable", "steps")
         self.steps = AwaitingSteps(self.dynamodb, "steps")
 
     def item(self, step: AwaitingStep) -> dict[str, Any]:

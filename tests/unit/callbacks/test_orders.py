@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from moto import mock_aws
 
 from steponce.callbacks.answer import Answer
-from tests.fakes.awaiting_steps_table import create_table
+from tests.fakes.tables import create_table
 from tests.unit.callbacks.happenings import FAULTS, HAPPENINGS, live_through
 from tests.unit.callbacks.scene import BEAT, FULL, MAYBE, NO, YES, FaultAt, Scene, waiting
 from tests.unit.shared_clients import shared
@@ -78,5 +78,5 @@ def test_a_long_story_ends_well():
     """Hypothesis makes up the story."""
     with mock_aws():
         LongStory.table = shared("dynamodb")
-        create_table(LongStory.table)
+        create_table(LongStory.table, "AwaitingStepsTable", "steps")
         run_state_machine_as_test(LongStory, settings=settings(max_examples=15, stateful_step_count=15))

@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from steponce.aws import times
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.guards.world import World
 from tests.unit.shared_clients import shared
 
@@ -16,9 +16,7 @@ from tests.unit.shared_clients import shared
 @pytest.fixture(scope="module")
 def _table() -> Iterator[None]:
     with mock_aws():
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(shared("dynamodb"), "LocksTable", "locks")
         yield
 
 

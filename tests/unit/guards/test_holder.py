@@ -14,7 +14,8 @@ from steponce.guards.holder import Holder
 from steponce.locks.record import Failure
 from steponce.locks.table import Locks
 from steponce.request.settings import RequestRules
-from tests.rules.documents import machine, template
+from tests.fakes.tables import create_table
+from tests.rules.documents import machine
 from tests.unit.shared_clients import shared
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -37,9 +38,7 @@ def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
     """An empty table, at noon."""
     monkeypatch.setattr(times, "now", lambda: NOW)
     with mock_aws():
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(shared("dynamodb"), "LocksTable", "locks")
         yield Locks(shared("dynamodb"), "locks")
 
 

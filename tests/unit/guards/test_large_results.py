@@ -16,7 +16,7 @@ from steponce.locks.record import Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results
 from steponce.locks.table import Locks
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.locks.large import BUCKET, KEY, bucket
 from tests.unit.shared_clients import SharedClients, shared
 
@@ -64,9 +64,7 @@ class _Session(SharedClients):
 def large() -> Iterator[Bucket]:
     """A table, and a bucket."""
     with mock_aws():
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(shared("dynamodb"), "LocksTable", "locks")
         yield Bucket(bucket())
 
 

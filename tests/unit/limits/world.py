@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from steponce import Limiter
 from steponce.limits.record import COUNTER, Count
 from steponce.limits.table import Limits
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.shared_clients import shared
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -25,9 +25,7 @@ Fault = Callable[[Call], Any]
 
 def make_table(dynamodb: Any, name: str) -> None:
     """The table as the template has it."""
-    properties = template()["Resources"]["LimitsTable"]["Properties"]
-    wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-    dynamodb.create_table(TableName=name, **{key: properties[key] for key in wanted})
+    create_table(dynamodb, "LimitsTable", name)
 
 
 def dies_before(_call: Call) -> Any:

@@ -14,7 +14,7 @@ from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.locks.table import KEPT_INTERVENTIONS, Locks
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.shared_clients import shared
 
 NOW = "2026-01-31T12:00:00.000Z"
@@ -50,9 +50,7 @@ class Table:
     def __init__(self, name: str) -> None:
         self.name = name
         self.dynamodb = shared("dynamodb")
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        self.dynamodb.create_table(TableName=name, **{part: properties[part] for part in wanted})
+        create_table(self.dynamodb, "LocksTable", name)
         self.locks = Locks(self.dynamodb, name)
 
     def put(self, **attributes: Any) -> None:

@@ -28,7 +28,7 @@ from steponce.monitoring.missed_ends import (
 from steponce.triggers.start_request import StartRequest
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.one_owner import ITEM, NOW
 from tests.unit.shared_clients import shared
 
@@ -43,9 +43,7 @@ class World:
 
     def __init__(self) -> None:
         self.dynamodb = shared("dynamodb")
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        self.dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(self.dynamodb, "LocksTable", "locks")
         self.sfn = StepFunctions(MACHINE, {"TimeoutSeconds": LONGEST_RUN.total_seconds()})
         self.sent: list[tuple[str, int, str]] = []
         self.skipped: list[tuple[str, str]] = []

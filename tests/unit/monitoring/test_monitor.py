@@ -24,11 +24,10 @@ from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Mo
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
-from tests.fakes.awaiting_steps_table import create_table
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
+from tests.fakes.tables import create_table
 from tests.fakes.waiting_step import WaitingStep
-from tests.rules.documents import template
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, history
 from tests.unit.shared_clients import shared
@@ -149,10 +148,8 @@ def world() -> Iterator[World]:
     """Empty tables."""
     with mock_aws():
         dynamodb = shared("dynamodb")
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        dynamodb.create_table(TableName="locks", **{name: properties[name] for name in wanted})
-        create_table(dynamodb)
+        create_table(dynamodb, "LocksTable", "locks")
+        create_table(dynamodb, "AwaitingStepsTable", "steps")
         yield World(dynamodb)
 
 

@@ -19,7 +19,7 @@ from moto import mock_aws
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.powertools import STOCK_ATTRIBUTES, LocksPersistence
-from tests.rules.documents import template
+from tests.fakes.tables import create_table
 from tests.unit.shared_clients import shared
 
 
@@ -81,9 +81,7 @@ def key_of(prefix: str, data: Any, algorithm: str = "md5") -> str:
 def table() -> Iterator[Locks]:
     """The stack's lock table, empty."""
     with mock_aws():
-        properties = template()["Resources"]["LocksTable"]["Properties"]
-        wanted = ("BillingMode", "KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes")
-        shared("dynamodb").create_table(TableName="locks", **{name: properties[name] for name in wanted})
+        create_table(shared("dynamodb"), "LocksTable", "locks")
         yield Locks(shared("dynamodb"), "locks")
 
 
