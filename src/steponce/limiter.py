@@ -18,27 +18,13 @@ from botocore.config import Config
 
 from steponce.aws import times
 from steponce.client import CONFIG, stack_outputs
-from steponce.errors import InvalidEventTime, InvalidRequest, InvalidRequestId, shown
+from steponce.errors import InvalidRequestId, shown
+from steponce.limits.countable import KEPT_SECONDS, check_time, check_user, forgotten_at, size_of
 from steponce.limits.counters import Counters, Tally
 from steponce.limits.record import Counter, key_of, member_of
 from steponce.limits.window import Window
 from steponce.request.names import shard_of
 
-AHEAD_SECONDS = 300
-"""How far a sender's clock may be ahead of this one."""
-
-KEPT_SECONDS = 40 * 86_400
-"""
-How long a window's counts are kept after its end, unless said otherwise.
-
-It is longer than the longest redelivery: 14 days in a queue, 10.4 days of retries (1,000 of 900 seconds), and
-14 days in the dead-letter queue, before a person sends the message again.
-"""
-
-_FORGOTTEN_LATER_SECONDS = 3_600
-"""The record outlives what is asked of it by this, for clocks that differ from DynamoDB's."""
-
-_MAX_WHO_BYTES = 1_024
 _MAX_NAME_BYTES = 255
 _MAX_LIMITS = 50
 
@@ -224,16 +210,15 @@ class Limiter:
         return int(shard_of(member, self._shards))
 
     def _counter(self, user: str, at: datetime, shard: int) -> Counter:
-        _check_user(user)
+        check_user(user)
         share, rest = divmod(self.limit, self._shards)
-        forgotten = self.window.end(at) + self._kept + timedelta(seconds=_FORGOTTEN_LATER_SECONDS)
         return Counter(
             table=self._table,
             key=key_of(self.name, self.window, user, at, f"{shard}/{self._shards}" * (self._shards > 1)),
             who=user,
             start=times.to_text(self.window.start(at)),
             limit=share + (shard < rest),
-            ttl=int(forgotten.timestamp()),
+            ttl=forgotten_at(at, self.window, self._kept),
         )
 
     def _time(self, at: datetime | None) -> datetime:
@@ -241,25 +226,8 @@ class Limiter:
         now = times.now()
         if at is None:
             return now
-        if at.tzinfo is None:
-            raise InvalidEventTime(f"The time {at.isoformat()} has no zone. Give it one, for example UTC.")
-        if at > now + timedelta(seconds=AHEAD_SECONDS):
-            raise InvalidEventTime(
-                f"The time {at.isoformat()} is more than {AHEAD_SECONDS} seconds in the future. Nothing was "
-                "counted. Set the sender's clock, or send the request again when it is due."
-            )
-        if self._is_forgotten(at, now):
-            raise InvalidEventTime(
-                f"The time {at.isoformat()} is so long ago that the counts of its window may be deleted. "
-                "Nothing was counted. Keep them longer with kept_seconds."
-            )
+        check_time(at, now, self.window, self._kept, longer="Keep them longer with kept_seconds.")
         return at
-
-    def _is_forgotten(self, at: datetime, now: datetime) -> bool:
-        try:
-            return now >= self.window.end(at) + self._kept
-        except OverflowError:  # near the first day of the calendar
-            return True
 
 
 def admit_all(
@@ -320,24 +288,9 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _check_user(user: str) -> None:
-    if not isinstance(user, str) or not user.strip() or _size(user) > _MAX_WHO_BYTES:
-        raise InvalidRequest(
-            f"The user {shown(user)} cannot be limited. Give text of 1 to {_MAX_WHO_BYTES:,} bytes."
-        )
-
-
 def _member(request_id: str) -> str:
-    if not isinstance(request_id, str) or not request_id.strip() or not _size(request_id):
+    if not isinstance(request_id, str) or not request_id.strip() or not size_of(request_id):
         raise InvalidRequestId(
             f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
         )
     return member_of(request_id)
-
-
-def _size(text: str) -> int:
-    """Bytes of a text."""
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"{shown(text)} holds half a character. Give whole text.") from None
