@@ -90,6 +90,8 @@ class Count:
         limit: As the last counted request had it.
         members: Digests of requests that are counted in the set.
         number: How many are counted, in the form with a number; None in the form with a set.
+        forgiven: How many members the set had at the last reset. A workflow goes on adding to the set, up to
+            `allowance`: these, and the limit of then. None if there was no reset.
         interventions: What people did to it.
     """
 
@@ -102,6 +104,7 @@ class Count:
     limit: int
     members: frozenset[str] = frozenset()
     number: int | None = None
+    forgiven: int | None = None
     interventions: tuple[Intervention, ...] = ()
 
     @classmethod
@@ -130,13 +133,17 @@ class Count:
             limit=read.whole("limit", least=1),
             members=read.optional_texts("members"),
             number=read.optional_whole("count", least=0),
+            forgiven=read.optional_whole("forgiven", least=0),
             interventions=read_interventions(read),
         )
 
     @property
     def counted(self) -> int:
         """How many requests are counted, since the last reset if there was one."""
-        return len(self.members) if self.number is None else self.number
+        if self.number is None:
+            return len(self.members)
+        by_workflow = 0 if self.forgiven is None else max(0, len(self.members) - self.forgiven)
+        return self.number + by_workflow
 
     def told_with(self, one: Intervention) -> str:
         """JSON text of its newest interventions, with one more."""

@@ -79,21 +79,16 @@ class Limits:
             Whether the counter was as it was shown.
         """
         done = count.told_with(Intervention(times.now_text(), by, f"reset from {count.counted}", why))
-        counter = "size(members)" if count.number is None else "#count"
-        no_number = "attribute_not_exists(#count) AND " if count.number is None else ""
+        changes, conditions, values = _anew(count)
         try:
             with answering("DynamoDB"):
                 self._dynamodb.update_item(
                     TableName=self._table,
                     Key=_key(count.key),
-                    UpdateExpression="SET #count = :zero, interventions = :interventions",
-                    ConditionExpression=f"{no_number}{counter} = :shown",
+                    UpdateExpression=f"SET interventions = :interventions, {', '.join(changes)}",
+                    ConditionExpression=" AND ".join(conditions),
                     ExpressionAttributeNames={"#count": "count"},
-                    ExpressionAttributeValues={
-                        ":zero": {"N": "0"},
-                        ":shown": {"N": str(count.counted)},
-                        ":interventions": {"S": done},
-                    },
+                    ExpressionAttributeValues=values | {":interventions": {"S": done}},
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
@@ -107,6 +102,25 @@ class Limits:
         with answering("DynamoDB"):
             found = self._dynamodb.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
         return found.get("Item")
+
+
+def _anew(count: Count) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The changes that let a counter begin at 0, the conditions that it is as shown, and their values."""
+    changes, values = ["#count = :zero"], {":zero": {"N": "0"}}
+    conditions = []
+    for attribute, shown in (("#count", count.number), ("forgiven", count.forgiven)):
+        if shown is None:
+            conditions.append(f"attribute_not_exists({attribute})")
+        else:
+            placeholder = f":{attribute.lstrip('#')}"
+            conditions.append(f"{attribute} = {placeholder}")
+            values[placeholder] = {"N": str(shown)}
+    if count.members:
+        conditions.append("size(members) = :members")
+        changes += ["forgiven = :members", "allowance = :allowance"]
+        values[":members"] = {"N": str(len(count.members))}
+        values[":allowance"] = {"N": str(len(count.members) + count.limit)}
+    return changes, conditions, values
 
 
 def _key(key: str) -> dict[str, Any]:

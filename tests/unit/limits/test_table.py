@@ -30,6 +30,7 @@ COUNTER: Item = {
     "limit": {"N": "8"},
     "members": {"SS": ["a", "b"]},
     "count": {"N": "3"},
+    "forgiven": {"N": "1"},
     "ttl": {"N": "1777636800"},
     "interventions": {"S": '[{"at": "2026", "by": "ann", "what": "reset", "why": "x"}]'},
 }
@@ -148,6 +149,21 @@ def test_a_reset_lets_a_window_begin_anew_and_forgets_nobody(world: World) -> No
     (after,) = world.limits.of("ann")
     (told,) = after.interventions
     assert ("eve", "reset from 2", "a bug of ours") == (told.by, told.what, told.why)
+
+
+def test_a_workflow_goes_on_adding_to_a_set_that_was_reset(world: World) -> None:
+    """Its requests count, and the next reset forgives them too."""
+    world.limiter(limit=2).admit("ann", "a")
+    for allowance in ("3", "4"):
+        (count,) = world.limits.of("ann")
+        assert world.limits.reset(count, by="eve", why="w")
+        (item,) = world.items()
+        assert {"N": allowance} == item["allowance"]
+        shared("dynamodb").put_item(
+            TableName=TABLE, Item=item | {"members": {"SS": [*item["members"]["SS"], f"w-{allowance}"]}}
+        )
+        assert [1] == [one.counted for one in world.limits.of("ann")]
+        assert not world.limits.reset(count, by="eve", why="as it was shown before")
 
 
 @pytest.mark.usefixtures("form")
