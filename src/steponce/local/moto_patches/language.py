@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import math
 from typing import Any
 
 from moto.stepfunctions.parser import quotas
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import ErrorEqualsDecl
 from moto.stepfunctions.parser.asl.component.common.error_name.error_name import ErrorName
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEventException
 from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
 from moto.stepfunctions.parser.asl.component.state import state as state_module
 from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_func import (
@@ -26,6 +28,7 @@ from moto.stepfunctions.parser.asl.component.state.choice.comparison.variable im
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (
     StateTaskService,
 )
+from moto.stepfunctions.parser.asl.component.state.wait.wait_function.timestamp import Timestamp
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.asl.utils.json_path import NoSuchJsonPathError
@@ -46,6 +49,7 @@ def install() -> None:
     CustomErrorName.__init__ = ErrorName.__init__
     ErrorEqualsDecl._eval_body = _match_error
     ComparisonVariable._eval_body = _compare_variable
+    Timestamp._get_wait_seconds = _seconds_until
     ComparisonFuncValue._eval_body = _compare_value
     StateTaskService._before_eval_execution = _check_parameters
     replace_everywhere(quotas.is_within_size_quota, is_within_size_quota)
@@ -61,6 +65,17 @@ def install() -> None:
 
 _original_before = StateTaskService._before_eval_execution
 _original_compare = ComparisonFuncValue._eval_body
+
+
+def _seconds_until(wait: Timestamp, env: Environment) -> int:
+    """moto compares the timestamp with the laptop's own time zone, and ends up to a second too early."""
+    wait.string.eval(env=env)
+    text = env.stack.pop()
+    try:
+        until = datetime.datetime.fromisoformat(text)
+        return max(0, math.ceil((until - datetime.datetime.now(datetime.UTC)).total_seconds()))
+    except (TypeError, ValueError):  # no text, no time, or without a zone
+        raise FailureEventException(wait._create_failure_event(env, str(text))) from None
 
 
 def _log_nothing(_component: EvalComponent, *_: Any, **__: Any) -> None:

@@ -4,11 +4,13 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from botocore.exceptions import ClientError
 
+from steponce.aws import times
 from steponce.local import LocalStack
 from tests.patience import PATIENCE_SECONDS, eventually, signs_of_life
 from tests.unit.local.moto_patches.workflows import (
@@ -65,6 +67,18 @@ def slow_executions(workflows):
             {"W": {**wait, "HeartbeatSecondsPath": "$.n", "TimeoutSeconds": 9}}, {"n": 1}
         ),
     }
+
+
+def test_a_wait_for_a_time_ends_no_sooner(workflows):
+    """To the second above, in UTC wherever the laptop is; and a text that is no time fails the execution."""
+    wait = {"Type": "Wait", "TimestampPath": "$.until", "End": True}
+    until = datetime.now(UTC) + timedelta(seconds=1.7)
+    for at in (until, until - timedelta(days=1)):
+        found = workflows.run({"Linger": wait}, {"until": times.to_text(at)})
+        assert "SUCCEEDED" == found["status"]
+        assert times.from_text(times.to_text(at)) <= found["stopDate"]
+    for wrong in ("noon", "2026-01-31T12:00:00", 5):
+        assert "States.Runtime" == workflows.run({"Linger": wait}, {"until": wrong})["error"]
 
 
 def test_a_function_that_exits_fails_its_task(workflows):
