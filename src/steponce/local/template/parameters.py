@@ -27,7 +27,8 @@ def parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dic
         raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
     for key, value in values.items():
         if complaint := _complaint(value, declared[key]):
-            raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}.")
+            said = declared[key].get("ConstraintDescription", "")
+            raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}. {said}".rstrip())
     return values
 
 
