@@ -17,7 +17,15 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
-from steponce.errors import NotFinished, RequestFailed, RequestNotFound, StackNotFound, Unsettled, WaitTimeout
+from steponce.errors import (
+    NotFinished,
+    RateLimited,
+    RequestFailed,
+    RequestNotFound,
+    StackNotFound,
+    Unsettled,
+    WaitTimeout,
+)
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
@@ -113,6 +121,7 @@ class Client:
         *,
         lock_token: str | None = None,
         requested_at: datetime | None = None,
+        count_at: datetime | None = None,
         redelivery: Mapping[str, Any] | None = None,
         check_owner: bool = False,
     ) -> Receipt:
@@ -125,6 +134,8 @@ class Client:
                 with it in a workflow's 262,144.
             lock_token: The business key. Default: the machine's key prefix, `/` and the request's name.
             requested_at: The event's own time. Default: now.
+            count_at: With a rate limit: the time that decides in which window the request counts. Default:
+                `requested_at`. After RateLimited give the error's `resets_at`, or a later time.
             redelivery: For a request that nobody waits for: what a resend needs if the request ends without
             an
                 outcome (RetryLater, AlreadyInProgress). The triggers give it.
@@ -148,6 +159,7 @@ class Client:
             self.rules,
             lock_token=lock_token,
             requested_at=requested_at,
+            count_at=count_at,
             redelivery=redelivery,
         )
         return Start(self.machine, envelope, check_owner=check_owner).run()
@@ -211,7 +223,8 @@ class Client:
                 receipt = self.status(request_id, lock_token=lock_token)
                 lock_token = receipt.lock_token
                 # A released record may be the last attempt's. The next attempt may not be visible yet.
-                settled = receipt.error not in RELEASING or passed > NOT_YET_VISIBLE_SECONDS
+                # So may an attempt that was refused by the rate limit, once its window is over.
+                settled = not _may_be_over(receipt) or passed > NOT_YET_VISIBLE_SECONDS
                 if receipt.status != "RUNNING" and settled:
                     return receipt
             except RequestNotFound:
@@ -232,6 +245,7 @@ class Client:
         Raises:
             NotFinished: it still runs.
             RequestFailed: it failed; the error has its `error` and `cause`.
+            RateLimited: its user has had all requests of the window; `resets_at` says when that ends.
             ResultUnreadable: it is completed, and its large result cannot be read from the stack's bucket.
             RequestNotFound, Unavailable: as `status`.
         """
@@ -239,11 +253,11 @@ class Client:
         if receipt.status == "RUNNING":
             raise NotFinished(f"Request {request_id!r} still runs. Wait for it, or ask again later.")
         if receipt.status == "FAILED":
-            raise RequestFailed(
-                f"Request {request_id!r} failed with {receipt.error}: {receipt.cause}",
-                receipt.error,
-                receipt.cause,
-            )
+            message = f"Request {request_id!r} failed with {receipt.error}: {receipt.cause}"
+            if receipt.resets_at is not None:
+                again = NextStep("start request", request_id, lock_token=lock_token)
+                raise RateLimited(message, receipt.cause, receipt.resets_at, next_steps=[again])
+            raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
 
     def _latest_attempt(
@@ -303,6 +317,13 @@ class Client:
         is_default = lock.lock_token == self.machine.lock_token_of(name_of(request_id), {})
         token = None if is_default else lock.lock_token
         return NextStep("start request", request_id, lock_token=token, check_owner=True)
+
+
+def _may_be_over(receipt: Receipt) -> bool:
+    """Whether a failed request may have another attempt by now, which is not visible yet."""
+    if receipt.resets_at is not None:
+        return receipt.resets_at <= times.now()
+    return receipt.error in RELEASING
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

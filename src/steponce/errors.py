@@ -27,6 +27,7 @@ All errors of this package, as one tree:
     ├── StackNotFound (LookupError)      no stack of this name is deployed
     ├── NotFinished                      the request still runs, so it has no result
     ├── RequestFailed                    the request failed, so it has no result
+    │   └── RateLimited                  its user has had all requests of the window; nothing happened
     ├── AlreadyInProgress                another call of a guard holds the key, and may still work
     ├── DuplicateRefused                 the request is completed, and the guard refuses duplicates
     ├── NotRecorded                      a guard's work is done, but its result is not on record
@@ -43,13 +44,14 @@ All errors of this package, as one tree:
     ├── LockLost                         raised in the work: another owner has the lock, so do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
 
-The workflow uses the class names LockLost, RetryLater, RecordUnreadable and ResultNotKept as error names, so
-they do not change.
+The workflow uses the class names LockLost, RateLimited, RetryLater, RecordUnreadable and ResultNotKept as
+error names, so they do not change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from steponce.next_step import NextStep
@@ -216,10 +218,33 @@ class RequestFailed(SteponceError):
         cause: The error's text, as the work gave it. May be None.
     """
 
-    def __init__(self, message: str, error: str | None, cause: str | None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, error: str | None, cause: str | None, *, next_steps: Iterable[NextStep] = ()
+    ) -> None:
+        super().__init__(message, next_steps=next_steps)
         self.error = error
         self.cause = cause
+
+
+class RateLimited(RequestFailed):
+    """
+    The request's user has had all requests of a window. Nothing happened; start it again later.
+
+    Attributes:
+        resets_at: When the window ends, in UTC. A request with an event time of its own counts in the next
+            window if it is started again with `count_at` at that time or later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        cause: str | None,
+        resets_at: datetime,
+        *,
+        next_steps: Iterable[NextStep] = (),
+    ) -> None:
+        super().__init__(message, type(self).__name__, cause, next_steps=next_steps)
+        self.resets_at = resets_at
 
 
 class AlreadyInProgress(SteponceError):

@@ -33,6 +33,12 @@ RELEASING = frozenset({RetryLater.__name__, THROTTLED})
 LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended"})
 """Errors of an execution that did not get the lock, because another one held it. Its work has not run."""
 
+RATE_LIMITED = "RateLimited"
+"""The error of an execution whose user has had all requests of a window. Nothing has happened."""
+
+NEXT_WINDOW = "AwaitNextWindow"
+"""The state in which such an execution of a message waits, before it ends and its message comes again."""
+
 TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, but whose result is too large to be recorded."""
 
@@ -40,6 +46,10 @@ BEFORE_WORK = frozenset(
     {
         "IsRequestPrepared",
         "PrepareRequest",
+        "CountRequest",
+        "IsCallerWaiting",
+        NEXT_WINDOW,
+        "RateLimited",
         "AcquireLock",
         "ReadLock",
         "IsLockHeld",
@@ -63,7 +73,8 @@ BEFORE_WORK = frozenset(
 """
 States in which the work has not happened. In ReleaseLock the work itself has said so. The states from
 ReadLock on are for an execution that did not get the lock; it may hold the lock nevertheless, if
-AcquireLock's reply was lost or its write took effect late.
+AcquireLock's reply was lost or its write took effect late. The states from CountRequest to RateLimited are
+for workflows with a rate limit, before the lock.
 """
 
 TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})

@@ -12,6 +12,7 @@ from botocore.model import Shape, StructureShape
 from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
 
 from steponce import errors
+from steponce.limits.record import COUNTER
 from steponce.updates.order import IS_NEWER
 
 Definition = dict[str, Any]
@@ -100,6 +101,12 @@ TAKE_OVER = (
     " AND (attribute_not_exists(leaseUntil) OR leaseUntil < :now))"
     " OR (callId = :callId AND lockedBy = :execution AND attempt = :attempt))"
 )
+COUNT = (
+    "contains(members, :member)"
+    " OR (attribute_not_exists(#count)"
+    " AND (attribute_not_exists(members) OR size(members) < :limit))"
+    " OR size(members) < allowance"
+)
 NEXT_ATTEMPT = {"N.$": "States.Format('{}', States.MathAdd(States.StringToJson($.lock.Item.attempt.N), 1))"}
 FENCE = "callId = :callId AND lockedBy = :execution AND "
 
@@ -141,10 +148,18 @@ def action(task: State) -> str:
 
 
 def writes(definition: Definition) -> Iterator[tuple[str, State]]:
-    """Every Task that writes to DynamoDB, as far as we can tell."""
+    """Every Task that writes to DynamoDB, as far as we can tell, but for those that count requests."""
+    return ((name, task) for name, task in _all_writes(definition) if not _counts(task))
+
+
+def _all_writes(definition: Definition) -> Iterator[tuple[str, State]]:
     for name, task in tasks(definition):
         if "dynamodb:" in action(task) and not action(task).endswith((":getItem", ":query")):
             yield name, task
+
+
+def _counts(task: State) -> bool:
+    return bool(task["Parameters"].get("TableName") == "${LimitsTable}")
 
 
 def rule_the_machine_ends(definition: Definition) -> list[str]:
@@ -185,6 +200,26 @@ def rule_callbacks_can_end(definition: Definition) -> list[str]:
             complaints.append(f"{name}: the heartbeat ({heartbeat}) is not below the time-out ({timeout})")
         if "$$.Task.Token" not in dict(_leaves(task.get("Parameters", {}))).values():
             complaints.append(f"{name} passes its token to nobody")
+    return complaints
+
+
+def rule_counting_twice_does_no_harm(definition: Definition) -> list[str]:
+    """A duplicate, or a try whose answer was lost, counts nothing and is not refused; and the limit holds."""
+    complaints = []
+    for name, task in _all_writes(definition):
+        if not _counts(task):
+            continue
+        parameters = task["Parameters"]
+        if parameters.get("ConditionExpression") != COUNT:
+            complaints.append(f"{name} has another condition than the protocol")
+        if not parameters["UpdateExpression"].startswith("ADD members :members SET "):
+            complaints.append(f"{name} counts otherwise than by a set of members")
+        values = parameters["ExpressionAttributeValues"]
+        member, members = values[":member"].get("S.$"), values[":members"].get("SS.$")
+        if members != f"States.Array({member})":
+            complaints.append(f"{name} looks for another member than it adds")
+        if parameters["Key"].get("member") != {"S": COUNTER}:
+            complaints.append(f"{name} writes to another item than the package")
     return complaints
 
 

@@ -8,9 +8,13 @@ from dataclasses import fields
 from typing import Any
 
 from steponce import workflow
+from steponce.aws import times
+from steponce.limits.request_limit import RequestLimit
+from steponce.limits.window import Window
 from steponce.request.envelope import Envelope
 
 from .asl import Definition, State, inner_machines, states, tasks, writes
+from .picture import targets_of
 
 Facts = frozenset[str]
 """Paths that are there for certain; `$.failure.Error.(text)` also says of what kind it is."""
@@ -21,7 +25,8 @@ ANSWERS = {
 }
 """What our own functions always answer with."""
 
-WHOLE = {"$.tries": {"$.tries.count"}}
+LIMIT = set(RequestLimit("n", 1, Window(1)).count_of("u", "t", times.now(), times.now()))
+WHOLE = {"$.tries": {"$.tries.count"}, "$.limit": {f"$.limit.{key}" for key in LIMIT}}
 """What is written in one piece, by us, in the same execution: who finds the first finds the others."""
 
 NOT_THE_HOLDER = {
@@ -42,7 +47,8 @@ def edges(definition: Definition) -> dict[str, list[str]]:
     found = {}
     for name, state in definition["States"].items():
         parts = [state, *state.get("Choices", []), *state.get("Catch", [])]
-        found[name] = [part[key] for part in parts for key in ("Next", "Default") if key in part]
+        given = [part[key] for part in parts for key in ("Next", "Default") if key in part]
+        found[name] = [target for text in given for target in targets_of(text)]
     return found
 
 
@@ -132,7 +138,7 @@ def rule_statuses_are_the_packages(definition: Definition) -> list[str]:
 def rule_errors_are_the_packages(definition: Definition) -> list[str]:
     """Every error name that the package shares with the workflow is raised or caught there."""
     shared = workflow.RELEASING | workflow.LOCK_HELD | workflow.TOO_LARGE
-    shared |= {workflow.OUTCOME_UNKNOWN, workflow.DUPLICATE_REFUSED}
+    shared |= {workflow.OUTCOME_UNKNOWN, workflow.DUPLICATE_REFUSED, workflow.RATE_LIMITED}
     found = {text for key, text in _texts(definition) if key in ("Error", "ErrorEquals")}
     return [f"no state knows the error {name}" for name in shared - found]
 
@@ -228,7 +234,7 @@ class _Analysis:
             missing, ways = _choose(state, facts)
         else:
             missing, output = _run(state, facts)
-            ways = [(state["Next"], output)] if "Next" in state else []
+            ways = [(target, output) for target in targets_of(state.get("Next", "")) if target]
             ways += [
                 (catcher["Next"], _put(facts, catcher.get("ResultPath", "$"), frozenset()))
                 for catcher in state.get("Catch", [])
@@ -242,10 +248,13 @@ class _Analysis:
 
 def _run(state: State, facts: Facts) -> tuple[list[str], Facts]:
     """One Task, Pass, Fail …: the paths that it reads in vain, and what its output has."""
-    text_paths = [f"{state[key]}.(text)" for key in ("ErrorPath", "CausePath") if key in state]
+    said = [state[key] for key in ("ErrorPath", "CausePath") if key in state]
+    text_paths = [path for text in said for path in _paths_of_text(text)]
     read = _paths(state.get("Parameters", state.get("ItemSelector", {}))) + text_paths
     read += [
-        state[key] for key in ("TimeoutSecondsPath", "HeartbeatSecondsPath", "ItemsPath") if key in state
+        state[key]
+        for key in ("TimeoutSecondsPath", "HeartbeatSecondsPath", "ItemsPath", "TimestampPath")
+        if key in state
     ]
     missing = [path for path in read if not _is_there(path, facts)]
     raw = _raw_result(state, facts)
@@ -258,8 +267,15 @@ def _run(state: State, facts: Facts) -> tuple[list[str], Facts]:
     return missing, frozenset("$" + path[len(rest) :] for path in output if path.startswith(f"{rest}."))
 
 
+def _paths_of_text(text: str) -> list[str]:
+    """What an ErrorPath or CausePath reads: one path, which must be text, or those in a function."""
+    return _paths(text, ".$") if text.startswith("States.") else [f"{text}.(text)"]
+
+
 def _raw_result(state: State, facts: Facts) -> Facts:
     parameters = state.get("Parameters", {})
+    if state["Type"] == "Wait":
+        return facts
     if state["Type"] == "Pass":
         if "Result" in state:
             return _keys(state["Result"])

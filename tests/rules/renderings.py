@@ -32,8 +32,14 @@ def definitions_with(**values: str) -> tuple[str, ...]:
     return tuple(machine.definition for machine in machines.with_values(defaults() | values))
 
 
-def values_to_try(declared: Mapping[str, Any]) -> list[str]:
+LIMITS = {"RateLimit": ["0", "150"]}
+"""Those of numbers whose limits are in a pattern."""
+
+
+def values_to_try(name: str, declared: Mapping[str, Any]) -> list[str]:
     """Every choice of a parameter, or its limits, or a short list and a long one; else its default."""
+    if name in LIMITS:
+        return LIMITS[name]
     if "AllowedValues" in declared:
         return [str(choice) for choice in declared["AllowedValues"]]
     if declared["Type"] == "CommaDelimitedList" and declared["Default"]:
@@ -45,7 +51,7 @@ def values_to_try(declared: Mapping[str, Any]) -> list[str]:
 def parameters_that_matter() -> dict[str, list[str]]:
     """The parameters that reach a definition, with the values to try."""
     usual = definitions_with()
-    tried = {name: values_to_try(declared) for name, declared in template()["Parameters"].items()}
+    tried = {name: values_to_try(name, declared) for name, declared in template()["Parameters"].items()}
     return {
         name: values
         for name, values in tried.items()

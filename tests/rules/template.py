@@ -23,8 +23,12 @@ RUNTIME = "python3.13"
 REQUEST_TIMEOUT = {"Fn::Sub": '","TimeoutSeconds":${RequestTimeoutSeconds},"Version":"1.0'}
 """Stands at the end of the definition's comment, closes it, and leaves the quote to another text."""
 
-REFUSED_STATUS = {"Fn::If": ["RefusesDuplicates", "COMPLETED", "NONE"]}
-"""The record's status at which a request is refused; no record has the other one."""
+CHOSEN = {
+    "RefusedStatus": {"Fn::If": ["RefusesDuplicates", "COMPLETED", "NONE"]},
+    "FirstWrite": {"Fn::If": ["HasRateLimit", "CountRequest", "AcquireLock"]},
+    "UnlimitedField": {"Fn::If": ["HasRateLimit", "none", "callId"]},
+}
+"""Words that turn a rule of a Choice on or off: no record has the status NONE, no envelope a field none."""
 
 RESULTS = {
     "Fn::Sub": [
@@ -304,7 +308,7 @@ def rule_names_correspond(template: Template) -> list[str]:
         for name, value in properties["DefinitionSubstitutions"].items():
             if name.endswith("Arn") and value != {"Fn::GetAtt": [name.removesuffix("Arn"), "Arn"]}:
                 complaints.append(f"{machine}: {name} is {value}")
-            if name.endswith("Table") and value != {"Ref": name}:
+            if name.endswith("Table") and _used(value) != {"Ref": name}:
                 complaints.append(f"{machine}: {name} is {value}")
     return complaints
 
@@ -317,8 +321,11 @@ def rule_substitutions_are_defined_and_used(template: Template) -> list[str]:
         defined = properties.get("DefinitionSubstitutions", {})
         complaints += [f"{name}: ${{{item}}} is not defined" for item in used - set(defined)]
         complaints += [f"{name}: ${{{item}}} is not used" for item in set(defined) - used]
-        refused = defined.get("RefusedStatus", REFUSED_STATUS)
-        complaints += [f"{name}: RefusedStatus is {refused}"] * (refused != REFUSED_STATUS)
+        complaints += [
+            f"{name}: {item} is {defined[item]}"
+            for item, right in CHOSEN.items()
+            if defined.get(item, right) != right
+        ]
     return complaints
 
 
@@ -570,8 +577,16 @@ def _calls(definition: dict[str, Any], values: dict[str, Any]) -> Iterator[tuple
             yield "lambda:InvokeFunction", _arn_of(values.get(placeholder[2:-1]))
         else:
             placeholder = task["Parameters"].get("TableName", "")
-            target = values.get(placeholder[2:-1], {})
+            target = _used(values.get(placeholder[2:-1], {}))
             yield f"{service}:{operation[0].upper()}{operation[1:]}", target.get("Ref", "")
+
+
+def _used(value: Any) -> Any:
+    """What a substitution is where its state is used: a table may be there for a parameter only."""
+    match value:
+        case {"Fn::If": [_, used, "none"]}:
+            return used
+    return value
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:

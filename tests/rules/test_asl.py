@@ -59,6 +59,34 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_callbacks_can_end, CALLBACK | {"States/DoWork/HeartbeatSeconds": 60}),
     (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/Parameters/Payload/taskToken.$")),
     (asl.rule_callbacks_can_end, {"States/CheckOwner/HeartbeatSeconds": 10}),
+    (
+        asl.rule_counting_twice_does_no_harm,
+        {
+            "States/CountRequest/Parameters/ConditionExpression": instead(
+                "contains(members, :member) OR (", "NOT contains(members, :member) AND ("
+            )
+        },
+    ),
+    (
+        asl.rule_counting_twice_does_no_harm,
+        {"States/CountRequest/Parameters/ConditionExpression": instead("< :limit", "<= :limit")},
+    ),
+    (
+        asl.rule_counting_twice_does_no_harm,
+        {"States/CountRequest/Parameters/UpdateExpression": instead("ADD members", "SET members")},
+    ),
+    (
+        asl.rule_counting_twice_does_no_harm,
+        {
+            "States/CountRequest/Parameters/ExpressionAttributeValues/:members": {
+                "SS.$": "States.Array($.callId)"
+            }
+        },
+    ),
+    (
+        asl.rule_counting_twice_does_no_harm,
+        {"States/CountRequest/Parameters/Key/member": {"S.$": "$.limit.member"}},
+    ),
     (asl.rule_writes_are_fenced, {"States/RecordError/Parameters/ConditionExpression": GONE}),
     (
         asl.rule_writes_are_fenced,

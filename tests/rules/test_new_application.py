@@ -92,13 +92,22 @@ def test_the_workflow_is_given_what_it_needs_and_may_call_it(folder: Path, own: 
     placeholders = set(re.findall(r"\$\{(\w+)\}", (folder / workflow.FILE).read_text()))
     given = own["Resources"]["RunOnceStateMachine"]["Properties"]["DefinitionSubstitutions"]
     (policy,) = own["Resources"]["RunOnceRole"]["Properties"]["Policies"]
-    (invoke,) = [
-        one for one in policy["PolicyDocument"]["Statement"] if one["Action"] == "lambda:InvokeFunction"
-    ]
+    statements = policy["PolicyDocument"]["Statement"]
+    (invoke,) = [one for one in statements if one.get("Action") == "lambda:InvokeFunction"]
+    (count,) = [one["Fn::If"] for one in statements if "Fn::If" in one]
 
     assert placeholders == given.keys()
     functions = [value for name, value in given.items() if name.endswith("FunctionArn")]
     assert sorted(map(str, functions)) == sorted(map(str, invoke["Resource"]))
+    table = {"Fn::GetAtt": ["Steponce", "Outputs.LimitsTable"]}
+    arn = {"Fn::GetAtt": ["Steponce", "Outputs.LimitsTableArn"]}
+    assert {"Fn::If": ["HasRateLimit", table, "none"]} == given["LimitsTable"]
+    assert ["HasRateLimit", {"Effect": "Allow", "Action": "dynamodb:UpdateItem", "Resource": arn}] == count[
+        :2
+    ]
+    of_the_sample = documents.template()["Resources"]["RunOnceStateMachine"]["Properties"]
+    for name in ("FirstWrite", "UnlimitedField", "RateLimit"):
+        assert of_the_sample["DefinitionSubstitutions"][name] == given[name]
 
 
 def test_what_the_application_reads_of_the_installation_is_there(own: dict[str, Any], nested: dict[str, Any]):
@@ -107,7 +116,9 @@ def test_what_the_application_reads_of_the_installation_is_there(own: dict[str, 
     unsure = {name for name, output in nested["Outputs"].items() if "Condition" in output}
 
     assert set() == read - nested["Outputs"].keys()
-    assert {"RequestsUrl", "AlarmsTopicArn"} >= read & unsure
+    limits = {"LimitsTable", "LimitsTableArn"}  # only with a limit, as the test above and the Output say
+    assert {"RequestsUrl", "AlarmsTopicArn"} | limits >= read & unsure
+    assert "HasRateLimit" == own["Outputs"]["LimitsTable"]["Condition"]
     assert ("RequestsUrl" in read) == ("HttpAccess" in own["Parameters"])
     given = own["Resources"]["Steponce"]["Properties"]["Parameters"]
     assert given.keys() <= nested["Parameters"].keys()

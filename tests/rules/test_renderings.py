@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from statelint.linter import Linter
 
 from steponce.local.template.definitions import complaints
+from steponce.request.envelope import Envelope
 
 from .renderings import definitions_with, every_definition, parameters_that_matter
 
@@ -22,6 +24,7 @@ def test_every_parameter_of_a_definition_is_varied():
         "RequestTimeoutSeconds",
         "FinalErrors",
         "WhenCompleted",
+        "RateLimit",
     } == set(matter)
     assert ["refuse", "replay"] == sorted(matter["WhenCompleted"])
     assert ["1", "900"] == matter["WorkTimeoutSeconds"]
@@ -30,7 +33,7 @@ def test_every_parameter_of_a_definition_is_varied():
 def test_aws_takes_every_definition():
     """As far as the embedded stack knows what AWS refuses."""
     assert [] == [text for definition in every_definition() for text in complaints(definition)]
-    assert len(set(every_definition())) == len(every_definition()) == 2**6
+    assert len(set(every_definition())) == len(every_definition()) == 2**7
 
 
 def test_statelint_has_nothing_to_say():
@@ -58,6 +61,19 @@ def test_a_duplicate_is_refused_only_where_that_is_wanted():
             choices = json.loads(definition)["States"][state]["Choices"]
             (rule,) = [rule for rule in choices if rule["Next"] == "DuplicateRefused"]
             assert status == rule["And"][0]["StringEquals"]
+
+
+def test_a_request_is_counted_only_where_there_is_a_limit():
+    """With a limit every way to the lock passes CountRequest; without one no way passes it."""
+    whole = {field.name for field in fields(Envelope)}
+    for limit, first, skips in (("0", "AcquireLock", True), ("8", "CountRequest", False)):
+        (definition,) = definitions_with(RateLimit=limit)
+        states = json.loads(definition)["States"]
+        uncounted, counted = states["IsRequestPrepared"]["Choices"]
+        assert ["AcquireLock", "CountRequest"] == [uncounted["Next"], counted["Next"]]
+        assert skips == ({test["Variable"].removeprefix("$.") for test in uncounted["And"]} <= whole)
+        assert first == states["PrepareRequest"]["Next"]
+        assert {"N": limit} == states["CountRequest"]["Parameters"]["ExpressionAttributeValues"][":limit"]
 
 
 @pytest.mark.parametrize("seconds", [2_592_000, 31_536_000])

@@ -90,6 +90,8 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action": "dynamodb:UpdateItem"}),
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action/0": "dynamodb:DeleteItem"}),
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/1/Resource/1": GONE}),
+    (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/3": GONE}),
+    (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/3/Fn::If/1/Action": "dynamodb:PutItem"}),
     (
         template.rule_machines_may_do_what_they_do,
         {f"{GRANTS}/0/Resource": {"Fn::GetAtt": ["ChargesTable", "Arn"]}},
@@ -163,6 +165,14 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (
         template.rule_substitutions_are_defined_and_used,
         {f"{SUBSTITUTIONS}/RefusedStatus/Fn::If/2": "FAILED"},
+    ),
+    (
+        template.rule_substitutions_are_defined_and_used,
+        {f"{SUBSTITUTIONS}/FirstWrite/Fn::If/1": "AcquireLock"},
+    ),
+    (
+        template.rule_substitutions_are_defined_and_used,
+        {f"{SUBSTITUTIONS}/UnlimitedField/Fn::If/1": "callId"},
     ),
     (
         template.rule_errors_are_joined_as_json,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -10,7 +11,10 @@ from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RATE_LIMITED, RELEASED
+
+_UNTIL = re.compile(r"used up until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")
+"""In the cause of RateLimited, as the workflow writes it."""
 
 _EXECUTION = "arn:"
 """What the owner's name begins with if it is an execution."""
@@ -38,6 +42,12 @@ class Failure:
     def from_catch(cls, caught: Mapping[str, Any]) -> Self:
         """Read the object that a Catch puts into the state's input: `{"Error": …, "Cause": …}`."""
         return cls(caught.get("Error"), caught.get("Cause"))
+
+    @property
+    def resets_at(self) -> datetime | None:
+        """If the rate limit has refused a request: when the window ends, in UTC. Else None."""
+        found = _UNTIL.search(self.cause or "") if self.error == RATE_LIMITED else None
+        return None if found is None else times.from_text(found[1])
 
     def to_json(self) -> str:
         """The text that a record stores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from functools import cache, cached_property
 from importlib.resources import files
@@ -49,6 +49,8 @@ class Envelope:
     `requestId` is the caller's own, as it was given; of an execution that was started by hand it is the name.
     `redelivery` is absent unless the request came as a message or an event, to which nobody waits for an
     answer: then it is what the re-sender needs, should the request have to come back later.
+    `limit` is absent unless the machine has a rate limit: then it is what counts the request in its window;
+    see `RequestLimit.count_of`.
     """
 
     requestId: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
@@ -62,6 +64,7 @@ class Envelope:
     shard: str
     callId: str  # noqa: N815
     redelivery: Mapping[str, Any] | None = None
+    limit: Mapping[str, str] | None = None
 
     @classmethod
     def make(
@@ -72,6 +75,7 @@ class Envelope:
         *,
         lock_token: str | None = None,
         requested_at: datetime | None = None,
+        count_at: datetime | None = None,
         redelivery: Mapping[str, Any] | None = None,
     ) -> Self:
         """
@@ -83,6 +87,8 @@ class Envelope:
             rules: Of the machine that is to run it.
             lock_token: The business key, used as it is. Default: by the rules.
             requested_at: The event's own time. Default: now.
+            count_at: The time that decides in which window of a rate limit the request counts. Default:
+                `requested_at`.
             redelivery: JSON object for the re-sender, which the workflow carries along.
 
         Raises:
@@ -91,10 +97,9 @@ class Envelope:
         name = name_of(request_id)
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
-        if requested_at is not None and requested_at.tzinfo is None:
-            raise InvalidRequest(
-                f"requested_at {requested_at.isoformat()} has no zone. Give it one, like UTC."
-            )
+        for what, time in (("requested_at", requested_at), ("count_at", count_at)):
+            if time is not None and time.tzinfo is None:
+                raise InvalidRequest(f"{what} {time.isoformat()} has no zone. Give it one, like UTC.")
         text = _fitting(payload, "payload")  # first, so that nothing else meets a payload of any size
         now = times.now()
         token = rules.lock_token(name, payload) if lock_token is None else lock_token
@@ -112,6 +117,7 @@ class Envelope:
             shard=shard_of(token, rules.open_shards),
             callId=uuid.uuid4().hex,
             redelivery=redelivery,
+            limit=rules.count_of(payload, token, count_at or requested_at or now, now),
         )
         envelope.to_json()
         return envelope
@@ -123,7 +129,8 @@ class Envelope:
 
         Args:
             execution_name: `$$.Execution.Name`, which is the request's id then.
-            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like.
+            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like. Or a whole
+                envelope by a client that does not know of the machine's rate limit: it is counted, too.
             rules: Of the machine that runs it.
 
         Raises:
@@ -131,6 +138,8 @@ class Envelope:
             InvalidRequestId: the execution is named as the client names attempts or long ids, and no lock
                 token of its own says which request it is.
         """
+        if rules.rate_limit and execution_input.keys() >= _ALWAYS:
+            return cls._limited(execution_input, rules)
         from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
 
         problem = best_match(_hand_started_schema().iter_errors(execution_input))
@@ -150,12 +159,23 @@ class Envelope:
             requested_at=None if requested_at is None else _time(requested_at),
         )
 
+    @classmethod
+    def _limited(cls, given: Mapping[str, Any], rules: RequestRules) -> Self:
+        """A whole envelope, with what counts it."""
+        known = {field.name: given[field.name] for field in fields(cls) if field.name in given}
+        check_lock_token(known["lockToken"])
+        if not isinstance(known["payload"], Mapping):
+            raise InvalidPayload("input.payload is no JSON object.")
+        at = _time(known["requestedAt"])
+        limit = rules.count_of(known["payload"], known["lockToken"], at, times.now())
+        envelope = cls(**known | {"limit": limit})
+        envelope.to_json()
+        return envelope
+
     def to_dict(self) -> dict[str, Any]:
         """The fields, as JSON has them."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.redelivery is None:
-            del given["redelivery"]
-        return given
+        return {name: value for name, value in given.items() if value is not None or name in _ALWAYS}
 
     def to_json(self) -> str:
         """
@@ -169,6 +189,10 @@ class Envelope:
     @cached_property
     def _json(self) -> str:
         return _fitting(self.to_dict(), "input")
+
+
+_ALWAYS = frozenset(field.name for field in fields(Envelope) if field.default is MISSING)
+"""The fields of every envelope."""
 
 
 def _fitting(value: Any, where: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.camelcase import json_object
@@ -65,6 +66,11 @@ class Receipt:
     def __repr__(self) -> str:
         """Without reading anything."""
         return f"Receipt({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    @property
+    def resets_at(self) -> datetime | None:
+        """If the error is RateLimited: when the window ends, in UTC. Else None."""
+        return Failure(self.error, self.cause).resets_at
 
     @property
     def kept_bytes(self) -> int | None:

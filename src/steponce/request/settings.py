@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self
 
 from steponce import environment
-from steponce.errors import MissingKey
+from steponce.errors import InvalidEventTime, InvalidPayload, InvalidRequest, InvalidSetting, MissingKey
+from steponce.limits.request_limit import RequestLimit
+from steponce.limits.window import Window
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS
@@ -32,6 +35,12 @@ class RequestRules:
         open_shards: How many shards the table's open index has. It may grow but never shrink, because the
             monitor reads the shards from 0 to one less than this.
         work_timeout_seconds: How long work may run after its execution was stopped. Default: 900.
+        rate_limit: How many requests of a user the machine runs in a window. 0: as many as come.
+        rate_limit_window: `minute`, `hour`, `day`, or whole seconds as text.
+        rate_limit_path: JMESPath into the payload that finds the user.
+
+    Raises:
+        InvalidSetting: the rate limit has no path, or its window is none.
     """
 
     key_prefix: str
@@ -41,6 +50,14 @@ class RequestRules:
     payload_hash_path: str | None = None
     open_shards: int = OPEN_SHARDS
     work_timeout_seconds: float = LONGEST_WORK_SECONDS
+    rate_limit: int = 0
+    rate_limit_window: str = "day"
+    rate_limit_path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate_limit and not self.rate_limit_path:
+            raise InvalidSetting("The setting RateLimit needs RateLimitPath, which finds the user.")
+        self.request_limit()  # shows that its window is one
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
@@ -58,13 +75,53 @@ class RequestRules:
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
         found = find(self.lock_token_path, payload)
-        if all(leaf is None or not str(leaf).strip() for leaf in _leaves(found)):
+        if _is_nothing(found):
             raise MissingKey(
                 f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
                 "Send that part, or give lock_token yourself."
             )
         key = found if isinstance(found, str) else canonical_json(found, self.lock_token_path)
         return f"{self.key_prefix}/{key}"
+
+    def request_limit(self) -> RequestLimit | None:
+        """The machine's rate limit. None if it has none."""
+        if not self.rate_limit:
+            return None
+        given = self.rate_limit_window
+        try:
+            window = Window.of(int(given) if given.isdecimal() else given)
+        except ValueError as error:
+            raise InvalidSetting(f"The setting RateLimitWindow: {error}") from None
+        name = self.key_prefix.replace("%", "%25").replace("/", "%2F")
+        return RequestLimit(name, self.rate_limit, window)
+
+    def count_of(
+        self, payload: Mapping[str, Any], lock_token: str, at: datetime, now: datetime
+    ) -> dict[str, str] | None:
+        """
+        What the workflow needs to count a request; see `RequestLimit.count_of`. None without a limit.
+
+        Raises:
+            MissingKey: the payload does not say who is limited.
+            InvalidPayload: what it says cannot be a user.
+            InvalidEventTime: the time is too far in the future, or too old.
+        """
+        limit, path = self.request_limit(), self.rate_limit_path
+        if limit is None or path is None:
+            return None
+        found = find(path, payload)
+        if _is_nothing(found):
+            raise MissingKey(
+                f"The payload has nothing at {path!r}, which says whose requests the rate limit counts. "
+                "Send that part."
+            )
+        who = found if isinstance(found, str) else canonical_json(found, path)
+        try:
+            return limit.count_of(who, lock_token, at, now)
+        except InvalidEventTime:
+            raise
+        except InvalidRequest as error:
+            raise InvalidPayload(f"The payload at {path!r}: {error}") from None
 
     def payload_hash(self, payload: Mapping[str, Any], text: str | None = None) -> str:
         """
@@ -83,6 +140,11 @@ class RequestRules:
                 "share. Send that part."
             )
         return sha256(canonical_json(found, self.payload_hash_path))
+
+
+def _is_nothing(found: Any) -> bool:
+    """Whether an expression found nothing that can be a key: no value, or only blanks."""
+    return all(leaf is None or not str(leaf).strip() for leaf in _leaves(found))
 
 
 def _leaves(found: Any) -> Iterator[Any]:

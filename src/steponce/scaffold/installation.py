@@ -42,6 +42,7 @@ _PARAMETER = """\
 _OUTPUTS = """\
   # What the application's template reads beside these:
   LocksTableArn: { Value: !GetAtt LocksTable.Arn }
+  LimitsTableArn: { Condition: HasLimits, Value: !GetAtt LimitsTable.Arn }
   PrepareRequestFunctionArn: { Value: !GetAtt PrepareRequestFunction.Arn }
   CheckOwnerFunctionArn: { Value: !GetAtt CheckOwnerFunction.Arn }
   RecordAwaitingStepFunctionArn: { Value: !GetAtt RecordAwaitingStepFunction.Arn }

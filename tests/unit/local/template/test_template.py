@@ -9,6 +9,7 @@ from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.machines import substitute
 from steponce.local.template.physical_names import PhysicalNames
 from steponce.local.template.reader import read_plan
+from tests.conftest import TEMPLATE as WHOLE_TEMPLATE
 
 TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
 NAMES = PhysicalNames("demo", "us-east-1")
@@ -224,3 +225,10 @@ def test_a_nested_template_that_is_not_there_is_named(tmp_path):
     )
     with pytest.raises(TemplateError, match=r"Inner: There is no template .*x\.yml"):
         read_plan(outer, stack_name="demo", region="us-east-1")
+
+
+@pytest.mark.parametrize("limit", ["151", "1000", "-1", "1.5", "many"])
+def test_a_rate_limit_that_the_workflow_cannot_count_is_refused(limit: str):
+    """The message says what to use instead, as CloudFormation's does."""
+    with pytest.raises(TemplateError, match=rf"RateLimit is '{limit}'.*steponce\.Limiter"):
+        read_plan(WHOLE_TEMPLATE, parameters={"RateLimit": limit}, stack_name="s", region="us-east-1")
