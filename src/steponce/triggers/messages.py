@@ -30,7 +30,7 @@ from steponce.errors import InvalidPayload, InvalidRequest
 from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.failure_records import foreign_record
-from steponce.triggers.resend import LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
+from steponce.triggers.resend import COUNT_AT, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
@@ -199,18 +199,21 @@ def _sent_again(seen: Mapping[str, Any]) -> StartRequest:
         raise InvalidPayload("The body of a resent message is no JSON object.")
     if not re.fullmatch("[0-9]{1,9}", attributes[TRIES]):
         raise InvalidRequest(f"The attribute {TRIES} is no whole number.")
-    at = attributes.get(REQUESTED_AT)
-    try:
-        requested_at = None if at is None else times.from_text(at)
-    except ValueError:
-        raise InvalidRequest(f"The attribute {REQUESTED_AT} is no time.") from None
     return StartRequest(
         _json_text(attributes, REQUEST_ID),
         payload,
         _json_text(attributes, LOCK_TOKEN) if LOCK_TOKEN in attributes else None,
-        requested_at,
+        _time_in(attributes, REQUESTED_AT),
         int(attributes[TRIES]),
+        _time_in(attributes, COUNT_AT),
     )
+
+
+def _time_in(attributes: Mapping[str, str], name: str) -> datetime | None:
+    try:
+        return times.from_text(attributes[name]) if name in attributes else None
+    except ValueError:
+        raise InvalidRequest(f"The attribute {name} is no time.") from None
 
 
 def _json_text(attributes: Mapping[str, str], name: str) -> str:

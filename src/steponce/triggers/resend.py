@@ -13,6 +13,7 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
@@ -24,7 +25,7 @@ from steponce.request.canonical import canonical_json
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED
+from steponce.workflow import COMPLETED, FAILED, RATE_LIMITED
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
 REQUESTED_AT = "steponceRequestedAt"
+COUNT_AT = "steponceCountAt"
 TRIES = "steponceTries"
 """Attributes of a resent message. Id and lock token are JSON, so they may have any character."""
 
@@ -165,11 +167,30 @@ def find_request_to_resend(
     if "redelivery" not in given or error == CANCELLED or _is_answered(locks.get(given["lockToken"])):
         return None, error
     redelivery = given["redelivery"]
-    requested_at = times.from_text(given["requestedAt"])
     request = StartRequest(
-        redelivery["requestId"], given["payload"], given["lockToken"], requested_at, redelivery["tries"]
+        redelivery["requestId"],
+        given["payload"],
+        given["lockToken"],
+        times.from_text(given["requestedAt"]),
+        redelivery["tries"],
+        _count_at(given, error),
     )
     return request, error
+
+
+def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
+    """
+    In which window of a rate limit the request counts when it comes again.
+
+    It stays in the window that has admitted it. If that refused it, the window is over by now, because the
+    execution has waited for its end. Then the request moves on to the window of the present, or it would be
+    refused for ever.
+    """
+    if error == RATE_LIMITED:
+        window_end = given.get("limit", {}).get("resetsAt")
+        return times.now() if window_end is None else max(times.now(), times.from_text(window_end))
+    text = given["redelivery"].get("countAt")
+    return None if text is None else times.from_text(text)
 
 
 def _is_answered(lock: Lock | None) -> bool:
@@ -193,6 +214,8 @@ def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any
         attributes[LOCK_TOKEN] = text_attribute(_json(request.lock_token))
     if request.requested_at is not None:
         attributes[REQUESTED_AT] = text_attribute(times.to_text(request.requested_at))
+    if request.count_at is not None:
+        attributes[COUNT_AT] = text_attribute(times.to_text(request.count_at))
     return attributes
 
 

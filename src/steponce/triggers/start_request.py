@@ -11,6 +11,7 @@ from typing import Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 
+from steponce.aws import times
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
@@ -41,6 +42,8 @@ class StartRequest:
         lock_token: The business key. None: the machine's rules make it.
         requested_at: The message's own time, with a zone. None if it has none.
         tries: How often the message was resent before, because the request had to be retried later.
+        count_at: If a rate limit refused the message before: the time that decides in which window it counts
+            now. None: `requested_at` does.
     """
 
     request_id: str
@@ -48,11 +51,13 @@ class StartRequest:
     lock_token: str | None = None
     requested_at: datetime | None = None
     tries: int = 0
+    count_at: datetime | None = None
 
     @property
     def redelivery(self) -> dict[str, Any]:
         """What the execution's input carries for a resend: the same for every delivery of one message."""
-        return {"requestId": self.request_id, "tries": self.tries}
+        found = {"requestId": self.request_id, "tries": self.tries}
+        return found if self.count_at is None else found | {"countAt": times.to_text(self.count_at)}
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ class Starter:
             request.payload,
             lock_token=request.lock_token,
             requested_at=request.requested_at,
+            count_at=request.count_at,
             redelivery=request.redelivery,
             check_owner=request.tries > 0,  # its own last attempt may have left the lock open
         )

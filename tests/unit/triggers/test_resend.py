@@ -43,17 +43,18 @@ def detail(**changed: Any) -> dict[str, Any]:
     payload=st.dictionaries(TEXT, TEXT | st.none() | st.integers(-9, 9)),
     requested_at=st.none() | st.just(NOON),
     tries=st.integers(0, 2),
+    count_at=st.none() | st.just(NOON),
 )
-def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_at, tries):
+def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_at, tries, count_at):
     """Whatever characters it has, it is asked the same again, with one try more."""
     world = World()
-    asked = StartRequest(request_id, payload, lock_token, requested_at, tries)
+    asked = StartRequest(request_id, payload, lock_token, requested_at, tries, count_at)
 
     assert "resent" == resender(world).send_again(asked, "RetryLater", "here")
 
     (message,) = world.resent()
     again = find_request(_record(message), PATHS, PATHS)
-    assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1) == again
+    assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1, count_at) == again
 
 
 def test_each_wait_is_about_twice_as_long_as_the_one_before():
@@ -127,6 +128,43 @@ def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
     world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
     asked, _ = find_request_to_resend(detail(), world.sfn, Locks(world, "locks"))
     assert comes_back == (asked is not None)
+
+
+def limited(window_end: str, **redelivery: str) -> str:
+    """The input of an execution whose request counts in a window."""
+    given = json.loads(detail()["input"])
+    given["redelivery"] |= redelivery
+    return json.dumps(given | {"limit": {"resetsAt": window_end}})
+
+
+def test_what_the_rate_limit_refused_counts_when_it_comes_again():
+    """Its own window stays full; its own time stays what it was."""
+    before = times.now()
+    old = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
+    asked, _ = find_request_to_resend(detail(error="RateLimited", input=old), World(), LOCKS)
+    assert asked is not None
+    assert asked.count_at is not None
+    assert before <= asked.count_at <= times.now()
+    assert NOON == asked.requested_at
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_what_the_rate_limit_refused_never_counts_in_the_same_window(carries: bool):
+    """Though this clock may be late; and an older client's execution has come without its window."""
+    given = limited("2999-01-01T00:00:00.000Z") if carries else detail()["input"]
+    asked, _ = find_request_to_resend(detail(error="RateLimited", input=given), World(), LOCKS)
+    assert asked is not None
+    assert asked.count_at is not None
+    assert carries == (times.from_text("2999-01-01T00:00:00.000Z") == asked.count_at)
+
+
+def test_what_the_rate_limit_admitted_stays_in_its_window():
+    """Whatever it died of: it must not be counted twice."""
+    moved = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
+    asked, _ = find_request_to_resend(detail(error="RetryLater", input=moved), World(), LOCKS)
+    assert asked is not None
+    assert times.from_text("2026-01-31T12:30:00.000Z") == asked.count_at
+    assert {"requestId": "order-1", "tries": 0, "countAt": "2026-01-31T12:30:00.000Z"} == asked.redelivery
 
 
 def test_a_cancelled_request_does_not_come_back():
