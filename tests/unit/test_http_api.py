@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from steponce import Receipt
+from steponce.aws import times
 from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
 from steponce.http_api.address import address_of, key_in
 from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
@@ -171,6 +173,44 @@ def test_where_nothing_happened_the_caller_is_asked_to_come_again(api: Api, erro
     answer = api.post(prefer="wait=5")
     assert (503, "5", True) == (answer.status, answer.headers["Retry-After"], error in answer.body["detail"])
     assert (200, error) == ((read := api.get("order-1")).status, read.body["error"])
+
+
+@pytest.mark.parametrize("window", ["minute", "90"])
+def test_a_used_up_rate_limit_says_when_it_resets(window: str):
+    """In the headers of RFC 9110 and of the IETF draft, and in words."""
+    api = Api()
+    limit = {"rate_limit": 8, "rate_limit_window": window, "rate_limit_path": "orderId"}
+    api.client.rules = replace(api.client.rules, **limit)
+    resets_at = times.to_text(times.now() + timedelta(seconds=40))
+    api.client.ends.append(
+        {"status": "FAILED", "error": "RateLimited", "cause": f"It is used up until {resets_at}."}
+    )
+    answer = api.post(prefer="wait=10")
+    assert (429, "urn:steponce:problem:rate-limited") == (answer.status, answer.body["type"])
+    assert resets_at in answer.body["detail"]
+    left = answer.headers["Retry-After"]
+    assert 30 < int(left) <= 40
+    name, seconds = {"minute": ("minute", 60), "90": ("90s", 90)}[window]
+    assert f'"{name}";q=8;w={seconds}' == answer.headers["RateLimit-Policy"]
+    assert f'"{name}";r=0;t={left}' == answer.headers["RateLimit"]
+
+
+def test_a_window_that_is_over_lets_the_caller_come_at_once(api: Api):
+    """The limit may also be gone by now."""
+    cause = "It is used up until 2026-01-31T12:00:00.000Z."
+    api.client.ends.append({"status": "FAILED", "error": "RateLimited", "cause": cause})
+    answer = api.post(prefer="wait=10")
+    assert (429, "1") == (answer.status, answer.headers["Retry-After"])
+    assert "RateLimit" not in answer.headers
+
+
+def test_a_payload_that_does_not_say_who_is_limited_is_refused():
+    """With the path where it would say so."""
+    api = Api()
+    api.client.rules = replace(api.client.rules, rate_limit=8, rate_limit_path="customer")
+    answer = api.post()
+    assert (400, True) == (answer.status, "customer" in answer.body["detail"])
+    assert 400 == api.post(payload=PAYLOAD | {"customer": "x" * 1_025}).status
 
 
 def test_an_unsettled_request_counts_as_running(api: Api):

@@ -30,6 +30,7 @@ PROBLEMS = {
     "record-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's record cannot be read"),
     "result-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result cannot be read"),
     "result-too-large": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result is too large for this API"),
+    "rate-limited": (HTTPStatus.TOO_MANY_REQUESTS, "The rate limit is used up"),
     "throttled": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests at the moment"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "The service does not answer at the moment"),
     "nothing-happened": (HTTPStatus.SERVICE_UNAVAILABLE, "The request could not be worked on"),
@@ -74,7 +75,7 @@ def problem(
     status, title = PROBLEMS[name]
     headers = dict(headers or {})
     if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
     if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
         headers["Accept-Encoding"] = "identity"
     body = {

@@ -140,6 +140,17 @@ _RETRY_AFTER = {
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
     }
 }
+_RATE_LIMIT = {
+    "RateLimit-Policy": {
+        "description": "If the rate limit is used up: its window, quota and seconds "
+        "(draft-ietf-httpapi-ratelimit-headers-10).",
+        "schema": {"type": "string", "pattern": '^"[a-z0-9]+";q=[0-9]+;w=[0-9]+$'},
+    },
+    "RateLimit": {
+        "description": "If the rate limit is used up: nothing is left for so many seconds.",
+        "schema": {"type": "string", "pattern": '^"[a-z0-9]+";r=0;t=[0-9]+$'},
+    },
+}
 _ACCEPT_ENCODING = {
     "Accept-Encoding": {
         "description": "How a body may be encoded: not at all.",
@@ -181,12 +192,18 @@ START: dict[str, Any] = {
         422: _problem("The key was used with another payload. Nothing was started.", {}),
         503: _problem("AWS does not answer; or nothing has happened yet, as the title says.", _RETRY_AFTER),
         **_FOR_ALL,
+        429: _problem(
+            "Throttled, or the rate limit is used up, as the title says. The same request is safe to send "
+            "again.",
+            _RETRY_AFTER | _RATE_LIMIT | _APPLIED,
+        ),
     },
 }
 READ: dict[str, Any] = {
     "summary": "Tell what became of a request",
     "description": "After FAILED with RetryLater, Lambda.TooManyRequestsException, AlreadyInProgress or "
-    "LockContended nothing has happened: the same POST starts the next attempt.",
+    "LockContended nothing has happened: the same POST starts the next attempt. After RateLimited it does so "
+    "once the window is over, whose end the cause names.",
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),

@@ -1,8 +1,12 @@
-"""The two headers that a caller may send: Idempotency-Key and Prefer."""
+"""The two headers that a caller may send, Idempotency-Key and Prefer, and those that tell of a rate limit."""
 
+import math
 import re
+from datetime import datetime
 
+from steponce.aws import times
 from steponce.errors import InvalidRequestId
+from steponce.limits.request_limit import RequestLimit
 
 LONGEST_KEY = 255
 LONGEST_WAIT_SECONDS = 25
@@ -66,3 +70,25 @@ def preferred_wait(header: str | None) -> int | None:
             digits = (wait[1] or wait[2]).lstrip("0") or "0"
             return min(int(digits[:3]), LONGEST_WAIT_SECONDS)
     return None
+
+
+def rate_limit_headers(limit: RequestLimit | None, resets_at: datetime) -> dict[str, str]:
+    """
+    Tell a caller whose requests of a window are used up when to come again.
+
+    Args:
+        limit: The machine's. None if it has none any more.
+        resets_at: When the window ends.
+
+    Returns:
+        `Retry-After`, whole seconds, 1 or more; with the limit also `RateLimit-Policy` and `RateLimit`.
+
+    Source: RFC 9110 section 10.2.3; draft-ietf-httpapi-ratelimit-headers-10, which is work in progress.
+    """
+    left = max(1, math.ceil((resets_at - times.now()).total_seconds()))
+    headers = {"Retry-After": str(left)}
+    if limit is None:
+        return headers
+    name = f'"{limit.window.name}"'
+    policy = f"{name};q={limit.requests};w={limit.window.seconds}"
+    return headers | {"RateLimit-Policy": policy, "RateLimit": f"{name};r=0;t={left}"}

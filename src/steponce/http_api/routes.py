@@ -7,6 +7,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
+from steponce.aws import times
 from steponce.client import Client
 from steponce.errors import (
     Conflict,
@@ -27,8 +28,9 @@ from steponce.http_api.answers import answer, problem
 from steponce.http_api.callers import Callers, CallerUnknown
 from steponce.http_api.callers_requests import CallersRequests, Found
 from steponce.http_api.contract import READ, START
-from steponce.http_api.headers import idempotency_key, preferred_wait
+from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limit_headers
 from steponce.request.receipt import Receipt
+from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
 from steponce.workflow import LOCK_HELD, RELEASING
 
@@ -70,7 +72,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         count(found.receipt)
         if wait:
             found = mine.follow(found, wait)
-        return started_response(key, found, wait)
+        return started_response(key, found, wait, client.rules)
 
     @app.get("/requests/<request_id>", **READ)
     def read(request_id: str) -> Response[str]:
@@ -96,7 +98,9 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return found
 
     def lacks_key(_error: MissingKey) -> Response[str]:
-        paths = [path for path in (client.rules.lock_token_path, client.rules.payload_hash_path) if path]
+        rules = client.rules
+        paths = [path for path in (rules.lock_token_path, rules.payload_hash_path) if path]
+        paths += [rules.rate_limit_path] if rules.rate_limit and rules.rate_limit_path else []
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
     def unavailable(error: Unavailable) -> Response[str]:
@@ -148,11 +152,19 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
     return app
 
 
-def started_response(key: str, found: Found, wait: int | None) -> Response[str]:
+def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
     if receipt.error == MISMATCH:
         return problem("payload-mismatch", OTHER_PAYLOAD)
+    if receipt.resets_at is not None:
+        return problem(
+            "rate-limited",
+            f"Nothing has happened. The window ends at {times.to_text(receipt.resets_at)}; send the same "
+            "request again then.",
+            replayed=receipt.duplicate,
+            headers=rate_limit_headers(rules.request_limit(), receipt.resets_at),
+        )
     if receipt.error in NOTHING_HAPPENED:
         return problem(
             "nothing-happened",
