@@ -20,6 +20,7 @@ _DIAGNOSES = {
     "running": "yellow",
     "released": "yellow",
     "expired": "yellow",
+    "rate limited": "yellow",
 }
 
 

@@ -8,7 +8,7 @@ the other sources tell.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from steponce.locks.record import Lock
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.names import name_of, split_attempt
+from steponce.workflow import NEXT_WINDOW
 
 _READINGS = 3
 _GAP = 20
@@ -200,6 +201,7 @@ class _Collector:
             error=execution.failure.error,
             cause=execution.failure.cause if execution.is_cancelled else None,
             resent=_resent(execution),
+            limited_until=_limited_until(execution, visits.all),
             visits=visits.all,
             awaiting_steps=[] if self._steps is None else self._waiting(visits.recorded, self._steps),
         )
@@ -290,6 +292,16 @@ def _resent(execution: Execution) -> int:
     redelivery = execution.input.get("redelivery")
     tries = redelivery.get("tries") if isinstance(redelivery, Mapping) else None
     return tries if isinstance(tries, int) else 0
+
+
+def _limited_until(execution: Execution, visits: Sequence[Visit]) -> str | None:
+    """When the window ends, if the rate limit has refused the execution, or it waits for that end."""
+    refused = execution.failure.resets_at
+    if refused is not None:
+        return times.to_text(refused)
+    limit = execution.input.get("limit")
+    waits = execution.is_open and visits and visits[-1].state == NEXT_WINDOW
+    return limit.get("resetsAt") if waits and isinstance(limit, Mapping) else None
 
 
 def _payload(execution: Execution) -> Any:

@@ -16,6 +16,7 @@ from steponce.workflow import (
     INPROGRESS,
     LOCK_HELD,
     OUTCOMES,
+    RATE_LIMITED,
     RELEASED,
     TOO_LARGE,
 )
@@ -212,6 +213,8 @@ class Case:
 
     def _without_record(self, record: Record | None, newest: Attempt) -> Advice:
         start = (self._request("start request"),)
+        if newest.limited_until is not None:
+            return self._rate_limited(newest, newest.limited_until)
         if newest.is_open:
             return Advice(
                 "starting",
@@ -246,10 +249,25 @@ class Case:
             start,
         )
 
+    def _rate_limited(self, newest: Attempt, until: str) -> Advice:
+        """Judge a request that the rate limit has refused. It holds no lock."""
+        is_over = until <= times.now_text()
+        refused = (
+            f"RateLimited until {until}: its user has had all requests of that window. Nothing happened."
+        )
+        if newest.is_open:
+            return Advice(
+                "rate limited",
+                f"{refused} The request waits for the end of the window, and its message then comes again.",
+                (self._request("wait for request"),),
+            )
+        then = "The window is over. Start it again." if is_over else "Start it again then."
+        return Advice("rate limited", f"{refused} {then}", (self._request("start request"),))
+
     def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
         if newest.is_open or newest.status in ("SUCCEEDED", GONE):
             return False
-        return newest.error not in LOCK_HELD and newest.error != record.error
+        return newest.error not in LOCK_HELD | {RATE_LIMITED} and newest.error != record.error
 
     def _settle(self, how: str) -> Advice:
         return Advice(

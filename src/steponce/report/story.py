@@ -38,6 +38,7 @@ Diagnosis = Literal[
     "unwritten",
     "released",
     "expired",
+    "rate limited",
     "turned away",
 ]
 """
@@ -51,6 +52,7 @@ Diagnosis = Literal[
     unwritten           the owner is dead and its work is done, but the result is too large to record
     released            nothing happened; anyone may take the lock
     expired             the record is gone or has expired
+    rate limited        its user has had all requests of the window; nothing happened
     turned away         another request has the lock token, and does not answer for this one
 """
 
@@ -134,6 +136,7 @@ class Attempt:
     `error` is the error's name only. `cause` and `payload` are None unless the caller asked for payloads,
     because Step Functions quotes a state's input in some causes. A cancelled execution always has its cause,
     which says who cancelled it, and why. `resent` is how often the request's message had been resent before.
+    `limited_until` is when the window ends whose rate limit has refused it (UTC text). None if none has.
     """
 
     number: int
@@ -146,6 +149,7 @@ class Attempt:
     cause: str | None = None
     payload: Any = None
     resent: int = 0
+    limited_until: str | None = None
     visits: list[Visit] = field(default_factory=list)
     awaiting_steps: list[Waiting] = field(default_factory=list)
 

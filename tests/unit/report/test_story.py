@@ -317,6 +317,34 @@ def test_a_cancelled_attempt_says_who_wanted_that(world: World):
     assert "alice: by mistake" == collect(world.client, "order-1").attempts[0].cause
 
 
+def test_a_request_that_the_rate_limit_refused_may_start_again(world: World):
+    """It says until when, and does not quote the payload."""
+    cause = f"The limit of 8 requests is used up until {PAST}."
+    states = ("IsRequestPrepared", "CountRequest", "IsCallerWaiting", "RateLimited")
+    world.execution("order-1", "FAILED", *states, error="RateLimited", cause=cause)
+    story = collect(world.client, "order-1")
+    assert ("rate limited", ["start request"]) == (story.diagnosis, [one.action for one in story.next_steps])
+    assert f"RateLimited until {PAST}" in story.summary
+    assert "The window is over" in story.summary
+    world.execution("order-1", "FAILED", *states, error="RateLimited", cause=cause.replace(PAST, FAR))
+    assert f"RateLimited until {FAR}" in collect(world.client, "order-1").summary
+    assert "again then" in collect(world.client, "order-1").summary
+
+
+def test_a_message_that_waits_for_the_next_window_says_so(world: World):
+    """Its request runs, and holds no lock."""
+    given = json.dumps({"lockToken": "m/order-1", "limit": {"resetsAt": FAR}, "redelivery": {"tries": 0}})
+    world.execution("order-1", "RUNNING", "CountRequest", "AwaitNextWindow", input=given)
+    story = collect(world.client, "order-1")
+    assert ("rate limited", ["wait for request"]) == (
+        story.diagnosis,
+        [one.action for one in story.next_steps],
+    )
+    assert f"RateLimited until {FAR}" in story.summary
+    world.execution("order-1", "RUNNING", "CountRequest", input=given)
+    assert "starting" == collect(world.client, "order-1").diagnosis
+
+
 @pytest.mark.parametrize(("redelivery", "resent"), [({"tries": 2}, 2), ({}, 0), (None, 0), ("x", 0)])
 def test_an_attempt_says_how_often_its_message_came_back(world: World, redelivery: Any, resent: int):
     """A message whose request had to wait is sent again."""
