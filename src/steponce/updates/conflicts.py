@@ -104,7 +104,8 @@ class Versioned:
 
     Each write makes a new version, a random text. So a record that was deleted and made again never looks
     like the old one. If the answer to a write is lost, its repetition finds its own version, and this is no
-    conflict. All programs that write to the record must write through this class.
+    conflict. If it finds another version, nobody can tell whether the first one took effect, and `write`
+    raises Unavailable. All programs that write to the record must write through this class.
 
     Args:
         table: The table's name.
@@ -141,12 +142,21 @@ class Versioned:
 
         Raises:
             InvalidRequest: an attribute cannot be stored. Nothing was written.
-            Unavailable: no answer. The write may have taken effect.
+            Unavailable: no answer, or an answer was lost and another program has written since. The write may
+                have taken effect.
         """
         mine = {"S": uuid.uuid4().hex}
         record = {name: typed(name, value) for name, value in wanted.items()} | {_VERSION: mine}
-        done, there = self._item.put(record, **self._unchanged(seen))
-        return done or (there or {}).get(_VERSION) == mine
+        written = self._item.put(record, **self._unchanged(seen))
+        if written.done or (written.item or {}).get(_VERSION) == mine:
+            return True
+        if written.was_sent_twice:
+            # The other program may have read what the first one wrote. Deciding again might count twice.
+            raise Unavailable(
+                f"The answer to a write of {self._item.label} was lost, and another program has written "
+                "since. The write may have taken effect."
+            )
+        return False
 
     async def read_async(self) -> dict[str, Any] | None:
         """As `read`, without blocking the event loop."""

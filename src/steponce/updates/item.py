@@ -8,6 +8,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -114,6 +115,22 @@ class Changes:
         }
 
 
+@dataclass(frozen=True)
+class Written:
+    """
+    What became of a conditional write.
+
+    Args:
+        done: Whether the condition held.
+        item: The item as it is now, with typed values. None if there is none.
+        was_sent_twice: Whether the SDK repeated a write that is refused. The first one may have taken effect.
+    """
+
+    done: bool
+    item: dict[str, Any] | None
+    was_sent_twice: bool = False
+
+
 class ItemOf:
     """
     One item, by its table and key.
@@ -158,25 +175,22 @@ class ItemOf:
             )
         return found
 
-    def update(self, **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
+    def update(self, **arguments: Any) -> Written:
         """
         Make an UpdateItem under a condition, which is among its arguments.
-
-        Returns:
-            Whether the condition held, and the item as it is now.
 
         Raises:
             Unavailable: no answer; the write may have taken effect.
         """
         return self._write(self._dynamodb.update_item, **self.where, **arguments, ReturnValues="ALL_NEW")
 
-    def put(self, item: Mapping[str, Any], **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
-        """Put another item, with typed values, in its place. Returns and raises as `update`."""
+    def put(self, item: Mapping[str, Any], **arguments: Any) -> Written:
+        """Put another item, with typed values, in its place. Raises as `update`."""
         whole = {**item, **self.key}
-        done, there = self._write(self._dynamodb.put_item, TableName=self._table, Item=whole, **arguments)
-        return done, whole if done else there
+        written = self._write(self._dynamodb.put_item, TableName=self._table, Item=whole, **arguments)
+        return Written(True, whole) if written.done else written
 
-    def _write(self, write: Any, **arguments: Any) -> tuple[bool, dict[str, Any] | None]:
+    def _write(self, write: Any, **arguments: Any) -> Written:
         try:
             with answering("DynamoDB"):
                 done = write(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
@@ -184,8 +198,9 @@ class ItemOf:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
             there: Any = error.response.get("Item")
-            return False, there or None
-        return True, done.get("Attributes")
+            tries_before = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+            return Written(False, there or None, was_sent_twice=tries_before > 0)
+        return Written(True, done.get("Attributes"))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
 from steponce.errors import InvalidRequest
-from steponce.updates.item import Changes, ItemOf, plain
+from steponce.updates.item import Changes, ItemOf, Written, plain
 from steponce.updates.order import AsOf, Order, read_as_of
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def update_if_newer(
     written.remove("deleted")
     if _TTL not in changes:
         written.remove(_TTL)
-    done, there = item.update(**written.arguments(order.values), ConditionExpression=order.condition)
-    return _answer(item, order, done, there)
+    made = item.update(**written.arguments(order.values), ConditionExpression=order.condition)
+    return _answer(item, order, made)
 
 
 async def update_if_newer_async(
@@ -144,10 +144,8 @@ def delete_if_newer(
     if kept_seconds is not None:
         ends = times.to_text(times.after(times.now(), kept_seconds))
         tombstone[_TTL] = {"N": str(times.epoch_seconds(ends))}
-    done, there = item.put(
-        tombstone, ConditionExpression=order.condition, ExpressionAttributeValues=order.values
-    )
-    return _answer(item, order, done, there)
+    made = item.put(tombstone, ConditionExpression=order.condition, ExpressionAttributeValues=order.values)
+    return _answer(item, order, made)
 
 
 async def delete_if_newer_async(
@@ -195,12 +193,12 @@ async def read_async(
     return await asyncio.to_thread(read, table, key, dynamodb=dynamodb)
 
 
-def _answer(item: ItemOf, order: Order, done: bool, there: Mapping[str, Any] | None) -> Update:
-    found = there or {}
-    if not done:
+def _answer(item: ItemOf, order: Order, made: Written) -> Update:
+    found = made.item or {}
+    if not made.done:
         order.expect_same_kind(found, item.label)
     return Update(
-        applied=done,
+        applied=made.done,
         item=_living(found),
         as_of=read_as_of(found, item.label),
         writer=found.get("writer", {}).get("S"),

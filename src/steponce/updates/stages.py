@@ -47,11 +47,11 @@ def hold_stage(
         Unavailable: no answer; safe to try again.
     """
     attribute = _attribute(stage, holder, key)
-    done, _ = ItemOf(table, key, dynamodb).update(
+    written = ItemOf(table, key, dynamodb).update(
         **Changes({attribute: holder}).arguments(),
         ConditionExpression="attribute_not_exists(#c0) OR #c0 = :c0",
     )
-    return done
+    return written.done
 
 
 async def hold_stage_async(
@@ -101,8 +101,8 @@ def let_go_of_stages(
         "attribute_exists(#key)",  # the write would make an empty record
         *(f"(attribute_not_exists(#c{n}) OR #c{n} = :h{n})" for n in range(len(attributes))),
     ]
-    done, there = item.update(**arguments, ConditionExpression=" AND ".join(conditions))
-    return done or there is None
+    written = item.update(**arguments, ConditionExpression=" AND ".join(conditions))
+    return written.done or written.item is None
 
 
 async def let_go_of_stages_async(

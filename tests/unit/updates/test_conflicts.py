@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from steponce import InvalidRequest, RetryLater, Unavailable, updates
 from tests.unit.limits.world import dies_after, dies_before, lost_and_repeated
@@ -98,6 +99,26 @@ def test_a_lost_answer_is_no_conflict(world: World) -> None:
         world.faults = [lost_and_repeated]
         count(world)
     assert Decimal(2) == world.read()["count"]
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
+def test_a_lost_answer_and_another_write_are_of_unknown_outcome(world: World, is_made: bool) -> None:
+    """The other one may have read what this one wrote. Deciding again would count this one twice."""
+
+    def lost_and_repeated_later(call: Any) -> Any:
+        if is_made:
+            call()
+        count(world)
+        with pytest.raises(ClientError) as refused:
+            call()
+        refused.value.response["ResponseMetadata"]["RetryAttempts"] = 1
+        raise refused.value
+
+    count(world)
+    world.faults = [lost_and_repeated_later]
+    with pytest.raises(Unavailable, match="may have taken effect"):
+        count(world)
+    assert Decimal(2 + is_made) == world.read()["count"]
 
 
 @pytest.mark.parametrize("fault", [dies_before, dies_after], ids=lambda one: one.__name__)
