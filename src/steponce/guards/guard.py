@@ -22,7 +22,7 @@ from steponce.client import CONFIG, results_in, stack_outputs
 from steponce.errors import MissingKey
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
-from steponce.guards.invocation import is_context, lease_of, owner_of
+from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
 from steponce.guards.run import Run, in_thread
 from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.typed import plain, restore, result_type
@@ -103,6 +103,7 @@ class Guard:
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
         self._finished = Finished(cache_size)
+        self._modules: dict[str, str] = {}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
@@ -176,8 +177,14 @@ class Guard:
             payload: JMESPath to what every call under the key must share. Default: all arguments except
                 self, cls and a Lambda's context.
             name: Keeps the functions of one guard apart. Default: the function's qualified name, so give a
-                name before you rename the function. "" makes the same key as a workflow with this prefix.
+                name before you rename the function. A Lambda's handler, which gets a context, has the
+                Lambda's name before its own, because most handlers have one name. "" makes the same key as
+                a workflow with this prefix.
             options: The options of this function; see `Terms`.
+
+        Raises:
+            ValueError: this guard has a function of the same qualified name in another module. Each would
+                get the other's results.
 
         A replayed result has the type of the function's annotation: a dataclass, TypedDict, pydantic model,
         or a list, dict or union of these. `serialize` and `deserialize` replace this conversion. Calls raise
@@ -189,12 +196,22 @@ class Guard:
                 return type(function)(decorate(function.__func__))
             if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
                 raise TypeError(f"{function.__qualname__} yields, so it has no result to record.")
-            prefix = function.__qualname__ if name is None else name
-            call = _Call(self, function, prefix, lock_token, payload, self._typed(function, options))
+            if name is None:
+                self._expect_alone(function)
+            call = _Call(self, function, name, lock_token, payload, self._typed(function, options))
             guarded = call.as_async() if inspect.iscoroutinefunction(function) else call.as_sync()
             return cast(F, guarded)
 
         return decorate
+
+    def _expect_alone(self, function: Callable[..., Any]) -> None:
+        """Refuse a second function of one name. The same one may be decorated again, as by a reload."""
+        module = self._modules.setdefault(function.__qualname__, function.__module__)
+        if module != function.__module__:
+            raise ValueError(
+                f"{module} and {function.__module__} both have a function {function.__qualname__}, and this "
+                "guard would give them the same keys. Give one of them a name."
+            )
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
         """The terms of a function's calls, made at the first call: annotations may name later definitions."""
@@ -244,7 +261,7 @@ class _Call:
         self,
         guard: Guard,
         function: Callable[..., Any],
-        name: str,
+        name: str | None,
         lock_token: str | None,
         payload: str | None,
         terms: Callable[[], Terms],
@@ -289,8 +306,17 @@ class _Call:
         payload = document if self._payload is None else self._find(self._payload, document, "payload")
         payload_hash = self._guard._hash(payload)
         key = payload_hash if self._lock_token is None else self._find_key(self._lock_token, document)
-        token = self._guard._key(self._name, key, self._lock_token)
-        return self._guard._run(token, payload_hash, next(iter(contexts.values()), None), self._terms())
+        context = next(iter(contexts.values()), None)
+        token = self._guard._key(self._name_of(context), key, self._lock_token)
+        return self._guard._run(token, payload_hash, context, self._terms())
+
+    def _name_of(self, context: Any) -> str:
+        """What keeps this function's keys apart. Two Lambdas on one table may get the same event."""
+        if self._name is not None:
+            return self._name
+        qualified = str(self._function.__qualname__)
+        place = None if context is None else lambda_of(context)
+        return f"{place}/{qualified}" if place else qualified
 
     def _find_key(self, expression: str, document: Mapping[str, Any]) -> Any:
         found = self._find(expression, document, "lock token")

@@ -39,9 +39,14 @@ def lease_of(terms: Terms, context: Any) -> float:
     return LONGEST_WORK_SECONDS
 
 
+def lambda_of(context: Any) -> str | None:
+    """The name of the Lambda function that this is, by its environment or its context. None elsewhere."""
+    return os.environ.get("AWS_LAMBDA_FUNCTION_NAME") or getattr(context, "function_name", None)
+
+
 def owner_of(context: Any) -> str:
     """Who holds the lock, so that its log can be found."""
-    function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME") or getattr(context, "function_name", None)
+    function = lambda_of(context)
     if function:
         log = getattr(context, "aws_request_id", None) or os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
         return f"lambda/{function}/{log or 'unknown'}"

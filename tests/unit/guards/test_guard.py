@@ -461,6 +461,52 @@ def test_a_lambda_s_context_gives_the_lease_and_the_owner(
     assert "lambda/charge/req-1" == handler({"id": "o-1"}, Context())
 
 
+def test_handlers_of_two_lambdas_each_do_their_work(world: World) -> None:
+    """One event goes to both, and both call their function `handler`."""
+    done: list[str] = []
+
+    def deployed(function: str) -> tuple[Callable[[dict[str, Any], Any], str], Any]:
+        class Context:
+            function_name = function
+            aws_request_id = "req-1"
+
+            def get_remaining_time_in_millis(self) -> int:
+                return 29_000
+
+        def handler(event: dict[str, Any], _context: Any) -> str:
+            done.append(function)
+            return function
+
+        handler.__qualname__ = "handler"
+        return world.guard(key_prefix="shop").idempotent(lock_token="event.id")(handler), Context()
+
+    for function in ("bill", "ship"):
+        handler, context = deployed(function)
+        assert function == handler({"id": "o-1"}, context) == handler({"id": "o-1"}, context)
+    assert ["bill", "ship"] == done
+    assert COMPLETED == world.lock("shop/ship/handler/o-1").status
+
+
+def test_two_functions_of_one_name_are_refused(world: World) -> None:
+    """Each would get the other's results. The same function may be decorated again, as by a reload."""
+
+    def defined_in(module: str) -> Callable[[str], str]:
+        def charge(key: str) -> str:
+            return module
+
+        charge.__module__ = module
+        return charge
+
+    guard = world.guard()
+    guard.idempotent(lock_token="key")(defined_in("shop.cards"))
+    guard.idempotent(lock_token="key")(defined_in("shop.cards"))
+    with pytest.raises(
+        ValueError, match=r"shop\.cards and shop\.invoices both have .* Give one of them a name"
+    ):
+        guard.idempotent(lock_token="key")(defined_in("shop.invoices"))
+    assert "shop.invoices" == guard.idempotent(lock_token="key", name="i")(defined_in("shop.invoices"))("1")
+
+
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_lease_lasts(world: World, seconds: float) -> None:
     """Else every call would be over as it begins."""
