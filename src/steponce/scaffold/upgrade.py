@@ -46,6 +46,7 @@ def upgrade(folder: Path) -> Changes:
         InstallationEdited: it is not as it was written.
     """
     place = folder / installation.FOLDER
+    _put_back(place)
     manifest = _unedited(place)
     new = installation.files(callback=manifest.callback)
     changes = _changes(place, manifest, new)
@@ -93,9 +94,23 @@ def _changes(place: Path, manifest: installation.Manifest, new: dict[str, bytes]
     )
 
 
+def _put_back(place: Path) -> None:
+    """Put the old folder back if an upgrade was killed before the new one was in its place."""
+    old = _beside(place, "old")
+    if old.exists() and not place.exists():
+        try:
+            old.rename(place)
+        except OSError as error:
+            raise NotWritten(f"{old} cannot be put back as {place}: {error}.") from error
+
+
+def _beside(place: Path, name: str) -> Path:
+    return place.with_name(f".{place.name}.{name}")
+
+
 def _replace(place: Path, new: dict[str, bytes]) -> None:
     """The new folder is whole before the old one goes."""
-    draft, old = (place.with_name(f".{place.name}.{name}") for name in ("new", "old"))
+    draft, old = _beside(place, "new"), _beside(place, "old")
     for left in (draft, old):  # by an upgrade that was killed
         shutil.rmtree(left, ignore_errors=True)
     try:

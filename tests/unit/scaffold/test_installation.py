@@ -141,6 +141,17 @@ def test_an_upgrade_that_fails_leaves_the_old_installation(app: Path, monkeypatc
     assert before == contents(app)
 
 
+def test_an_upgrade_that_was_killed_can_be_repeated(app: Path, monkeypatch: pytest.MonkeyPatch):
+    """Between the two renames there is no installation, but the old one is beside its place."""
+    place = app / PLACE
+    place.rename(app / f".{PLACE}.old")
+    monkeypatch.setattr(installation, "files", another_version)
+
+    assert ["new.txt"] == upgrade(app).added
+    assert another_version(callback=False) == contents(place)
+    assert not (app / f".{PLACE}.old").exists()
+
+
 def test_what_is_no_application_is_not_upgraded(tmp_path: Path):
     """The error says what is missing."""
     with pytest.raises(NotWritten, match=r"There is no .*manifest\.json"):
