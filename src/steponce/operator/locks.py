@@ -234,6 +234,7 @@ class Operator:
             self._machine.rules,
             lock_token=lock.lock_token,
             requested_at=_time_of(execution_input),
+            count_at=_counted_at(execution_input),
             redelivery=execution_input.get("redelivery"),
         )
         attempt = max(1, self._machine.attempt_of(lock, lock.request_id))
@@ -412,3 +413,10 @@ def _state(lock: Lock) -> str:
 def _time_of(execution_input: Mapping[str, Any]) -> Any:
     asked = execution_input.get("requestedAt")
     return times.from_text(asked) if isinstance(asked, str) else None
+
+
+def _counted_at(execution_input: Mapping[str, Any]) -> Any:
+    """When the window began in which a rate limit has admitted the execution. None if there was no limit."""
+    limit = execution_input.get("limit")
+    start = limit.get("windowStart") if isinstance(limit, Mapping) else None
+    return times.from_text(start) if isinstance(start, str) else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import LockAction, Operator, find_lock, next_steps, open_locks, result_text
+from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
@@ -296,6 +298,23 @@ def test_a_retry_starts_the_next_attempt_with_the_same_request(world: World, ali
         receipt.status,
         receipt.execution_arn,
     )
+
+
+def test_a_retry_keeps_the_place_in_the_window_that_admitted_the_request(world: World, alice: Operator):
+    """A message's own window was full, so it was counted in a later one. The retry is no request more."""
+    world.machine.rules = replace(world.machine.rules, rate_limit=1, rate_limit_path="orderId")
+    sent, admitted = (times.now() - timedelta(days=days) for days in (3, 2))
+    given = Envelope.make(
+        "order-1", PAYLOAD, world.machine.rules, requested_at=sent, count_at=admitted
+    ).to_dict()
+    world.held()
+    world.execution("order-1", "FAILED", *TO_WORK, error="Boom", given=given)
+    lock = alice.prepare("retry", world.put(status=FAILED, openStatus="FAILED#3", callId=given["callId"]))
+
+    alice.retry(lock, alice.payload_of(lock), "the bug is mended")
+
+    (started,) = world.sfn.started
+    assert (given["limit"], given["requestedAt"]) == (started["limit"], started["requestedAt"])
 
 
 def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Operator):
