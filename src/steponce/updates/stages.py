@@ -4,6 +4,9 @@ Ids that the stages of one flow hold on a record, until the flow's last side eff
 A flow that halts half-way comes again with the same id, still holds its stages, and goes on. A flow with
 another id is refused meanwhile. No clock ends a stage: if a flow never comes again, a person lets go of its
 stages.
+
+Stages need a record of their own. `delete_if_newer` and `Versioned` replace a whole record, and would free
+them.
 """
 
 from __future__ import annotations
