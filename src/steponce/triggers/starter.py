@@ -133,22 +133,20 @@ class Starter:
             check_owner=request.tries > 0,  # its own last attempt may have left the lock open
         )
         disposition = disposition_of(receipt)
-        runs = _is_own(receipt) and not (receipt.duplicate and request.tries)  # the lock's owner may be dead
-        if receipt.status == "RUNNING" and not runs and not self._is_cared_for(request):
+        if receipt.status == "RUNNING" and receipt.duplicate and not self._is_cared_for(request, receipt):
             disposition = self._resender.send_again(request, "AlreadyInProgress", source)
         return Outcome(disposition, request.request_id, receipt.status, replayed=receipt.duplicate)
 
-    def _is_cared_for(self, request: StartRequest) -> bool:
+    def _is_cared_for(self, request: StartRequest, receipt: Receipt) -> bool:
         """
-        Whether an open execution carries this message on. If it ends AlreadyInProgress, that end brings the
-        message back. A closed execution has already brought it back or dead-lettered it. One message too many
-        does no harm. One too few loses the request.
+        Whether an open execution carries this message on. If it ends without an answer, that end brings the
+        message back. A closed execution has already brought it back or dead-lettered it. An execution that a
+        caller has started, who waits for its answer, carries no message. One message too many does no harm.
+        One too few loses the request.
         """
-        execution, _ = self._client.machine.newest(name_of(request.request_id), 1)
+        machine, name = self._client.machine, name_of(request.request_id)
+        found, attempt = split_attempt(receipt.execution_arn.rpartition(":")[2])
+        execution = machine.describe(name, attempt) if found == name else None
+        if execution is None or not execution.is_open:
+            execution, _ = machine.newest(name, 1)
         return execution is not None and execution.is_open and "redelivery" in execution.input
-
-
-def _is_own(receipt: Receipt) -> bool:
-    """Whether the execution in a receipt belongs to the request itself."""
-    execution = receipt.execution_arn.rpartition(":")[2]
-    return name_of(receipt.request_id) == split_attempt(execution)[0]

@@ -314,6 +314,21 @@ def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, worl
     assert "1" == world.resent()[0]["MessageAttributes"]["steponceTries"]["StringValue"]
 
 
+def test_a_message_is_not_dropped_for_a_caller_s_execution_that_still_runs(keyed_trigger: Any, world: World):
+    """If that ends without an answer, nobody would bring the message back."""
+    keyed_trigger.client.start("mine", ORDER, lock_token="key")  # noqa: S106
+    world.hold("key", "mine", HASH)
+    assert [] == failures(keyed_trigger, keyed("mine", "key"))
+    world.sfn.close("mine", "FAILED", "RetryLater", "")
+    world.locks["key"]["status"] = {"S": "RELEASED"}
+
+    (message,) = world.resent()
+    assert [] == failures(keyed_trigger, received(message))
+
+    assert {"requestId": "mine", "tries": 1} == world.inputs()[1]["redelivery"]
+    assert {"mine", "mine--2"} == set(world.sfn.names())
+
+
 def test_a_request_that_runs_under_an_odd_name_is_known(keyed_trigger: Any, world: World):
     """Its name is a slug, its lock its own."""
     odd = "über/1 "
