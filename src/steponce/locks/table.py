@@ -67,16 +67,18 @@ class Locks:
             RecordUnreadable: another program has damaged the record.
             Unavailable: no answer; safe to try again.
         """
-        with answering("DynamoDB"):
-            answer = self._dynamodb.get_item(
-                TableName=self._table, Key={"lockToken": {"S": lock_token}}, ConsistentRead=True
-            )
-        return Lock.from_item(answer["Item"]) if "Item" in answer else None
+        item = self._item({"S": lock_token})
+        return None if item is None else Lock.from_item(item)
 
     def reread(self, lock: Lock) -> Lock | None:
         """Read the record again. None if its owner, attempt or status is no longer that of `lock`."""
         now = self.get(lock.lock_token)
         return now if now is not None and _fence(now) == _fence(lock) else None
+
+    def is_unchanged(self, item: Item) -> bool:
+        """Whether an unreadable record still has the owner and the status of this item."""
+        now = self._item(item["lockToken"])
+        return now is not None and all(now.get(name) == item.get(name) for name in OWNER_AND_STATUS)
 
     def open(
         self,
@@ -213,6 +215,13 @@ class Locks:
         """Delete an unreadable record, if its owner and status are still those of this item."""
         arguments = unchanged(item, OWNER_AND_STATUS)
         return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
+
+    def _item(self, key: Mapping[str, Any]) -> Item | None:
+        with answering("DynamoDB"):
+            answer: Mapping[str, Any] = self._dynamodb.get_item(
+                TableName=self._table, Key={"lockToken": dict(key)}, ConsistentRead=True
+            )
+        return answer.get("Item")
 
     def _open_pages(
         self, status: str, shard: int, more: str, values: Mapping[str, str], **options: Any

@@ -158,7 +158,9 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
         if one.is_step and steps is not None:
             changed += not steps.erase_unreadable(one.item)
         elif not one.is_step:
-            machine.results.delete(machine.results.objects(one.item["lockToken"]["S"]))
+            objects = machine.results.objects(one.item["lockToken"]["S"])
+            if objects and machine.locks.is_unchanged(one.item):
+                machine.results.delete(objects)
             changed += not machine.locks.erase_unreadable(one.item)
     return changed
 

@@ -708,6 +708,18 @@ def test_a_damaged_record_s_large_result_is_erased_as_well(world: World):
     assert [] == world.machine.results.objects("acme/o-1")
 
 
+def test_a_large_result_stays_with_a_record_that_was_damaged_and_is_mended(world: World):
+    """Somebody has put it right, and completed it, while the operator thought."""
+    large(world, "acme/o-1")
+    with pytest.raises(RecordUnreadable):
+        world.put("acme/o-1", status="DONE", openStatus=None, attempt=0)
+    found = find_kept(world.machine, world.steps, "acme/")
+    world.put("acme/o-1", status=COMPLETED, openStatus=None, ttl=TTL)
+
+    assert 1 == erase(world.machine, world.steps, found)
+    assert 1 == len(world.machine.results.objects("acme/o-1"))
+
+
 def test_a_large_result_stays_with_a_record_that_has_changed(world: World):
     """Somebody has taken the lock meanwhile; what is there may be theirs."""
     large(world, "acme/o-1")
