@@ -13,8 +13,14 @@ from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RATE_LIMITED, RELEASED
 
-_UNTIL = re.compile(r"used up until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")
-"""In the cause of RateLimited, as the workflow writes it."""
+_USED_UP = re.compile(
+    r"The rate limit of \d+ is used up until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\. "
+    r"Nothing happened; start the request again then\."
+)
+"""
+The cause of RateLimited as the workflow's own state writes it. Work may raise an error of this name, too, for
+a limit elsewhere. Then something may have happened.
+"""
 
 _EXECUTION = "arn:"
 """What the owner's name begins with if it is an execution."""
@@ -45,8 +51,8 @@ class Failure:
 
     @property
     def resets_at(self) -> datetime | None:
-        """If the rate limit has refused a request: when the window ends, in UTC. Else None."""
-        found = _UNTIL.search(self.cause or "") if self.error == RATE_LIMITED else None
+        """If the machine's rate limit has refused a request: when the window ends, in UTC. Else None."""
+        found = _USED_UP.fullmatch(self.cause or "") if self.error == RATE_LIMITED else None
         return None if found is None else times.from_text(found[1])
 
     def to_json(self) -> str:

@@ -20,6 +20,7 @@ from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
 from steponce.request.settings import RequestRules
 from tests.fakes.step_functions import MACHINE, StepFunctions
+from tests.unit.rate_limited import cause_until
 
 SESSION = boto3.Session("a", "b", region_name="eu-west-1")
 NOW = times.now()
@@ -319,7 +320,7 @@ def test_a_cancelled_attempt_says_who_wanted_that(world: World):
 
 def test_a_request_that_the_rate_limit_refused_may_start_again(world: World):
     """It says until when, and does not quote the payload."""
-    cause = f"The limit of 8 requests is used up until {PAST}."
+    cause = cause_until(PAST)
     states = ("IsRequestPrepared", "CountRequest", "IsCallerWaiting", "RateLimited")
     world.execution("order-1", "FAILED", *states, error="RateLimited", cause=cause)
     story = collect(world.client, "order-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from steponce.locks.record import Failure
 from steponce.request.envelope import Envelope
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
+from tests.unit.rate_limited import cause_until
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=UTC)
@@ -186,7 +188,7 @@ def test_an_envelope_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_receipt_says_when_the_window_ends() -> None:
     """If the limit has refused the request, and for no other error."""
-    cause = "The limit of 8 requests is used up until 2026-02-01T00:00:00.000Z. Nothing happened."
+    cause = cause_until("2026-02-01T00:00:00.000Z")
     failed = {
         error: Receipt.failed("order-1", "shop/order-1", "arn", Failure(error, cause), duplicate=False)
         for error in ("RateLimited", "CardDeclined", None)
@@ -197,3 +199,10 @@ def test_a_receipt_says_when_the_window_ends() -> None:
     assert Failure("RateLimited", None).resets_at is None
     assert Failure("RateLimited", "By the work, until 2026-02-01T00:00:00.000Z").resets_at is None
     assert "RateLimited" == RateLimited("m", cause, MIDNIGHT).error
+
+
+def test_work_that_raises_the_same_error_was_not_refused() -> None:
+    """As work does that asks another machine, and lets its RateLimited pass. It may have had an effect."""
+    said = f"Request 'other' failed with RateLimited: {cause_until('2026-02-01T00:00:00.000Z')}"
+    told_by_lambda = json.dumps({"errorMessage": said, "errorType": "RateLimited", "stackTrace": []})
+    assert [None, None] == [Failure("RateLimited", cause).resets_at for cause in (told_by_lambda, said)]
