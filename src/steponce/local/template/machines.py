@@ -49,8 +49,12 @@ class Machines:
         Raises:
             TemplateError: AWS would not create one of them.
         """
-        machines = list(self._read(values))
-        for machine in machines:
+        return list(self.by_logical_id(values).values())
+
+    def by_logical_id(self, values: Mapping[str, str]) -> dict[str, MachinePlan]:
+        """The same as `with_values`, by the names that the template has for them."""
+        machines = dict(self._read(values))
+        for machine in machines.values():
             _expect_valid(machine)
         return machines
 
@@ -61,26 +65,34 @@ class Machines:
         Raises:
             TemplateError: with one of them AWS would not create a machine.
         """
-        seen = {machine.definition for machine in self._read(values)}
+        seen = {machine.definition for _, machine in self._read(values)}
         for name, declared in self._template.get("Parameters", {}).items():
             for choice in map(str, declared.get("AllowedValues", [])):
-                for machine in self._read({**values, name: choice}):
+                for _, machine in self._read({**values, name: choice}):
                     if machine.definition not in seen:
                         _expect_valid(machine, f" with {name}={choice}")
                     seen.add(machine.definition)
 
-    def _read(self, values: Mapping[str, str]) -> Iterator[MachinePlan]:
+    def _read(self, values: Mapping[str, str]) -> Iterator[tuple[str, MachinePlan]]:
         resolver = Resolver(self._template, values, self._names, self._nested)
         resources = Resources(self._template, resolver, self._names)
         for logical_id, name, properties in resources.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)
             definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
             kind = properties.get("StateMachineType", "STANDARD")
-            yield MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+            yield logical_id, MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
 
     def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
         path = self._file_of(logical_id)
-        return str(properties["DefinitionString"]) if path is None else _definition_text(path)
+        if path is not None:
+            return _definition_text(path)
+        if "Definition" in properties:
+            return json.dumps(properties["Definition"])
+        if "DefinitionString" not in properties:
+            raise TemplateError(
+                f"{logical_id} has no definition, neither in the template nor in a local file."
+            )
+        return str(properties["DefinitionString"])
 
 
 def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> str:

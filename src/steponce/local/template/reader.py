@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from steponce.local.errors import TemplateError
 from steponce.local.session import isolated_session
@@ -23,7 +23,7 @@ from steponce.local.template.physical_names import (
     TABLE,
     PhysicalNames,
 )
-from steponce.local.template.plan import BucketPlan, Deliveries, FunctionPlan, Plan, TablePlan
+from steponce.local.template.plan import BucketPlan, Deliveries, FunctionPlan, MachinePlan, Plan, TablePlan
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
@@ -41,23 +41,13 @@ def read_plan(
     Raises:
         TemplateError: the template, one of its files or one of `parameters` is not what it must be.
     """
-    path = Path(path).resolve()
-    source = _parse(path)
-    values = parameter_values(source, parameters or {})
-    files = _local_files(source)
     names = PhysicalNames(stack_name, region)
-    template = _transform(source, values, region)
-
-    def read_nested(file: Path, handed: Mapping[str, str], name: str) -> Plan:
-        return read_plan(file, parameters=handed, stack_name=name, region=region)
-
-    nested = NestedStacks(path.parent, _of_nested_stacks(template, files), names, read_nested)
-    resolver = Resolver(template, values, names, nested)
+    opened = _open(Path(path).resolve(), parameters or {}, names, region)
+    template, nested, planner = opened.template, opened.nested, opened.planner
+    resolver = Resolver(template, opened.values, names, nested)
     resources = Resources(template, resolver, names)
-    planner = _Planner(names, path.parent, files)
-    machines = Machines(template, names, planner.definition_file, nested)
-    machine_plans = machines.with_values(values)
-    machines.expect_other_choices(values)
+    machine_plans = opened.machines.with_values(opened.values)
+    opened.machines.expect_other_choices(opened.values)
     outputs = {key: item for key, item in template.get("Outputs", {}).items() if resolver.exists(item)}
     queues = read_queues(resources)
     plan = Plan(
@@ -76,6 +66,44 @@ def read_plan(
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
     return plan.with_nested(nested.plans(resources))
+
+
+def read_machines(
+    path: str | Path, *, parameters: Mapping[str, str] | None = None, stack_name: str, region: str
+) -> dict[str, MachinePlan]:
+    """
+    Read only the state machines of a template, by logical id. The functions' code need not be there.
+
+    Raises:
+        TemplateError: as `read_plan` does, for the machines with these parameters.
+    """
+    opened = _open(Path(path).resolve(), parameters or {}, PhysicalNames(stack_name, region), region)
+    return opened.machines.by_logical_id(opened.values)
+
+
+class _Opened(NamedTuple):
+    """A template after the SAM transform, and who reads its parts."""
+
+    template: dict[str, Any]
+    values: dict[str, str]
+    nested: NestedStacks
+    planner: _Planner
+    machines: Machines
+
+
+def _open(path: Path, parameters: Mapping[str, str], names: PhysicalNames, region: str) -> _Opened:
+    source = _parse(path)
+    values = parameter_values(source, parameters)
+    files = _local_files(source)
+    template = _transform(source, values, region)
+
+    def read_nested(file: Path, handed: Mapping[str, str], name: str) -> Plan:
+        return read_plan(file, parameters=handed, stack_name=name, region=region)
+
+    nested = NestedStacks(path.parent, _of_nested_stacks(template, files), names, read_nested)
+    planner = _Planner(names, path.parent, files)
+    machines = Machines(template, names, planner.definition_file, nested)
+    return _Opened(template, values, nested, planner, machines)
 
 
 class _Planner:
