@@ -92,6 +92,13 @@ class Counted(Faults):
         return count
 
 
+def transitions(events: list[str]) -> int:
+    """States entered and tries repeated, which AWS bills, from the types of an execution's events."""
+    entered = sum(event.endswith("StateEntered") for event in events)
+    tries = sum(event in ("TaskScheduled", "LambdaFunctionScheduled") for event in events)
+    return entered + tries - events.count("TaskStateEntered")
+
+
 class Bench:
     def __init__(self, stack: LocalStack, tables: LocalStack, counted: Counted) -> None:
         direct = dict(stack.endpoints) | {"dynamodb": tables.endpoints["dynamodb"]}
@@ -126,12 +133,9 @@ class Bench:
         return dict(execution)
 
     def transitions(self, arn: str) -> int:
-        """States entered and tries repeated: what AWS bills."""
+        """Of one execution."""
         events = self.sfn.get_execution_history(executionArn=arn, maxResults=1000)["events"]
-        entered = sum(event["type"].endswith("StateEntered") for event in events)
-        tries = sum(event["type"] in ("TaskScheduled", "LambdaFunctionScheduled") for event in events)
-        tasks = sum(event["type"] == "TaskStateEntered" for event in events)
-        return entered + tries - tasks
+        return transitions([event["type"] for event in events])
 
     def measure(self, name: str, prepare: Callable[[], Any], once: Callable[[Any], str | None]) -> None:
         """Run one path; `once` answers with the execution that it started, if it started one."""
