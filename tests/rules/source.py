@@ -31,7 +31,7 @@ LAYERS = [
     {"triggers", "http_api", "powertools"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
-    {"scaffold"},
+    {"cost", "scaffold"},
     {"local"},
     {"cli"},
 ]
@@ -132,7 +132,8 @@ def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     neighbours = {"app", "functions", *(other.stem for other in path.parent.parent.iterdir())}
     complaints = []
     for name in imports(text):
-        if _steponce_part(name) in ("cli", "local", "scaffold") or name.partition(".")[0] in neighbours:
+        is_for_a_laptop = _steponce_part(name) in ("cli", "cost", "local", "scaffold")
+        if is_for_a_laptop or name.partition(".")[0] in neighbours:
             complaints.append(f"{path.parent.name} imports {name}")
     return complaints
 

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from steponce import updates
+from steponce.cost import estimate
 from steponce.local import LocalStack
+from tests.bench import transitions
 from tests.engines import Parts
 from tests.patience import eventually
+from tests.rules.documents import load_json
 from tests.workflow.faults import Faults, lose_the_answer, refuse
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "customer_record"
@@ -211,3 +214,33 @@ def test_other_events_start_nothing(shop: Shop):
     shop.put(shop.event(1))
     eventually(lambda: shop.ends_of() == ["SUCCEEDED"])
     assert {"N": "1"} == shop.record()["asOf"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "detail", "counts"),
+    [
+        ([1], {}, (3, 1)),
+        ([1], {"forgetAt": 4_102_444_800}, (3, 1)),
+        ([2, 1], {}, (4, 1)),
+        ([1], {"name": 1}, (3, 0)),
+    ],
+    ids=["updated", "deleted", "older", "unreadable"],
+)
+def test_an_event_costs_what_is_counted(
+    shop: Shop, versions: list[int], detail: dict[str, Any], counts: tuple[int, int]
+):
+    """What `steponce cost` says of its path; the condition that is refused is a write, too."""
+    sfn = shop.stack.boto3("stepfunctions")
+    for version in versions:
+        shop.faults.calls.clear()
+        arn = shop.run(shop.event(version, **detail))["executionArn"]
+
+    events = sfn.get_execution_history(executionArn=arn)["events"]
+    states = tuple(
+        event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event
+    )
+    definition = load_json(EXAMPLE / "statemachines" / "keep_customer.asl.json")
+    (usage,) = [path.usage for path in estimate(definition).listed if path.states == states]
+
+    assert counts == (usage.transitions, usage.writes)
+    assert counts == (transitions([event["type"] for event in events]), len(shop.faults.calls))

@@ -1,0 +1,282 @@
+"""
+Every path through a definition, with its usage.
+
+A path begins with StartAt and ends where the execution ends: with a state that says so, with Succeed or with
+Fail. It follows every choice and every Catch. A Task without a Catch that fails ends the execution, too; that
+path is left out, because it is the beginning of another one. A path returns to the beginning of a loop once.
+
+The states are copied for the second time in a loop, so that no way leads in a circle. Each copy then needs to
+know only how it can end, and what is alike can be merged: thousands of choices one after the other are no
+more work than a few.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from steponce.cost.calls import usage_of_call
+from steponce.cost.copies import Copies, Copy
+from steponce.cost.errors import CannotPrice
+from steponce.cost.usage import Usage
+
+MOST = 500
+"""How many different paths are kept on the way; beyond it only the cheapest and dearest of each ending."""
+
+Machine = Mapping[str, Any]
+State = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Path:
+    """
+    A path, or several that are alike.
+
+    Attributes:
+        states: The states in the order in which they are entered. A Parallel and a Map are followed by the
+            states inside, those of a Map once. Of several paths it is the first that was found.
+        end: The state that ends it.
+        usage: What it uses.
+        count: How many paths this one stands for.
+        fails: It ends with Fail.
+        through: The states of interest that it goes through.
+    """
+
+    states: tuple[str, ...]
+    end: str
+    usage: Usage
+    count: int = 1
+    fails: bool = False
+    through: frozenset[str] = frozenset()
+
+    def then(self, other: Path) -> Path:
+        """This path, and then the other."""
+        return Path(
+            self.states + other.states,
+            other.end,
+            self.usage + other.usage,
+            self.count * other.count,
+            other.fails,
+            self.through | other.through,
+        )
+
+    def around(self, inside: Path) -> Path:
+        """This state with a path inside of it. A failure inside is one of this state."""
+        ending = inside if inside.fails and not self.fails else self
+        return replace(self.then(inside), end=ending.end, fails=ending.fails)
+
+
+def each(path: Path) -> Any:
+    """Paths are alike that enter the same states."""
+    return path.states, path.end, path.fails
+
+
+def by_usage(path: Path) -> Any:
+    """Paths are alike that end in one state and use the same."""
+    return path.end, path.fails, path.through, path.usage
+
+
+def by_outcome(path: Path) -> Any:
+    """Paths are alike that end well, or that fail, with prices for everything or not. For counting them."""
+    return path.fails, path.through, bool(path.usage.not_priced)
+
+
+@dataclass(frozen=True)
+class Walker:
+    """
+    Finds the paths of a definition.
+
+    Args:
+        item_kb: The size of each item of DynamoDB in KB.
+        items: How many items each Map gets.
+        dollars: The price of a usage, which says which paths are kept if there are too many.
+        through: States of interest.
+        alike: Paths with the same answer become one: `each`, `by_usage` or `by_outcome`.
+    """
+
+    item_kb: float
+    items: int
+    dollars: Callable[[Usage], Decimal]
+    through: frozenset[str] = frozenset()
+    alike: Callable[[Path], Any] = by_usage
+
+    def paths(self, machine: Machine) -> list[Path]:
+        """
+        The paths of a definition, or of the machine in a Map or in a branch of a Parallel.
+
+        Raises:
+            CannotPrice: it is not a definition, or none of its paths ends.
+        """
+        states, start = states_of(machine)
+        targets = {name: [*_ways_on(state), *_ways_of_catch(state)] for name, state in states.items()}
+        copies = Copies(start, targets)
+        found: dict[Copy, list[Path]] = {}
+        for copy in copies.last_first():
+            onward = {target.state: found[target] for target in copies.after(copy)}
+            found[copy] = self._merged(self._from(copy.state, states[copy.state], onward))
+        paths = found[copies.first]
+        if not paths:
+            raise CannotPrice(f"No path from {start!r} ends: its loop has no exit.")
+        return paths
+
+    def _from(self, name: str, state: State, onward: Mapping[str, list[Path]]) -> Iterator[Path]:
+        """The paths that begin with one state."""
+        catches = _ways_of_catch(state)
+        for path in self._inside(name, state):
+            targets = catches if path.fails else [*_ways_on(state), *catches]
+            for target in dict.fromkeys(targets):
+                yield from (path.then(other) for other in onward.get(target, ()))
+            if not _catches_all(state) if path.fails else _ends(state):
+                yield path
+
+    def _inside(self, name: str, state: State) -> list[Path]:
+        """What a state uses itself, in each way that it can go."""
+        kind = state.get("Type")
+        alone = Path((name,), name, own_usage(name, state, self.item_kb), through=self.through & {name})
+        if kind == "Parallel":
+            branches = [self.paths(branch) for branch in _branches(name, state)]
+            return reduce(self._beside, branches, [alone])
+        if kind == "Map":
+            return self._merged(self._of_items(name, state, alone))
+        return [replace(alone, fails=kind == "Fail")]
+
+    def _beside(self, some: Sequence[Path], branch: Sequence[Path]) -> list[Path]:
+        """Each way of some branches with each way of one more. One that fails does not stop the others."""
+        return self._merged(one.around(other) for one, other in itertools.product(some, branch))
+
+    def _of_items(self, name: str, state: State, alone: Path) -> Iterator[Path]:
+        """Each way of a Map's items, which all go the same way."""
+        processor = _processor(name, state)
+        rounds = _rounds(state, self.items)
+        if not rounds:
+            yield alone
+            return
+        for path in self.paths(processor):
+            usage = _of_child(processor, path.usage)
+            yield alone.around(replace(path, usage=usage * rounds))
+
+    def _merged(self, paths: Iterable[Path]) -> list[Path]:
+        found: dict[Any, Path] = {}
+        for path in paths:
+            key = self.alike(path)
+            same = found.get(key)
+            found[key] = path if same is None else replace(same, count=same.count + path.count)
+            if len(found) > 2 * MOST:
+                found = self._extremes(found)
+        return list((self._extremes(found) if len(found) > MOST else found).values())
+
+    def _extremes(self, found: Mapping[Any, Path]) -> dict[Any, Path]:
+        """The cheapest and the dearest of each ending; whatever comes before, they stay the extremes."""
+        by_end: dict[Any, list[tuple[Any, Path]]] = {}
+        for key, path in found.items():
+            by_end.setdefault((path.end, path.fails, path.through), []).append((key, path))
+        kept: dict[Any, Path] = {}
+        for same in by_end.values():
+            same.sort(key=lambda entry: self.dollars(entry[1].usage))
+            kept |= dict([same[0], same[-1]])
+        return kept
+
+
+def own_usage(name: str, state: State, item_kb: float) -> Usage:
+    """What a state uses once, without the states inside of it."""
+    usage = Usage(transitions=1)
+    if state.get("Type") == "Task":
+        usage += usage_of_call(name, state, item_kb)
+    if state.get("Type") == "Map":
+        usage += _around_items(name, state)
+    return usage
+
+
+def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
+    """
+    The states of a machine, and the one that it starts with.
+
+    Raises:
+        CannotPrice: one is missing, or a state leads to one that is not there.
+    """
+    states, start = machine.get("States"), machine.get("StartAt")
+    if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
+        raise CannotPrice("This is no definition in Amazon States Language: it has no States.")
+    if not isinstance(start, str) or start not in states:
+        raise CannotPrice(f"StartAt must name one of the states, and is {start!r}.")
+    for name, state in states.items():
+        for target in [*_ways_on(state), *_ways_of_catch(state)]:
+            if target not in states:
+                raise CannotPrice(f"{name!r} leads to {target!r}, and there is no such state beside it.")
+    return states, start
+
+
+def all_states(machine: Machine) -> Iterator[tuple[str, State]]:
+    """All states, also those inside of a Map and of a Parallel's branches."""
+    states, _ = states_of(machine)
+    for name, state in states.items():
+        yield name, state
+        inner = [_processor(name, state)] if state.get("Type") == "Map" else []
+        inner += _branches(name, state) if state.get("Type") == "Parallel" else []
+        for one in inner:
+            yield from all_states(one)
+
+
+def _ways_on(state: State) -> list[str]:
+    rules = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
+    ways = [*(rule.get("Next") for rule in rules), state.get("Default"), state.get("Next")]
+    return list(dict.fromkeys(str(way) for way in ways if way is not None))
+
+
+def _ways_of_catch(state: State) -> list[str]:
+    return list(dict.fromkeys(str(catcher.get("Next")) for catcher in state.get("Catch", [])))
+
+
+def _catches_all(state: State) -> bool:
+    return any("States.ALL" in catcher.get("ErrorEquals", []) for catcher in state.get("Catch", []))
+
+
+def _ends(state: State) -> bool:
+    return state.get("End") is True or state.get("Type") == "Succeed"
+
+
+def _branches(name: str, state: State) -> list[Machine]:
+    branches = state.get("Branches")
+    if not isinstance(branches, list) or not all(isinstance(branch, dict) for branch in branches):
+        raise CannotPrice(f"The Parallel {name!r} has no Branches.")
+    return list(branches)
+
+
+def _processor(name: str, state: State) -> Machine:
+    processor = state.get("ItemProcessor", state.get("Iterator"))
+    if not isinstance(processor, dict):
+        raise CannotPrice(f"The Map {name!r} has no ItemProcessor.")
+    return processor
+
+
+def _rounds(state: State, items: int) -> int:
+    """How often a Map's machine runs: once for each item or batch."""
+    batch = state.get("ItemBatcher", {}).get("MaxItemsPerBatch", 1)
+    return math.ceil(items / batch) if isinstance(batch, int) and batch > 0 else items
+
+
+def _around_items(name: str, state: State) -> Usage:
+    """Reading a Map's items, writing its results, and Express executions cost by what they meet."""
+    parts = [f"{key} {state[key].get('Resource')}" for key in ("ItemReader", "ResultWriter") if key in state]
+    if _child_of(_processor(name, state)) == "EXPRESS":
+        parts.append("the duration of Express executions")
+    return Usage(not_priced=tuple((name, part) for part in parts))
+
+
+def _of_child(processor: Machine, usage: Usage) -> Usage:
+    """The usage of one round; in a distributed Map it is an execution of its own, whose start is billed."""
+    child = _child_of(processor)
+    if child == "EXPRESS":
+        return replace(usage, transitions=1)
+    return usage + Usage(transitions=1) if child else usage
+
+
+def _child_of(processor: Machine) -> str | None:
+    """The type of a distributed Map's executions; None for a Map that has none."""
+    config = processor.get("ProcessorConfig", {})
+    return str(config.get("ExecutionType", "STANDARD")) if config.get("Mode") == "DISTRIBUTED" else None

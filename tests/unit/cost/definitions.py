@@ -1,0 +1,41 @@
+"""Small definitions in Amazon States Language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WRITE: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:updateItem"}
+CALL: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke"}
+PASS: dict[str, Any] = {"Type": "Pass"}
+END: dict[str, Any] = {"Type": "Succeed"}
+FAIL: dict[str, Any] = {"Type": "Fail", "Error": "Planted"}
+
+
+def machine(**states: Any) -> dict[str, Any]:
+    """A machine that starts with the first of these states."""
+    return {"StartAt": next(iter(states)), "States": states}
+
+
+def to(state: dict[str, Any], target: str) -> dict[str, Any]:
+    return state | {"Next": target}
+
+
+def last(state: dict[str, Any]) -> dict[str, Any]:
+    return state | {"End": True}
+
+
+def choice(*targets: str, default: str | None = None) -> dict[str, Any]:
+    rules = [{"Variable": "$.a", "IsPresent": True, "Next": target} for target in targets]
+    return {"Type": "Choice", "Choices": rules} | ({"Default": default} if default else {})
+
+
+def catch(target: str, *names: str) -> dict[str, Any]:
+    return {"Catch": [{"ErrorEquals": list(names or ("States.ALL",)), "Next": target}]}
+
+
+def parallel(*branches: dict[str, Any]) -> dict[str, Any]:
+    return {"Type": "Parallel", "Branches": list(branches)}
+
+
+def map_of(inner: dict[str, Any], **config: str) -> dict[str, Any]:
+    return {"Type": "Map", "ItemProcessor": inner | ({"ProcessorConfig": config} if config else {})}
