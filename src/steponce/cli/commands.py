@@ -13,11 +13,13 @@ import click
 from steponce.cli import applications
 from steponce.cli.answers import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.callback import callback
+from steponce.cli.cost import cost
 from steponce.cli.ending import cancel, erase
 from steponce.cli.errors import EXIT_CODES, say_error
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.locks import locks
+from steponce.cli.parameters import template_parameters
 from steponce.cli.payload import read_payload
 from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
@@ -100,6 +102,7 @@ steponce.add_command(applications.upgrade)
 steponce.add_command(awaiting)
 steponce.add_command(callback)
 steponce.add_command(cancel)
+steponce.add_command(cost)
 steponce.add_command(erase)
 steponce.add_command(letters)
 steponce.add_command(limits)
@@ -194,14 +197,8 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     show_default="template.yaml here, else the sample's",
     help="The SAM template.",
 )
-@click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the template; may be given more than once.",
-)
-def up(template: str, parameters: tuple[str, ...]) -> int:
+@template_parameters
+def up(template: str, parameters: dict[str, str]) -> int:
     """
     Run the template's stack on this machine until Ctrl-C.
 
@@ -210,14 +207,7 @@ def up(template: str, parameters: tuple[str, ...]) -> int:
     """
     from steponce.cli.up import serve
 
-    return serve(template, dict(_parameter(text) for text in parameters))
-
-
-def _parameter(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise click.UsageError(f"--parameter {text!r} is not NAME=VALUE, like ExpectedSeconds=60.")
-    return name, value
+    return serve(template, parameters)
 
 
 @contextmanager

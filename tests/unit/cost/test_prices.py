@@ -1,0 +1,153 @@
+"""The prices, and what the documents say about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from steponce.cost import REGIONS, Assumptions, CannotPrice, Estimate, PricedPath, Prices, Usage, estimate
+from steponce.cost.estimate import cents
+from steponce.cost.prices import DATE, SOURCES
+from tests.rules.documents import MACHINES, ROOT, load_json, machine
+from tests.rules.prose import read
+from tests.rules.renderings import every_definition
+
+MILLION = 1_000_000
+LIMITS = read(ROOT / "docs" / "limits-and-costs.md")
+COST = read(ROOT / "docs" / "cost.md")
+FRAGMENTS = sorted((ROOT / "examples" / "states").glob("*.asl.json"))
+DEFINITIONS = [*MACHINES, *sorted((ROOT / "examples").rglob("statemachines/*.asl.json"))]
+
+
+def test_each_region_has_a_price_for_everything():
+    """Or a count would have none."""
+    every = Usage(*range(1, len(Usage().counts()) + 1))
+
+    assert {"eu-central-1", "eu-west-1", "us-east-1", "us-west-2"} <= set(REGIONS)
+    assert all(Prices(region).dollars(every) > 0 for region in REGIONS)
+    assert all(
+        Prices(region).dollars(Usage(**{name: 1})) > 0 for region in REGIONS for name in Usage().counts()
+    )
+
+
+def test_an_unknown_region_is_refused_with_those_that_are_known():
+    """A person sees what to give."""
+    with pytest.raises(CannotPrice, match=r"'mars-1'.*eu-central-1, eu-west-1, us-east-1, us-west-2"):
+        Prices("mars-1")
+
+
+def test_the_duration_of_functions_is_paid_by_memory_and_time():
+    """By GB-second, beside the request."""
+    short, long = Prices("us-east-1", 100, 128), Prices("us-east-1", 1000, 1024)
+
+    assert Decimal("0.2") + Decimal("0.0125") * Decimal("16.6667") == short.dollars(
+        Usage(lambda_calls=MILLION)
+    )
+    assert Decimal("16.8667") == long.dollars(Usage(lambda_calls=MILLION))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("requests", 0), ("items", -1), ("item_kb", float("nan")), ("lambda_ms", 0), ("lambda_mb", 64)],
+)
+def test_an_assumption_that_cannot_be_is_refused(name: str, value: Any):
+    """Each has a least value."""
+    with pytest.raises(CannotPrice, match=f"{name} must be"):
+        Assumptions(**{name: value})
+
+
+@pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
+def test_everything_in_our_machines_has_a_price(path: Any):
+    """No state is left out."""
+    found = estimate(load_json(path))
+
+    assert found.complete
+    assert () == found.not_priced
+
+
+@pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
+def test_everything_in_our_states_to_copy_has_a_price(path: Any):
+    """In the workflow that they are for."""
+    whole = machine("run_once")
+    states = whole["States"] | load_json(path)
+    del states["IsConfirmationWanted"], states["AwaitConfirmation"], states["RecordFinalError"]
+
+    found = estimate({**whole, "States": states}, through=["CompleteRequest"])
+
+    assert found.complete
+    assert 6 == found.cheapest.usage.writes  # the lock, the outcome, and two for each item of the transaction
+
+
+def test_each_rendering_of_the_workflow_has_the_same_paths():
+    """No parameter changes what a path costs."""
+    rendered = [estimate(json.loads(text)) for text in every_definition()[:3]]
+
+    assert {priced(estimate(machine("run_once")))} == set(map(priced, rendered))
+
+
+def priced(found: Estimate) -> tuple[int, Decimal, Decimal]:
+    return found.paths, found.cheapest.dollars, found.dearest.dollars
+
+
+def path_through(*states: str) -> PricedPath:
+    return estimate(machine("run_once"), through=states).cheapest
+
+
+def row(what: str) -> list[str]:
+    """Transitions, DynamoDB and dollars of a path, as the document has them."""
+    (found,) = re.findall(rf"^\| {what} \| (.*) \|$", LIMITS.text, re.MULTILINE)
+    return found.split(" | ")
+
+
+def dollars(text: str) -> Decimal:
+    return Decimal(text.replace(",", ""))
+
+
+def test_the_fresh_request_costs_what_the_document_says():
+    """Its work is of one state there, its Lambda is left out, and the index and the fence come on top."""
+    transitions, dynamodb, price = row("fresh")
+    fresh = path_through("CompleteRequest").usage
+    assert "IsConfirmationWanted" in path_through("CompleteRequest").states  # the sample's one more state
+
+    writes, index, reads = map(int, re.findall(r"\d+", dynamodb))
+
+    assert (fresh.transitions - 1, fresh.writes) == (int(transitions), writes)
+    usage = Usage(transitions=int(transitions), writes=writes + index, reads=reads)
+    assert dollars(price) == cents(Prices("us-east-1").dollars(usage) * MILLION)
+
+
+def test_a_replay_costs_what_the_document_says():
+    """The refused write is billed, too."""
+    transitions, dynamodb, price = row("replay by key")
+    replay = path_through("ReplayResult")
+
+    assert (int(transitions), 1, 1) == (replay.usage.transitions, replay.usage.writes, replay.usage.reads)
+    assert "1 refused write, 1 read" == dynamodb
+    assert dollars(price) == cents(replay.dollars)
+
+
+def test_a_duplicate_costs_what_the_document_says():
+    """It is one read."""
+    transitions, _, price = row("duplicate by id")
+
+    assert ("0", dollars(price)) == (transitions, cents(Prices("us-east-1").dollars(Usage(reads=MILLION))))
+
+
+def test_the_prices_of_the_bucket_are_those_of_the_table():
+    """And of the sample's one more state."""
+    prices = Prices("us-east-1")
+    put, get = (prices.dollars(Usage(**{name: MILLION})) for name in ("s3_puts", "s3_gets"))
+
+    assert f"cost ${put:.0f} to write and ${get:.2f} to read" in LIMITS.text
+    assert f"one more, ${prices.dollars(Usage(transitions=MILLION)):.0f})" in LIMITS.text
+
+
+def test_the_document_names_the_day_the_pages_and_the_regions():
+    """Of the table in the package."""
+    assert DATE in COST.text
+    assert [] == [page for page in SOURCES if page not in COST.text]
+    assert [] == [region for region in REGIONS if f"`{region}`" not in COST.text]
