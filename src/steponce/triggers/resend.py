@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
@@ -110,7 +110,7 @@ class Resender:
             reason = f"{why}: resent {request.tries} times."
             self._dead_letters.give_up(original, reason, request)
             return "dead-lettered"
-        self._send(request, request.tries + 1)
+        self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
         return "resent"
 
     def postpone(self, request: StartRequest) -> None:
@@ -125,8 +125,11 @@ class Resender:
         """
         self._send(request, request.tries)
 
-    def _send(self, request: StartRequest, tries: int) -> None:
+    def _send(self, request: StartRequest, tries: int, *, counts_on_arrival: bool = False) -> None:
         delay = self._delay(request.tries)
+        if counts_on_arrival and request.count_at is not None:
+            # A window may be shorter than the delay. If it is over on arrival, newer requests have filled it.
+            request = replace(request, count_at=request.count_at + timedelta(seconds=delay))
         body, attributes = _json(request.payload), _attributes(request, tries)
         send(self._sqs, self._queue_url, body, attributes, DelaySeconds=delay)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,19 @@ def test_what_the_rate_limit_refused_counts_when_it_comes_again():
     assert asked.count_at is not None
     assert before <= asked.count_at <= times.now()
     assert NOON == asked.requested_at
+
+
+@pytest.mark.parametrize(("error", "waits"), [("RateLimited", True), ("RetryLater", False)])
+def test_what_the_rate_limit_refused_counts_in_the_window_of_its_arrival(error: str, waits: bool):
+    """A window of a minute would be full and over when the message arrives. What was admitted stays there."""
+    world = World()
+    asked = StartRequest("order-1", ORDER, "key", NOON, 2, NOON)
+
+    resender(world, base=1800, longest=900).send_again(asked, error, "here")
+
+    (message,) = world.resent()
+    arrives = NOON + timedelta(seconds=message["DelaySeconds"] if waits else 0)
+    assert arrives == find_request(_record(message), PATHS, PATHS).count_at
 
 
 @pytest.mark.parametrize("carries", [True, False])
