@@ -11,9 +11,8 @@ import pytest
 
 from steponce.cli import answers, commands
 from tests.rules.documents import ROOT
-from tests.unit.cost.definitions import END, WRITE, choice, last, machine, to
+from tests.unit.cost.definitions import END, WRITE, choice, last, machine, run_once, to
 
-RUN_ONCE = str(ROOT / "statemachines" / "run_once.asl.json")
 CUSTOMERS = str(ROOT / "examples" / "customer_record" / "template.yaml")
 SMALL = machine(A=choice("B", default="C"), B=to(WRITE, "C"), C=END)
 UNKNOWN = machine(A=last({"Type": "Task", "Resource": "arn:aws:states:::ecs:runTask.sync"}))
@@ -141,10 +140,11 @@ def test_a_budget_is_for_the_dearest_path(
     assert told["withinBudget"] is ({0: True, 1: False}[code] if options else None)
 
 
-def test_too_many_paths_are_merged_and_said_to_be(run: Run):
+def test_too_many_paths_are_merged_and_said_to_be(run: Run, file: Callable[[Any], str]):
     """Into one for each ending and usage; then only the extremes are left."""
-    _, merged = run(RUN_ONCE, "--limit", "500")
-    _, few = run(RUN_ONCE, "--limit", "5")
+    path = file(run_once())
+    _, merged = run(path, "--limit", "500")
+    _, few = run(path, "--limit", "5")
 
     assert (True, False) == (merged["merged"], merged["leftOut"])
     assert merged["paths"] == sum(path["paths"] for path in merged["listed"]) > 500
@@ -220,7 +220,9 @@ def test_people_see_tables(
 
     small = shown(file(SMALL), "--budget", "75.63")
     unknown = shown(file(UNKNOWN), "--budget", "75")
-    many = shown(RUN_ONCE, "--limit", "5", "--budget", "100")
+    path = file(run_once())
+    many = shown(path, "--limit", "5", "--budget", "100")
+    merged = shown(path, "--limit", "500")
 
     assert "cheapest  $50.00: A → C" in small
     assert "dearest   $75.63: A → B → C" in small
@@ -230,4 +232,4 @@ def test_people_see_tables(
     assert "The budget cannot be checked" in unknown
     assert "too many paths to list" in many
     assert "Over the budget of $100.00." in many
-    assert "are one line" in shown(RUN_ONCE, "--limit", "500")
+    assert "are one line" in merged

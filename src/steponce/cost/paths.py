@@ -207,7 +207,10 @@ def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
     for name, state in states.items():
         for target in [*_ways_on(state), *_ways_of_catch(state)]:
             if target not in states:
-                raise CannotPrice(f"{name!r} leads to {target!r}, and there is no such state beside it.")
+                hint = " Give the template that fills the placeholder in." if "${" in target else ""
+                raise CannotPrice(
+                    f"{name!r} leads to {target!r}, and there is no such state beside it.{hint}"
+                )
     return states, start
 
 

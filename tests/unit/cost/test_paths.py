@@ -169,6 +169,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("no States", {"StartAt": "A", "States": {"A": 1}}),
     ("StartAt", {"StartAt": "B", "States": {"A": END}}),
     ("leads to 'B'", machine(A=to(PASS, "B"))),
+    ("Give the template", machine(A=to(PASS, "${Next}"))),
     ("its loop has no exit", machine(A=to(PASS, "B"), B=to(PASS, "A"))),
     ("no Branches", machine(A=last({"Type": "Parallel"}))),
     ("no ItemProcessor", machine(A=last({"Type": "Map"}))),

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steponce.cost import REGIONS, Assumptions, CannotPrice, Estimate, PricedPath, Prices, Usage, estimate
+from steponce.cost import REGIONS, Assumptions, CannotPrice, PricedPath, Prices, Usage, estimate
 from steponce.cost.estimate import cents
 from steponce.cost.prices import DATE, SOURCES
-from tests.rules.documents import MACHINES, ROOT, load_json, machine
+from tests.rules.documents import ROOT, load_json
 from tests.rules.prose import read
-from tests.rules.renderings import every_definition
+
+from .definitions import run_once
 
 MILLION = 1_000_000
 LIMITS = read(ROOT / "docs" / "limits-and-costs.md")
 COST = read(ROOT / "docs" / "cost.md")
 FRAGMENTS = sorted((ROOT / "examples" / "states").glob("*.asl.json"))
-DEFINITIONS = [*MACHINES, *sorted((ROOT / "examples").rglob("statemachines/*.asl.json"))]
+EXAMPLES = sorted((ROOT / "examples").rglob("statemachines/*.asl.json"))
 
 
 def test_each_region_has_a_price_for_everything():
@@ -60,19 +61,26 @@ def test_an_assumption_that_cannot_be_is_refused(name: str, value: Any):
         Assumptions(**{name: value})
 
 
-@pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
-def test_everything_in_our_machines_has_a_price(path: Any):
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_everything_in_the_examples_has_a_price(path: Path):
     """No state is left out."""
     found = estimate(load_json(path))
 
-    assert found.complete
-    assert () == found.not_priced
+    assert (True, ()) == (found.complete, found.not_priced)
+
+
+@pytest.mark.parametrize("limit", ["0", "100"])
+def test_everything_in_the_workflow_has_a_price(limit: str):
+    """With a rate limit and without."""
+    found = estimate(run_once(RateLimit=limit))
+
+    assert (True, ()) == (found.complete, found.not_priced)
 
 
 @pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
-def test_everything_in_our_states_to_copy_has_a_price(path: Any):
+def test_everything_in_our_states_to_copy_has_a_price(path: Path):
     """In the workflow that they are for."""
-    whole = machine("run_once")
+    whole = run_once()
     states = whole["States"] | load_json(path)
     del states["IsConfirmationWanted"], states["AwaitConfirmation"], states["RecordFinalError"]
 
@@ -82,19 +90,8 @@ def test_everything_in_our_states_to_copy_has_a_price(path: Any):
     assert 6 == found.cheapest.usage.writes  # the lock, the outcome, and two for each item of the transaction
 
 
-def test_each_rendering_of_the_workflow_has_the_same_paths():
-    """No parameter changes what a path costs."""
-    rendered = [estimate(json.loads(text)) for text in every_definition()[:3]]
-
-    assert {priced(estimate(machine("run_once")))} == set(map(priced, rendered))
-
-
-def priced(found: Estimate) -> tuple[int, Decimal, Decimal]:
-    return found.paths, found.cheapest.dollars, found.dearest.dollars
-
-
 def path_through(*states: str) -> PricedPath:
-    return estimate(machine("run_once"), through=states).cheapest
+    return estimate(run_once(), through=states).cheapest
 
 
 def row(what: str) -> list[str]:
@@ -107,11 +104,13 @@ def dollars(text: str) -> Decimal:
     return Decimal(text.replace(",", ""))
 
 
-def test_the_fresh_request_costs_what_the_document_says():
+@pytest.mark.parametrize(
+    ("what", "through"), [("fresh", ()), ("fresh, with `RateLimit`", ("CountRequest",))], ids=str
+)
+def test_a_fresh_request_costs_what_the_document_says(what: str, through: tuple[str, ...]):
     """Its work is of one state there, its Lambda is left out, and the index and the fence come on top."""
-    transitions, dynamodb, price = row("fresh")
-    fresh = path_through("CompleteRequest").usage
-    assert "IsConfirmationWanted" in path_through("CompleteRequest").states  # the sample's one more state
+    transitions, dynamodb, price = row(what)
+    fresh = path_through("CompleteRequest", "IsConfirmationWanted", *through).usage
 
     writes, index, reads = map(int, re.findall(r"\d+", dynamodb))
 
