@@ -26,6 +26,7 @@ def install() -> None:
         api,
         callbacks,
         definitions,
+        integrations,
         language,
         lifecycle,
         pace,
@@ -37,6 +38,7 @@ def install() -> None:
 
     pace.install()
     services.install()
+    integrations.install()
     lifecycle.install()
     admission.install()
     timeouts.install()
@@ -49,7 +51,7 @@ def install() -> None:
 
 
 def route(endpoints: dict[str, str], region: str) -> None:
-    """Set the addresses of `states`, `dynamodb` and `lambda` as the interpreter sees them."""
+    """Set the addresses of `states`, `dynamodb`, `lambda` and `aws` as the interpreter sees them."""
     from steponce.local.moto_patches import services
 
     services.route(endpoints, region)

@@ -1,18 +1,23 @@
-"""How the interpreter calls DynamoDB, Lambda and Step Functions, and what it calls their errors."""
+"""How the interpreter calls the services of the stack, and what it calls their errors."""
 
 from __future__ import annotations
 
 import functools
+import json
 import threading
 from typing import Any
 
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+from botocore.model import OperationModel
 from moto.stepfunctions.parser import models as _interpreter  # noqa: F401 - loads every task type
 from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_api_gateway as api_gateway,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
 )
@@ -20,7 +25,19 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
     state_task_service_dynamodb as dynamodb,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_events as events,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_lambda as lambda_,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_sfn as sfn,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_sns as sns,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_sqs as sqs,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (
     StateTaskService,
@@ -34,7 +51,28 @@ from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.runtime import clocks
 from steponce.local.session import isolated_session
 
-_ENDPOINT_OF = {"dynamodb": "dynamodb", "lambda": "lambda", "stepfunctions": "states"}
+_MOST_CALLED = {"dynamodb": "dynamodb", "lambda": "lambda", "stepfunctions": "states"}
+_OTHERS = dict.fromkeys(("events", "s3", "secretsmanager", "sns", "sqs"), "aws")
+_ENDPOINT_OF = {**_MOST_CALLED, **_OTHERS}
+
+# The prefix of an optimized integration's errors, and what the SDK calls the service.
+_SDK_NAMES = {
+    events.StateTaskServiceEvents: ("EventBridge", "AmazonEventBridge"),
+    sfn.StateTaskServiceSfn: ("StepFunctions", "AWSStepFunctions"),
+    sns.StateTaskServiceSns: ("SNS", "AmazonSNS"),
+    sqs.StateTaskServiceSqs: ("SQS", "AmazonSQS"),
+}
+# The prefixes in SDK integrations, whose name for EventBridge is not boto3's.
+_AWS_SDK_PREFIXES = {
+    "eventbridge": "EventBridge",
+    "lambda": "Lambda",
+    "s3": "S3",
+    "secretsmanager": "SecretsManager",
+    "sns": "Sns",
+    "sqs": "Sqs",
+}
+# A code of SQS from its older protocol, which boto3 has no class for.
+_CLASS_OF_CODE = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
 
 # The longest that a function may run, and some.
 _LAMBDA_SECONDS = 960
@@ -56,14 +94,21 @@ def install() -> None:
     dynamodb.StateTaskServiceDynamoDB._from_error = _dynamodb_error
     lambda_.StateTaskServiceLambda._from_error = _lambda_error
     aws_sdk.StateTaskServiceAwsSdk._from_error = _aws_sdk_error
+    aws_sdk._SERVICE_ERROR_NAMES.update(_AWS_SDK_PREFIXES)
+    StateTaskService._SERVICE_NAME_SFN_TO_BOTO_OVERRIDES["eventbridge"] = "events"
+    # moto's own calls whatever is at the address, and its failures fail.
+    api_gateway.StateTaskServiceApiGateway._eval_service_task = _call_nothing
+    api_gateway.StateTaskServiceApiGateway._from_error = StateTask._from_error
+    for task_type, names in _SDK_NAMES.items():
+        task_type._from_error = _sdk_error(task_type._from_error, *names)
 
 
 def route(endpoints: dict[str, str], region: str) -> None:
-    """Set the addresses of `states`, `dynamodb` and `lambda` as the interpreter sees them."""
+    """Set the addresses of `states`, `dynamodb`, `lambda` and `aws` as the interpreter sees them."""
     global _region
     _region = region
     _endpoints.update(endpoints)
-    for service, endpoint in _ENDPOINT_OF.items():
+    for service, endpoint in _MOST_CALLED.items():
         if endpoint in _endpoints:
             boto_client_for(region, service)  # takes 0.1 s; better now than in the first task
 
@@ -93,6 +138,17 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
             )
             client.meta.events.register("before-call.lambda.Invoke", _name_clock)
         return _clients[service]
+
+
+def operation_of(service: str, action: str) -> OperationModel | None:
+    """What botocore knows of a service's action by its name in Python; None if there is no such action."""
+    client = boto_client_for(_region, service)
+    name = client.meta.method_to_api_mapping.get(action)
+    return client.meta.service_model.operation_model(name) if name else None
+
+
+def _call_nothing(task: StateTaskService, **_: Any) -> None:
+    boto_client_for(_region, task._get_boto_service_name())
 
 
 def _name_clock(params: dict[str, Any], **_: Any) -> None:
@@ -146,6 +202,30 @@ def _aws_sdk_error(task: StateTaskService, env: Environment, ex: Exception) -> F
         service = aws_sdk.StateTaskServiceAwsSdk._normalise_service_error_name(task.resource.api_name)
         return _task_failed(task, env, f"{service}.SdkClientException", str(ex))
     return _original_aws_sdk_error(task, env, ex)
+
+
+def _sdk_error(original: Any, prefix: str, service: str) -> Any:
+    """
+    The errors of an optimized integration that has no names of its own.
+
+    AWS takes the class names of its SDK, and the service's general class for what has none. moto makes
+    names of codes, doubles the ending, and makes an unreachable endpoint `States.Runtime`.
+    """
+
+    def from_error(task: StateTaskService, env: Environment, ex: Exception) -> FailureEvent:
+        if isinstance(ex, BotoCoreError):
+            return _task_failed(task, env, f"{prefix}.SdkClientException", str(ex))
+        if isinstance(ex, events.SfnFailedEntryCountException):  # whose cause moto leaves an object
+            cause = json.dumps(ex.cause, separators=(",", ":"))
+            return _task_failed(task, env, "EventBridge.FailedEntry", cause)
+        if isinstance(ex, ClientError):
+            known = _CLASS_OF_CODE.get(ex.response["Error"]["Code"], type(ex).__name__)
+            name = service if known == "ClientError" else known.removesuffix("Exception")
+            return _task_failed(task, env, f"{prefix}.{name}Exception", _cause(ex, service))
+        failure: FailureEvent = original(task, env, ex)
+        return failure
+
+    return from_error
 
 
 _original_lambda_error = lambda_.StateTaskServiceLambda._from_error

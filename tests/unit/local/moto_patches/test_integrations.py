@@ -1,0 +1,165 @@
+"""Which services the tasks of the local stack reach, and what their parameters and results look like."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.patience import eventually
+from tests.unit.local.moto_patches.workflows import Workflows, task
+
+PAGE = Path(__file__).parents[4] / "docs" / "local-stack.md"
+ITEM = {"TableName": "small-ItemsTable", "Key": {"id": {"S": "integrations"}}}
+CALL = {"FunctionName": "small-MisbehaveFunction"}
+
+
+@pytest.fixture(scope="module")
+def workflows(small_stack):
+    return Workflows(small_stack)
+
+
+@pytest.fixture(scope="module")
+def names(workflows):
+    """What the tasks are about."""
+    stack = workflows.stack
+    stack.boto3("s3").create_bucket(Bucket="integrations")
+    stack.boto3("secretsmanager").create_secret(Name="integrations", SecretString="hush")
+    return {
+        "queue": stack.boto3("sqs").create_queue(QueueName="integrations")["QueueUrl"],
+        "topic": stack.boto3("sns").create_topic(Name="integrations")["TopicArn"],
+        "machine": workflows.make({"Echo": {"Type": "Pass", "End": True}}),
+    }
+
+
+OPTIMIZED = {
+    "dynamodb:putItem": ({"TableName": "small-ItemsTable", "Item": {"id": {"S": "integrations"}}}, set()),
+    "dynamodb:getItem": (ITEM, set()),
+    "dynamodb:updateItem": (
+        {
+            **ITEM,
+            "UpdateExpression": "SET n = :n",
+            "ExpressionAttributeValues": {":n": {"N": "1"}},
+            "ReturnValues": "ALL_NEW",
+        },
+        {"Attributes"},
+    ),
+    "dynamodb:deleteItem": (ITEM, set()),
+    "events:putEvents": (
+        {"Entries": [{"Source": "test", "DetailType": "tried", "Detail": {"paid": True}}]},
+        {"Entries", "FailedEntryCount"},
+    ),
+    "lambda:invoke": ({**CALL, "Payload": {}}, {"Payload", "StatusCode", "ExecutedVersion"}),
+    "sns:publish": ({"TopicArn": "{topic}", "Message": {"paid": True}}, {"MessageId"}),
+    "sqs:sendMessage": (
+        {
+            "QueueUrl": "{queue}",
+            "MessageBody": {"paid": True},
+            "MessageAttributes": {"kind": {"DataType": "String", "StringValue": "order"}},
+        },
+        {"MessageId", "MD5OfMessageBody", "MD5OfMessageAttributes"},
+    ),
+    "states:startExecution": ({"StateMachineArn": "{machine}"}, {"ExecutionArn", "StartDate"}),
+}
+SDK = {
+    "aws-sdk:dynamodb:getItem": (ITEM, set()),
+    "aws-sdk:eventbridge:putEvents": (
+        {"Entries": [{"Source": "test", "DetailType": "tried", "Detail": "{}"}]},
+        {"Entries", "FailedEntryCount"},
+    ),
+    "aws-sdk:lambda:invoke": ({**CALL, "Payload": {}}, {"Payload", "StatusCode"}),
+    "aws-sdk:s3:putObject": ({"Bucket": "integrations", "Key": "a", "Body": {"paid": True}}, {"ETag"}),
+    "aws-sdk:secretsmanager:getSecretValue": ({"SecretId": "integrations"}, {"SecretString", "CreatedDate"}),
+    "aws-sdk:sfn:startExecution": ({"StateMachineArn": "{machine}"}, {"ExecutionArn", "StartDate"}),
+    "aws-sdk:sns:publish": ({"TopicArn": "{topic}", "Message": "paid"}, {"MessageId"}),
+    "aws-sdk:sqs:sendMessage": ({"QueueUrl": "{queue}", "MessageBody": "paid"}, {"MessageId"}),
+}
+TOKEN = {"token.$": "$$.Task.Token"}
+WAITING = {
+    "events:putEvents": {"Entries": [{"Source": "test", "DetailType": "asked", "Detail": TOKEN}]},
+    "lambda:invoke": {**CALL, "Payload": TOKEN},
+    "sns:publish": {"TopicArn": "{topic}", "Message": TOKEN},
+    "sqs:sendMessage": {"QueueUrl": "{queue}", "MessageBody": TOKEN},
+    "states:startExecution": {"StateMachineArn": "{machine}", "Input": TOKEN},
+}
+
+
+def filled(parameters, names):
+    """The parameters with the names in their places."""
+    text = json.dumps(parameters)
+    for key, value in names.items():
+        text = text.replace(f"{{{key}}}", value)
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("resource", [*OPTIMIZED, *SDK])
+def test_the_integration_runs(workflows, names, resource):
+    """With parameters and results in PascalCase."""
+    parameters, expected = (OPTIMIZED | SDK)[resource]
+    found = workflows.run({"Try": task(resource, filled(parameters, names), {})})
+    assert "SUCCEEDED" == found["status"], found["cause"]
+    assert expected <= json.loads(found["output"]).keys()
+
+
+@pytest.mark.parametrize("resource", WAITING)
+def test_the_integration_waits_for_its_token(workflows, names, resource):
+    """What it hands the token to may answer whenever it wants."""
+    waiting = task(f"{resource}.waitForTaskToken", filled(WAITING[resource], names), {"TimeoutSeconds": 60})
+    arn = workflows.start({"Wait": waiting})
+    eventually(lambda: "TaskSubmitted" in workflows.history(arn))
+    scheduled = json.dumps(workflows.sfn.get_execution_history(executionArn=arn)["events"], default=str)
+    token = re.search(r'token[\\": ]+([^\\"]+)', scheduled)[1]
+    workflows.sfn.send_task_success(taskToken=token, output='"answered"')
+    assert '"answered"' == workflows.end(arn)["output"]
+
+
+def test_the_page_lists_the_optimized_integrations():
+    """All that run, each with the patterns that it has."""
+    rows = re.findall(r"^\| `(\w+:\w+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    listed = {f"{name}{form}" for name, forms in rows for form in ["", *re.findall(r"`(\..*?)`", forms)]}
+    assert {*OPTIMIZED, *(f"{name}.waitForTaskToken" for name in WAITING)} == listed
+
+
+@pytest.mark.parametrize("resource", ["ecs:runTask", "apigateway:invoke", "aws-sdk:kms:decrypt"])
+def test_a_service_that_the_stack_does_not_have_is_named(workflows, resource):
+    """And nothing reaches AWS."""
+    found = workflows.run({"Try": task(resource, {}, {})})
+    assert "States.Runtime" == found["error"]
+    assert f"The local stack has no endpoint for {resource.split(':')[-2]}." in found["cause"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "parameters", "error"),
+    [
+        ("sqs:sendMessage", {"QueueUrl": "{queue}-2", "MessageBody": "x"}, "SQS.QueueDoesNotExistException"),
+        ("sns:publish", {"TopicArn": "{topic}-2", "Message": "x"}, "SNS.NotFoundException"),
+        (
+            "aws-sdk:sfn:startExecution",
+            {"StateMachineArn": "{machine}-2"},
+            "Sfn.StateMachineDoesNotExistException",
+        ),
+        ("aws-sdk:s3:getObject", {"Bucket": "integrations", "Key": "b"}, "S3.NoSuchKeyException"),
+    ],
+)
+def test_an_error_has_the_name_of_the_sdk_s_class(workflows, names, resource, parameters, error):
+    """With the prefix of the integration."""
+    assert error == workflows.run({"Try": task(resource, filled(parameters, names), {})})["error"]
+
+
+def test_an_event_that_is_refused_fails_its_task(workflows):
+    """The cause is the answer of PutEvents as text."""
+    entries = [{"Source": "test", "DetailType": "tried", "Detail": "{"}]
+    found = workflows.run({"Put": task("events:putEvents", {"Entries": entries}, {})})
+    assert "EventBridge.FailedEntry" == found["error"]
+    assert 1 == json.loads(found["cause"])["FailedEntryCount"]
+
+
+def test_times_are_numbers_in_optimized_integrations_and_texts_in_the_others(workflows, names):
+    """Milliseconds, and ISO 8601."""
+    parameters = filled({"StateMachineArn": "{machine}"}, names)
+    started = [
+        json.loads(workflows.run({"Start": task(resource, parameters, {})})["output"])["StartDate"]
+        for resource in ("states:startExecution", "aws-sdk:sfn:startExecution")
+    ]
+    assert isinstance(started[0], int)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", started[1])
