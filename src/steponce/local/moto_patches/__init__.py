@@ -29,6 +29,7 @@ def install() -> None:
         integrations,
         language,
         lifecycle,
+        nested_executions,
         pace,
         queues,
         services,
@@ -44,6 +45,7 @@ def install() -> None:
     timeouts.install()
     language.install()
     callbacks.install()
+    nested_executions.install()
     api.install()
     queues.install()
     transactions.install()

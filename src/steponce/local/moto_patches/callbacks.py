@@ -18,7 +18,6 @@ from moto.core.exceptions import AWSError
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_callback as callback,
 )
-from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.resource import ResourceCondition
 from moto.stepfunctions.parser.asl.eval.callback.callback import (
     CallbackEndpoint,
     CallbackOutcome,
@@ -48,15 +47,22 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
         self._beaten = False
         self._heartbeat_seconds: int | None = None
 
-    def answer(self, outcome: CallbackOutcome) -> bool:
+    def settle(self, outcome: CallbackOutcome) -> bool:
         """Accept the outcome if it is the first and not too late."""
         with self._changed:
             if not (self._open and self._env.is_running()):
                 return False
             self._open = False
-            seen = self._newest_events()
             self._outcome = outcome
             self._changed.notify_all()
+            return True
+
+    def answer(self, outcome: CallbackOutcome) -> bool:
+        """As `settle`, and return when the history has it."""
+        with self._changed:
+            seen = self._newest_events()
+            if not self.settle(outcome):
+                return False
         # Not sooner, for a function that answers while it is still called would wait for itself.
         while self._frame and self._env.is_running() and self._newest_events() == seen:
             time.sleep(0.002)
@@ -111,8 +117,8 @@ def install() -> None:
 
 
 def _evaluate_attempt(task: callback.StateTaskServiceCallback, env: Environment) -> None:
-    """One try of a task; if it waits for a token, with a new one."""
-    if task.resource.condition != ResourceCondition.WaitForTaskToken:
+    """One try of a task; if it waits for something, with a new token."""
+    if task.resource.condition is None:
         take_output(task, env, output_in_time(task, env))
         return
     token = env.states.context_object.update_task_token()

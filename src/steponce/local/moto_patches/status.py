@@ -1,14 +1,17 @@
 """
 Reports changes of an execution's status, which moto does not.
 
-AWS sends each change of a standard execution to EventBridge. Here the listeners get it.
+AWS sends each change of a standard execution to EventBridge. Here the listeners get it. Whoever waits for
+the end of one execution is called then.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from moto.stepfunctions.parser.api import ExecutionStatus, StateMachineType
@@ -21,6 +24,8 @@ Listener = Callable[[dict[str, Any]], None]
 _LIMIT = 248 * 1024
 
 _listeners: list[Listener] = []
+_at_the_end: list[tuple[str, Callable[[], object]]] = []
+_at_the_end_lock = threading.Lock()
 
 
 def listen(listener: Listener) -> None:
@@ -28,8 +33,26 @@ def listen(listener: Listener) -> None:
     _listeners.append(listener)
 
 
+@contextmanager
+def at_the_end(execution_arn: str, call: Callable[[], object]) -> Iterator[None]:
+    """Make this call when an execution of this process ends during the block, on that execution's thread."""
+    entry = (execution_arn, call)
+    with _at_the_end_lock:
+        _at_the_end.append(entry)
+    try:
+        yield
+    finally:
+        with _at_the_end_lock:
+            _at_the_end.remove(entry)
+
+
 def changed(execution: Execution) -> None:
-    """Tell the listeners which status an execution has now."""
+    """Tell everyone who waits for it which status an execution has now."""
+    if execution.exec_status != ExecutionStatus.RUNNING:
+        with _at_the_end_lock:
+            calls = [call for arn, call in _at_the_end if arn == execution.exec_arn]
+        for call in calls:
+            call()
     if _listeners and execution.sm_type != StateMachineType.EXPRESS:
         detail = detail_of(execution)
         for listener in _listeners:

@@ -60,6 +60,8 @@ OPTIMIZED = {
         {"MessageId", "MD5OfMessageBody", "MD5OfMessageAttributes"},
     ),
     "states:startExecution": ({"StateMachineArn": "{machine}"}, {"ExecutionArn", "StartDate"}),
+    "states:startExecution.sync": ({"StateMachineArn": "{machine}"}, {"Output", "Status"}),
+    "states:startExecution.sync:2": ({"StateMachineArn": "{machine}"}, {"Output", "Status"}),
 }
 SDK = {
     "aws-sdk:dynamodb:getItem": (ITEM, set()),
