@@ -436,11 +436,15 @@ def rule_paths_are_marked(definition: Definition) -> list[str]:
     return complaints
 
 
+_PATTERN = re.compile(r"\.(waitForTaskToken|sync|sync:2)$")
+"""How a task waits, at the end of its action."""
+
+
 def rule_parameters_are_the_api_s(definition: Definition) -> list[str]:
     """A misspelt parameter is dropped or fails at run time; the API's model knows the names."""
     complaints = []
     for name, task in tasks(definition):
-        service, _, operation = action(task).removesuffix(".waitForTaskToken").rpartition(":")
+        service, _, operation = _PATTERN.sub("", action(task)).rpartition(":")
         operation = operation[:1].upper() + operation[1:]
         model = _service(service.removeprefix("aws-sdk:"))
         if model is None or operation not in model.operation_names:

@@ -282,6 +282,8 @@ def _raw_result(state: State, facts: Facts) -> Facts:
         return _keys(parameters) if "Parameters" in state else facts
     if state["Type"] in ("Parallel", "Map"):
         return frozenset({"$[0]"})
+    if state.get("Resource", "").endswith((".sync", ".sync:2")):
+        return frozenset({"$.Output"})
     if "Payload" in parameters:
         answer = ANSWERS.get(parameters.get("FunctionName", ""), set())
         return frozenset({"$.Payload", *(f"$.Payload.{key}" for key in answer)})

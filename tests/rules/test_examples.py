@@ -49,6 +49,7 @@ OF_THE_SAMPLE = {
 
 MACHINES = [path for folder in EXAMPLES for path in sorted(folder.glob("statemachines/*.asl.json"))]
 KEEP_CUSTOMER = ROOT / "examples" / "customer_record" / "statemachines" / "keep_customer.asl.json"
+STATES = sorted((ROOT / "examples" / "states").glob("*.asl.json"))
 UPDATE_IF_MINE = ROOT / "examples" / "states" / "update_if_mine.asl.json"
 OF_THE_SAMPLE_S_WORK = ("IsConfirmationWanted", "AwaitConfirmation", "RecordFinalError")
 UPDATE = "States/UpdateCustomer/Parameters"
@@ -151,13 +152,14 @@ def test_the_rule_of_order_catches_its_planted_fault(faults: dict[str, Any]) -> 
     assert [] != asl.rule_ordered_writes_never_go_back(spoilt(load_json(KEEP_CUSTOMER), faults))
 
 
-def guarded_machine() -> dict[str, Any]:
-    """The workflow with the example's state for its work."""
+def whole_machine(state: Path) -> dict[str, Any]:
+    """The workflow with an example's state for its work."""
     definition = spoilt(machine("run_once"), {f"States/{gone}": GONE for gone in OF_THE_SAMPLE_S_WORK})
-    definition["States"] |= load_json(UPDATE_IF_MINE)
+    definition["States"] |= load_json(state)
     return definition
 
 
+@pytest.mark.parametrize("state", STATES, ids=name)
 @pytest.mark.parametrize(
     "rule",
     [
@@ -168,9 +170,20 @@ def guarded_machine() -> dict[str, Any]:
     ],
     ids=lambda rule: rule.__name__,
 )
-def test_the_state_for_one_write_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
-    """In the place of the sample's work."""
-    assert [] == rule(guarded_machine())
+def test_every_state_for_the_work_keeps_the_rule(rule: Callable[..., list[str]], state: Path) -> None:
+    """In the place of the sample's."""
+    assert [] == rule(whole_machine(state))
+
+
+def test_the_page_has_the_permissions_for_a_machine_that_is_started() -> None:
+    """AWS asks for those of the rule by which it hears of the child's end."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (`(?:states|events):.*) \| (.*) \|$", page, re.MULTILINE)
+    granted = {action: where for actions, where in rows for action in re.findall(r"`(.+?)`", actions)}
+    child = {"states:StartExecution", "states:DescribeExecution", "states:StopExecution"}
+    assert {*child, "events:PutTargets", "events:PutRule", "events:DescribeRule"} == granted.keys()
+    assert ":execution:${YourStateMachine.Name}:*" in granted["states:StopExecution"]
+    assert ":rule/StepFunctionsGetEventsForStepFunctionsExecutionRule" in granted["events:PutRule"]
 
 
 def test_the_state_for_one_write_checks_what_python_checks() -> None:

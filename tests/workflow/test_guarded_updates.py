@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steponce import Client, LockLost, updates
 from tests.patience import PATIENCE_SECONDS, eventually
+from tests.workflow.example_states import client_of, make_machine
 from tests.workflow.faults import first, lose_the_answer, refuse
 from tests.workflow.scene import VISA, Scene
 
-STATE = Path(__file__).parents[2] / "examples" / "states" / "update_if_mine.asl.json"
 RECORDS = "guarded-records"
 
 
@@ -28,39 +27,15 @@ def _machine(_holding: Scene) -> Iterator[str]:
         KeySchema=[{"AttributeName": "recordId", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "recordId", "AttributeType": "S"}],
     )
-    yield make_machine(_holding)
+    locks = _holding.stack.outputs["LocksTable"]
+    yield make_machine(_holding, "update_if_mine", LocksTable=locks, RecordsTable=RECORDS)
     dynamodb.delete_table(TableName=RECORDS)
 
 
 @pytest.fixture
 def guarded(scene: Scene, _machine: str) -> Client:
     """A client of that workflow."""
-    table, endpoints = scene.stack.outputs["LocksTable"], scene.stack.endpoints
-    return Client(
-        _machine, table, rules=scene.client.rules, session=scene.stack.session(), endpoints=endpoints
-    )
-
-
-def make_machine(scene: Scene) -> str:
-    """Put the state into the definition that the stack has; its ARN."""
-    states = scene.stack.boto3("stepfunctions")
-    here = states.describe_state_machine(stateMachineArn=scene.client.state_machine_arn)
-    values = {
-        "Partition": "aws",
-        "LocksTable": scene.stack.outputs["LocksTable"],
-        "RecordsTable": RECORDS,
-    }
-    state = STATE.read_text()
-    for name, value in values.items():
-        state = state.replace(f"${{{name}}}", value)
-    definition = json.loads(here["definition"])
-    definition["States"] |= json.loads(state)
-    for name in ("IsConfirmationWanted", "AwaitConfirmation", "RecordFinalError"):
-        del definition["States"][name]  # nothing leads there now
-    made = states.create_state_machine(
-        name="guarded", definition=json.dumps(definition), roleArn=here["roleArn"]
-    )
-    return str(made["stateMachineArn"])
+    return client_of(scene, _machine)
 
 
 def content_of(scene: Scene, record_id: str) -> Any:
