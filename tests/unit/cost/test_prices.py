@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steponce.cost import REGIONS, Assumptions, CannotPrice, PricedPath, Prices, Usage, estimate
+from steponce.cost import REGIONS, Assumptions, CannotPrice, Estimate, PricedPath, Prices, Usage, estimate
 from steponce.cost.estimate import cents
 from steponce.cost.prices import DATE, SOURCES
 from tests.rules.documents import ROOT, load_json
@@ -20,7 +20,6 @@ from .definitions import run_once
 MILLION = 1_000_000
 LIMITS = read(ROOT / "docs" / "limits-and-costs.md")
 COST = read(ROOT / "docs" / "cost.md")
-FRAGMENTS = sorted((ROOT / "examples" / "states").glob("*.asl.json"))
 EXAMPLES = sorted((ROOT / "examples").rglob("statemachines/*.asl.json"))
 
 
@@ -77,17 +76,25 @@ def test_everything_in_the_workflow_has_a_price(limit: str):
     assert (True, ()) == (found.complete, found.not_priced)
 
 
-@pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
-def test_everything_in_our_states_to_copy_has_a_price(path: Path):
-    """In the workflow that they are for."""
-    whole = run_once()
-    states = whole["States"] | load_json(path)
-    del states["IsConfirmationWanted"], states["AwaitConfirmation"], states["RecordFinalError"]
-
-    found = estimate({**whole, "States": states}, through=["CompleteRequest"])
+def test_a_guarded_update_in_the_place_of_the_work_has_a_price():
+    """Two writes for each item of its transaction, beside the lock and the outcome."""
+    found = with_work("update_if_mine")
 
     assert found.complete
-    assert 6 == found.cheapest.usage.writes  # the lock, the outcome, and two for each item of the transaction
+    assert 6 == found.cheapest.usage.writes
+
+
+def test_a_state_machine_in_the_place_of_the_work_is_named_as_not_priced():
+    """Its executions are billed by its own definition, which is another file."""
+    assert (("DoWork", "states:startExecution.sync:2"),) == with_work("start_machine").not_priced
+
+
+def with_work(example: str) -> Estimate:
+    """The workflow with an example's state in the place of the work."""
+    whole = run_once()
+    states = whole["States"] | load_json(ROOT / "examples" / "states" / f"{example}.asl.json")
+    del states["IsConfirmationWanted"], states["AwaitConfirmation"], states["RecordFinalError"]
+    return estimate({**whole, "States": states}, through=["CompleteRequest"])
 
 
 def path_through(*states: str) -> PricedPath:
