@@ -10,12 +10,13 @@ from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadFileScheduling
 
-OF_THEIR_OWN = {"test_customer_record.py", "test_http_api.py", "test_triggers.py"}
+OF_THEIR_OWN = {"test_customer_record.py", "test_http_api.py", "test_rate_limit.py", "test_triggers.py"}
 """Workflow tests that start other stacks than their neighbours."""
 
 WITH_THE_BOLD = {
     "test_callbacks.py",
     "test_dead_owners.py",
+    "test_guards.py",
     "test_large_results.py",
     "test_one_story.py",
     "test_repair.py",
@@ -28,6 +29,8 @@ ON_THE_SMALL_STACK = {
     "test_patches.py",
     "test_admission.py",
     "test_fake_step_functions.py",
+    "test_integrations.py",
+    "test_nested_executions.py",
 }
 """Tests of the local stack itself."""
 
