@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,14 +12,11 @@ from steponce import Limiter
 from steponce.limits.record import COUNTER, Count
 from steponce.limits.table import Limits
 from tests.fakes.tables import create_table
+from tests.fakes.watched_dynamodb import Call, Fault, WatchedDynamoDB
 from tests.unit.shared_clients import shared
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 TABLE = "limits"
-WRITES = ("update_item", "transact_write_items")
-
-Call = Callable[[], Any]
-Fault = Callable[[Call], Any]
 
 
 def make_table(dynamodb: Any, name: str) -> None:
@@ -74,7 +70,7 @@ class World:
     def client(self, service: str, **_options: Any) -> Any:
         """As of a session."""
         assert "dynamodb" == service
-        return _Watched(self)
+        return WatchedDynamoDB(self)
 
     def limiter(self, limit: int = 3, window: str | int = "day", **options: Any) -> Limiter:
         """A limiter on the table."""
@@ -97,22 +93,3 @@ class World:
     def names(self) -> list[str]:
         """The operations that were called, in their order."""
         return [name for name, _ in self.calls]
-
-
-class _Watched:
-    """boto3's client, watched."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(shared("dynamodb"), name)
-        if name not in (*WRITES, "get_item"):
-            return real
-
-        def call(**arguments: Any) -> Any:
-            self._world.calls.append((name, arguments))
-            fault = self._world.faults.pop(0) if name in WRITES and self._world.faults else None
-            return real(**arguments) if fault is None else fault(lambda: real(**arguments))
-
-        return call

@@ -14,16 +14,13 @@ from moto import mock_aws
 from steponce import Guard, updates
 from steponce.aws import times
 from steponce.updates import conflicts, mine
+from tests.fakes.watched_dynamodb import Call, Fault, WatchedDynamoDB
 from tests.unit.limits.world import NOON
 from tests.unit.shared_clients import shared
 
 TABLE = "customers"
 LOCKS = "locks"
 KEY = {"customerId": "7"}
-WRITES = ("update_item", "put_item", "transact_write_items")
-
-Call = Callable[[], Any]
-Fault = Callable[[Call], Any]
 
 
 def cancelled(*reasons: str) -> Fault:
@@ -72,7 +69,7 @@ class World:
     @property
     def dynamodb(self) -> Any:
         """A client whose next writes go as `faults` say."""
-        return _Watched(self)
+        return WatchedDynamoDB(self)
 
     def client(self, _service: str, **_options: Any) -> Any:
         """As of a session."""
@@ -128,25 +125,6 @@ class World:
     def names(self) -> list[str]:
         """The operations that were called, in their order."""
         return [name for name, _ in self.calls]
-
-
-class _Watched:
-    """boto3's client, watched."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(shared("dynamodb"), name)
-        if name not in (*WRITES, "get_item"):
-            return real
-
-        def call(**arguments: Any) -> Any:
-            self._world.calls.append((name, arguments))
-            fault = self._world.faults.pop(0) if name in WRITES and self._world.faults else None
-            return real(**arguments) if fault is None else fault(lambda: real(**arguments))
-
-        return call
 
 
 @contextmanager
