@@ -10,7 +10,13 @@ from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadFileScheduling
 
-OF_THEIR_OWN = {"test_customer_record.py", "test_http_api.py", "test_rate_limit.py", "test_triggers.py"}
+OF_THEIR_OWN = {
+    "test_customer_record.py",
+    "test_http_api.py",
+    "test_large_rate_limit.py",
+    "test_rate_limit.py",
+    "test_triggers.py",
+}
 """Workflow tests that start other stacks than their neighbours."""
 
 WITH_THE_BOLD = {

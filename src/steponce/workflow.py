@@ -46,6 +46,7 @@ BEFORE_WORK = frozenset(
     {
         "IsRequestPrepared",
         "PrepareRequest",
+        "IsRequestCounted",
         "CountRequest",
         "IsCallerWaiting",
         NEXT_WINDOW,

@@ -14,7 +14,6 @@ from steponce.limits.window import Window
 from steponce.request.envelope import Envelope
 
 from .asl import Definition, State, inner_machines, states, tasks, writes
-from .picture import targets_of
 
 Facts = frozenset[str]
 """Paths that are there for certain; `$.failure.Error.(text)` also says of what kind it is."""
@@ -47,8 +46,7 @@ def edges(definition: Definition) -> dict[str, list[str]]:
     found = {}
     for name, state in definition["States"].items():
         parts = [state, *state.get("Choices", []), *state.get("Catch", [])]
-        given = [part[key] for part in parts for key in ("Next", "Default") if key in part]
-        found[name] = [target for text in given for target in targets_of(text)]
+        found[name] = [part[key] for part in parts for key in ("Next", "Default") if key in part]
     return found
 
 
@@ -234,7 +232,7 @@ class _Analysis:
             missing, ways = _choose(state, facts)
         else:
             missing, output = _run(state, facts)
-            ways = [(target, output) for target in targets_of(state.get("Next", "")) if target]
+            ways = [(state["Next"], output)] if "Next" in state else []
             ways += [
                 (catcher["Next"], _put(facts, catcher.get("ResultPath", "$"), frozenset()))
                 for catcher in state.get("Catch", [])

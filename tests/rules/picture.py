@@ -16,9 +16,6 @@ ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "docs" / "concepts.md"
 MARKS = ("<!-- picture of statemachines/{name}: make picture -->\n", "<!-- end of picture -->")
 
-EITHER: dict[str, tuple[str, ...]] = {"${FirstWrite}": ("AcquireLock", "CountRequest")}
-"""What a substitution in the place of a state's name may become."""
-
 _SHAPES = {
     "Choice": "{{{name}}}",
     "Fail": "[[{name}]]",
@@ -46,11 +43,6 @@ def in_place(text: str, path: Path) -> str:
     return before + begin + picture(json.loads(path.read_text())) + end + rest.partition(end)[2]
 
 
-def targets_of(name: str) -> tuple[str, ...]:
-    """The states that a Next names: one, or what its substitution may become."""
-    return EITHER.get(name, (name,))
-
-
 def next_steps(definition: dict[str, Any], name: str) -> set[str]:
     """Where a state leads: the next states, and what comes after them where they only choose."""
     states, found = definition["States"], set[str]()
@@ -67,8 +59,8 @@ def _arrows(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "-->", choice["Next"]
     if "Default" in state:
         yield "-- otherwise -->", state["Default"]
-    for target in targets_of(state["Next"]) if "Next" in state else ():
-        yield "-->", target
+    if "Next" in state:
+        yield "-->", state["Next"]
     for catch in state.get("Catch", []):
         names = {
             _SPELLINGS.sub("", error).replace("${FinalErrors}", "final errors")

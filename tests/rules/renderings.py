@@ -32,7 +32,7 @@ def definitions_with(**values: str) -> tuple[str, ...]:
     return tuple(machine.definition for machine in machines.with_values(defaults() | values))
 
 
-LIMITS = {"RateLimit": ["0", "150"]}
+LIMITS = {"RateLimit": ["0", "999999999"]}
 """Those of numbers whose limits are in a pattern."""
 
 

@@ -25,7 +25,6 @@ REQUEST_TIMEOUT = {"Fn::Sub": '","TimeoutSeconds":${RequestTimeoutSeconds},"Vers
 
 CHOSEN = {
     "RefusedStatus": {"Fn::If": ["RefusesDuplicates", "COMPLETED", "NONE"]},
-    "FirstWrite": {"Fn::If": ["HasRateLimit", "CountRequest", "AcquireLock"]},
     "UnlimitedField": {"Fn::If": ["HasRateLimit", "none", "callId"]},
 }
 """Words that turn a rule of a Choice on or off: no record has the status NONE, no envelope a field none."""

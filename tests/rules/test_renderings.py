@@ -64,15 +64,19 @@ def test_a_duplicate_is_refused_only_where_that_is_wanted():
 
 
 def test_a_request_is_counted_only_where_there_is_a_limit():
-    """With a limit every way to the lock passes CountRequest; without one no way passes it."""
+    """With a limit every way to the lock passes CountRequest or a verdict; without one no way does."""
     whole = {field.name for field in fields(Envelope)}
-    for limit, first, skips in (("0", "AcquireLock", True), ("8", "CountRequest", False)):
+    for limit, skips in (("0", True), ("8", False), ("2000", False)):
         (definition,) = definitions_with(RateLimit=limit)
         states = json.loads(definition)["States"]
         uncounted, counted = states["IsRequestPrepared"]["Choices"]
         assert ["AcquireLock", "CountRequest"] == [uncounted["Next"], counted["Next"]]
         assert skips == ({test["Variable"].removeprefix("$.") for test in uncounted["And"]} <= whole)
-        assert first == states["PrepareRequest"]["Next"]
+        assert {"Variable": "$.limit.requests", "StringEquals": limit} in counted["And"]
+        unlimited, *verdicts = states["IsRequestCounted"]["Choices"]
+        assert skips == (unlimited["Variable"].removeprefix("$.") in whole)
+        assert ["AcquireLock", "IsCallerWaiting"] == [one["Next"] for one in verdicts]
+        assert "CountRequest" == states["IsRequestCounted"]["Default"]
         assert {"N": limit} == states["CountRequest"]["Parameters"]["ExpressionAttributeValues"][":limit"]
 
 

@@ -168,10 +168,6 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         template.rule_substitutions_are_defined_and_used,
-        {f"{SUBSTITUTIONS}/FirstWrite/Fn::If/1": "AcquireLock"},
-    ),
-    (
-        template.rule_substitutions_are_defined_and_used,
         {f"{SUBSTITUTIONS}/UnlimitedField/Fn::If/1": "callId"},
     ),
     (

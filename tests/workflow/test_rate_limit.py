@@ -26,10 +26,11 @@ from tests.engines import Parts
 from tests.workflow.faults import Faults, lose_the_answer
 from tests.workflow.scene import UNREACHABLE, VISA, Scene
 from tests.workflow.test_http_api import post
-from tests.workflow.test_triggers import needs_deliveries, put
+from tests.workflow.test_triggers import dead_letters, needs_deliveries, put
 
 LIMIT = 3
 WINDOW = Window(4)
+TRIES = 17
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def limited(parts: Parts) -> Iterator[Scene]:
         "QueueRequestIdPath": "body.orderId",
         "HttpAccess": "open",
         "ResendBaseSeconds": "1",
+        "ResendTries": str(TRIES),
     }
     with LocalStack.from_template(TEMPLATE, name="limited", parameters=parameters, **options) as stack:
         yield Scene(stack, faults)
@@ -227,7 +229,7 @@ def test_no_way_to_the_lock_goes_round_the_limit(limited: Scene, noon: datetime)
     for name, error in ((unaware, None), (f"{unaware}b", "RateLimited")):
         client.start(name, of(customer), requested_at=noon)
         assert error == client.wait(name).error
-    assert ["IsRequestPrepared", "PrepareRequest", "CountRequest"] == limited.states(f"{unaware}b")[:3]
+    assert ["PrepareRequest", "IsRequestCounted", "CountRequest"] == limited.states(f"{unaware}b")[1:4]
     assert [LIMIT] == counted(limited, customer)
 
 
@@ -290,3 +292,17 @@ def test_a_refused_message_comes_again_after_its_window(limited: Scene):
     assert ["IsRequestPrepared", "CountRequest", "IsCallerWaiting", "AwaitNextWindow", "RateLimited"] == (
         limited.states(attempts[0])
     )
+
+
+@needs_deliveries
+def test_a_message_that_each_window_refuses_ends_among_the_dead_letters(limited: Scene):
+    """After its last try, once that window is over; what it asks for is in the letter."""
+    customer, name = limited.new_id("customer"), limited.new_id()
+    use_up(limited, customer, windows=30)
+    put(limited, of(customer), steponceRequestId=json.dumps(name), steponceTries=str(TRIES))
+    (letter,) = limited.eventually(lambda: [one for one in dead_letters(limited) if customer in one["Body"]])
+    assert of(customer) == json.loads(letter["Body"])
+    assert "RateLimited" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    (refused,) = limited.executions(name)
+    assert NEXT_WINDOW in limited.states(refused)
+    assert limited.lock(limited.key(name)) is None

@@ -130,7 +130,8 @@ class Envelope:
         Args:
             execution_name: `$$.Execution.Name`, which is the request's id then.
             execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like. Or a whole
-                envelope by a client that does not know of the machine's rate limit: it is counted, too.
+                envelope that the workflow cannot count itself, because its limit is too large for that, or
+                because its client does not know the machine's limit.
             rules: Of the machine that runs it.
 
         Raises:
@@ -166,7 +167,11 @@ class Envelope:
         check_lock_token(known["lockToken"])
         if not isinstance(known["payload"], Mapping):
             raise InvalidPayload("input.payload is no JSON object.")
-        at = _time(known["requestedAt"])
+        given_limit = known.get("limit")
+        if isinstance(given_limit, Mapping) and "windowStart" in given_limit:
+            at = _time(given_limit["windowStart"], "limit.windowStart")
+        else:
+            at = _time(known["requestedAt"])
         limit = rules.count_of(known["payload"], known["lockToken"], at, times.now())
         envelope = cls(**known | {"limit": limit})
         envelope.to_json()
@@ -223,12 +228,12 @@ def _demand(problem: ValidationError) -> str:
     return f"does not fit: {problem.validator} must be {json.dumps(problem.validator_value)}"
 
 
-def _time(text: str) -> datetime:
+def _time(text: Any, place: str = "requestedAt") -> datetime:
     try:
         return times.from_text(text)
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidPayload(
-            f"input.requestedAt: {shown(text)} is no time. Write it like 2026-01-31T12:00:00Z."
+            f"input.{place}: {shown(text)} is no time. Write it like 2026-01-31T12:00:00Z."
         ) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from steponce import RateLimited
 from steponce.aws import times
 from steponce.errors import InvalidEventTime, InvalidPayload, InvalidRequest, InvalidSetting, MissingKey
 from steponce.limits.countable import AHEAD_SECONDS, KEPT_SECONDS
-from steponce.limits.record import Count, key_of, member_of
+from steponce.limits.record import SET_MEMBERS, Count, key_of, member_of
 from steponce.limits.window import Window
 from steponce.locks.record import Failure
 from steponce.request.envelope import Envelope
@@ -50,6 +50,7 @@ def test_a_request_is_counted_where_a_limiter_would_count_it() -> None:
     at = MIDNIGHT - timedelta(milliseconds=1) - timedelta(days=3)
     found = limit_of(requested_at=at, lock_token="acme/o-1")  # noqa: S106 - a key, no secret
     assert {
+        "requests": "8",
         "key": key_of("shop", Window.of("day"), "ann", at),
         "who": "ann",
         "windowStart": "2026-01-28T00:00:00.000Z",
@@ -178,7 +179,29 @@ def test_an_envelope_that_knows_of_no_limit_is_counted() -> None:
     assert [getattr(sent, name) for name in same] == [getattr(completed, name) for name in same]
 
 
-@pytest.mark.parametrize("wrong", [{"payload": []}, {"lockToken": ""}, {"requestedAt": "noon"}])
+def test_what_exceeds_a_set_is_left_to_the_function() -> None:
+    """Without a member the workflow counts nothing itself. The window stays as the client has cut it."""
+    large = replace(rules(), rate_limit=SET_MEMBERS + 1)
+    sent = Envelope.make("order-1", ANN, large, requested_at=NOW, count_at=NOW - timedelta(days=1))
+    assert sent.limit is not None
+    assert "member" not in sent.limit
+    assert sent == Envelope.complete("order-1", sent.to_dict(), large)
+    assert "member" in limit_of(given=replace(rules(), rate_limit=SET_MEMBERS))
+
+
+def test_a_limit_that_its_sender_forged_counts_nothing() -> None:
+    """Who is counted, where, and with which verdict: all of it is found anew."""
+    forged = {"windowStart": times.to_text(NOW), "who": "bob", "key": "x", "verdict": "counted"}
+    sent = Envelope.make("order-1", ANN, rules(), requested_at=NOW)
+    assert sent == Envelope.complete("order-1", sent.to_dict() | {"limit": forged}, rules())
+    assert sent == Envelope.complete("order-1", sent.to_dict() | {"limit": "none"}, rules())
+    with pytest.raises(InvalidRequest):
+        Envelope.complete("order-1", sent.to_dict() | {"limit": {"windowStart": 7}}, rules())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"payload": []}, {"lockToken": ""}, {"requestedAt": "noon"}, {"requestedAt": 7}]
+)
 def test_an_envelope_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     """It was not made by a client."""
     sent = Envelope.make("order-1", ANN, RequestRules("shop")).to_dict()
