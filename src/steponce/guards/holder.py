@@ -125,14 +125,16 @@ class Holder:
         extended its lease keeps the lock. The write sets the attempt to a number instead of adding 1, so a
         delayed copy of it changes nothing.
         """
+        attempt = dead.attempt + 1
         values = self._begin(lease_seconds) | {
             ":deadCallId": {"S": dead.call_id},
             ":deadOwner": {"S": dead.locked_by},
             ":deadAttempt": {"N": str(dead.attempt)},
             ":deadLease": {"S": str(dead.lease_until)},
-            ":attempt": {"N": str(dead.attempt + 1)},
+            ":attempt": {"N": str(attempt)},
         }
-        return self._take(_ITS_LEASE_IS_OVER, f"SET {_BEGUN}, attempt = :attempt {_NOTHING_LEFT}", values)
+        update = f"SET {_BEGUN}, attempt = :attempt {_NOTHING_LEFT}"
+        return self._take(_ITS_LEASE_IS_OVER, update, values, attempt)
 
     def continues(self, lock: Lock) -> None:
         """Write from now on as the holder of a lock, which an earlier part of the same work has taken."""
@@ -220,15 +222,23 @@ class Holder:
             ":expiresAt": {"S": self._expires_at},
         }
 
-    def _take(self, condition: str, update: str, values: dict[str, Any]) -> Lock | None:
-        """Make a taking write. A refusal by this call's own record is a success whose answer was lost."""
-        found = self._update(condition, update, values, ReturnValues="ALL_NEW")
-        if isinstance(found, Lock):
-            if (found.status, found.call_id, found.locked_by) != (INPROGRESS, self.call_id, self.locked_by):
-                return found
+    def _take(
+        self, condition: str, update: str, values: dict[str, Any], attempt: int | None = None
+    ) -> Lock | None:
+        """
+        Make a taking write. A refusal by this call's own record is a success whose answer was lost.
+
+        Without an `attempt` the write adds 1 to the record's. DynamoDB returns the old attributes, of a new
+        record nothing, because the new ones are known here.
+        """
+        found = self._update(condition, update, values, ReturnValues="UPDATED_OLD")
+        if not isinstance(found, Lock):
+            before = int(found["attempt"]["N"]) if "attempt" in found else 0
+            self.attempt = attempt or before + 1
+        elif (found.status, found.call_id, found.locked_by) == (INPROGRESS, self.call_id, self.locked_by):
             self.attempt = found.attempt
-            return None
-        self.attempt = int(found["attempt"]["N"])
+        else:
+            return found
         return None
 
     def _finish(self, status: str, name: str, text: str, rest: str) -> Lock | None:
