@@ -122,6 +122,20 @@ def test_work_that_has_ended_is_not_waited_for(world: World, alice: Operator, ac
     assert lock == alice.prepare(action, lock)
 
 
+def test_a_record_says_how_long_its_own_work_may_run(world: World, alice: Operator):
+    """Whatever this stack's work takes."""
+    lock = failed(world, "Lambda.Unknown", NOW - WAIT)
+    longer = world.put(
+        status=lock.status,
+        openStatus=lock.open_status,
+        failure='{"Error": "Lambda.Unknown", "Cause": null}',
+        actualCompletion=lock.actual_completion,
+        workTimeoutSeconds=WORK_TIMEOUT + 1,
+    )
+    with pytest.raises(Refused, match=r"may still run until 2026-01-31T12:00:01\.000Z"):
+        alice.prepare("release", longer)
+
+
 @pytest.mark.parametrize("do", ["release", "complete"])
 def test_it_is_looked_at_once_more_before_the_write(world: World, alice: Operator, do: str):
     """The operator thinks; somebody redrives the execution, and it fails so."""

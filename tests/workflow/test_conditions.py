@@ -10,6 +10,7 @@ import pytest
 from steponce.aws.times import now_text
 from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
+from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in
@@ -29,6 +30,7 @@ STALE: dict[str, str | int] = {
     "executionName": "old",
     "requestId": "old",
     "attempt": 4,
+    "workTimeoutSeconds": 1,
 }
 
 
@@ -65,6 +67,7 @@ def assert_begun_anew(scene: Scene, key: str, shard: str, name: str) -> None:
         lock.expected_completion,
         lock.expires_at,
     ]
+    assert WORK_TIMEOUT_SECONDS == lock.work_timeout_seconds
     assert (None,) * 4 == (lock.ttl, lock.result, lock.failure, lock.actual_completion)
     assert lock.created > LONG_AGO
     assert {"in_progress_expiration", "leaseUntil"}.isdisjoint(scene.raw_lock(key))

@@ -47,7 +47,10 @@ _BEGUN = (
     "created = :now, expectedCompletion = :lease, leaseUntil = :lease, payloadHash = :payloadHash, "
     "expiresAt = :expiresAt"
 )
-_NOTHING_LEFT = "REMOVE #ttl, #result, failure, actualCompletion, in_progress_expiration, executionName"
+_NOTHING_LEFT = (
+    "REMOVE #ttl, #result, failure, actualCompletion, in_progress_expiration, executionName, "
+    "workTimeoutSeconds"
+)
 
 
 class Holder:

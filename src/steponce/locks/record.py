@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from steponce.aws import times
@@ -86,6 +86,9 @@ class Lock:
     `request_id` is the caller's own, of the request that took the lock last; of plain Python it is the key
     without its prefix. `execution_name` is that of its execution; None for plain Python.
 
+    `work_timeout_seconds` is the time-out of one try of the work, in the workflow that holds the lock. None
+    for plain Python, and for a lock that was read from the open index.
+
     Of a record that Powertools' own layer has written (`is_of_powertools`) `call_id` and `created` are empty
     and `attempt` is 0. Only that layer writes to it: it is read, replayed and waited for.
     """
@@ -108,6 +111,7 @@ class Lock:
     interventions: tuple[Intervention, ...] = ()
     lease_until: str | None = None
     execution_name: str | None = None
+    work_timeout_seconds: int | None = None
     is_of_powertools: bool = False
 
     @classmethod
@@ -141,6 +145,7 @@ class Lock:
             interventions=read_interventions(read),
             lease_until=read.optional_time("leaseUntil"),
             execution_name=_execution_name(read),
+            work_timeout_seconds=read.optional_whole("workTimeoutSeconds", least=1),
         )
 
     @classmethod
@@ -173,6 +178,15 @@ class Lock:
     def is_of_an_execution(self) -> bool:
         """Whether its owner is an execution. The owner of a guard's lock is none, and has a lease instead."""
         return self.locked_by.startswith(_EXECUTION)
+
+    def work_timeout(self, default_seconds: float) -> timedelta:
+        """
+        How long the work may run after its execution was stopped: what the record says, else the default.
+
+        Stopping an execution does not stop its Lambda.
+        """
+        known = self.work_timeout_seconds
+        return timedelta(seconds=default_seconds if known is None else known)
 
     def has_payload(self, payload_hash: str | None) -> bool:
         """

@@ -187,7 +187,7 @@ class Locks:
         names = {"#status": "status", "#ttl": "ttl", "#result": "result"}
         sets = [*texts, "#ttl", "attempt"]
         assignments = ", ".join(f"{name} = :new_{name.strip('#')}" for name in sets)
-        arguments = {"UpdateExpression": f"SET {assignments} REMOVE #result, openStatus"}
+        arguments = {"UpdateExpression": f"SET {assignments} REMOVE #result, openStatus, workTimeoutSeconds"}
         if before is not None:
             return self._write(before, self._dynamodb.update_item, values, arguments)
         return self._holds(

@@ -9,7 +9,6 @@ saw: if it has changed since, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from heapq import merge
 from typing import Any, Literal
 
@@ -103,13 +102,14 @@ class Operator:
     Args:
         machine: The machine with its lock table.
         by: The person's name, for the record's interventions.
-        work_timeout_seconds: How long the work may run after its execution was stopped.
+        work_timeout_seconds: How long the work may run after its execution was stopped, where its record does
+            not say it.
     """
 
     def __init__(self, machine: Machine, *, by: str, work_timeout_seconds: float) -> None:
         self._machine = machine
         self._by = by
-        self._work_timeout = timedelta(seconds=work_timeout_seconds)
+        self._work_timeout_seconds = work_timeout_seconds
 
     def prepare(self, action: LockAction, lock: Lock) -> Lock:
         """
@@ -257,7 +257,7 @@ class Operator:
             lock,
             self._machine.sfn,
             self._machine.locks,
-            work_timeout_seconds=self._work_timeout.total_seconds(),
+            work_timeout_seconds=self._work_timeout_seconds,
             when_outcome_unknown="take-over",
             by=self._by,
             home=self._machine.arn,
@@ -301,7 +301,7 @@ class Operator:
                 next_steps=[NextStep("cancel request", lock.request_id)],
             )
         since = owner.closed if owner is not None and known else lock.actual_completion
-        until = works_until(lock.failure, since, self._work_timeout)
+        until = works_until(lock.failure, since, lock.work_timeout(self._work_timeout_seconds))
         if lock.status == FAILED and until is not None:
             error = (lock.failure and lock.failure.error) or "an error without a name"
             raise Refused(

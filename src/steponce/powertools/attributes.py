@@ -32,6 +32,7 @@ _OF_A_LOCK = frozenset(
         *("lockToken", "requestId", "executionName", "callId", "lockedBy", "attempt", "payloadHash"),
         *("status", "openStatus", "result", "failure", "interventions"),
         *("created", "expectedCompletion", "actualCompletion", "leaseUntil", "expiresAt", "ttl"),
+        "workTimeoutSeconds",
     )
 )
 """The attributes of a lock record, which keep their names where nobody gives another."""

@@ -114,8 +114,8 @@ def settle_owner(
             anything is written.
         sfn: A Step Functions client that may describe executions and read their histories.
         locks: The table that `lock` is from.
-        work_timeout_seconds: How long the work may run after its execution was stopped. Stopping an
-            execution does not stop its Lambda.
+        work_timeout_seconds: How long the work may run after its execution was stopped, where the record
+            does not say it. Stopping an execution does not stop its Lambda.
         when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown, for a person to settle. `take-over`
             writes nothing, so that the next request can take the lock over.
         by: The name that goes into the record's interventions.
@@ -128,10 +128,11 @@ def settle_owner(
     if not lock.is_of_an_execution:
         hold = when_outcome_unknown == "hold" or cancelled is not None
         return _settle_leased(lock, locks, by, hold=hold)
-    work_timeout = timedelta(seconds=work_timeout_seconds)
     try:
         with looking_at(lock.locked_by):
             owner = describe_execution(sfn, lock.locked_by, home)
+        work_timeout = _work_timeout(lock, owner, locks, work_timeout_seconds, cancelled)
+        with looking_at(lock.locked_by):
             verdict, end = _look(lock, owner, sfn, work_timeout, cancelled)
     except OwnerHidden as hidden:
         # No permission to look does not show that the owner is dead.
@@ -241,6 +242,19 @@ def proves_the_end(error: str | None) -> bool:
     if not error or error in (CANCELLED, OUTCOME_UNKNOWN):
         return False
     return "." not in error or error == THROTTLED or error.startswith(_ENDED)
+
+
+def _work_timeout(
+    lock: Lock, owner: Execution | None, locks: Locks, default_seconds: float, cancelled: Failure | None
+) -> timedelta:
+    """
+    How long the work may run after its execution was stopped.
+
+    The record of a closed owner is read again where it does not say it, because the open index leaves it out.
+    """
+    is_asked = owner is not None and not owner.is_open and cancelled is None
+    record = locks.reread(lock) if is_asked and lock.work_timeout_seconds is None else None
+    return (record or lock).work_timeout(default_seconds)
 
 
 @dataclass(frozen=True)

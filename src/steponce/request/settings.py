@@ -34,7 +34,8 @@ class RequestRules:
             whole payload.
         open_shards: How many shards the table's open index has. It may grow but never shrink, because the
             monitor reads the shards from 0 to one less than this.
-        work_timeout_seconds: How long work may run after its execution was stopped. Default: 900.
+        work_timeout_seconds: How long work may run after its execution was stopped, where its record does not
+            say it. Default: 900.
         rate_limit: How many requests of a user the machine runs in a window. 0: as many as come.
         rate_limit_window: `minute`, `hour`, `day`, or whole seconds as text.
         rate_limit_path: JMESPath into the payload that finds the user.

@@ -234,7 +234,7 @@ class _Death:
             return cls(lock.created, YOUNG)
         if owner.owns(lock) is False:
             return cls(lock.created, INIT_TIME)
-        return cls(owner.closed, timedelta(seconds=rules.work_timeout_seconds) + INIT_TIME)
+        return cls(owner.closed, lock.work_timeout(rules.work_timeout_seconds) + INIT_TIME)
 
     @property
     def may_still_work(self) -> bool:

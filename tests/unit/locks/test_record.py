@@ -36,6 +36,7 @@ def test_an_item_reads_as_a_lock() -> None:
         "result": {"S": '{"a":1}'},
         "failure": {"S": '{"Error":"CardDeclined","Cause":null}'},
         "ttl": {"N": "1777636800"},
+        "workTimeoutSeconds": {"N": "60"},
         "interventions": {"S": '[{"at":"2026","by":"ann","what":"released","why":"asked the bank"}]'},
     }
     assert Lock(
@@ -56,6 +57,7 @@ def test_an_item_reads_as_a_lock() -> None:
         ttl=1_777_636_800,
         interventions=(Intervention("2026", "ann", "released", "asked the bank"),),
         execution_name="order-1",
+        work_timeout_seconds=60,
     ) == Lock.from_item(item)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -149,6 +150,29 @@ def test_who_died_in_its_work_is_unknown(stack: Stack, end: str) -> None:
     closed = NOW - timedelta(seconds=WORK_TIMEOUT) - workflow.INIT_TIME
     assert "unknown" == stack.settle(history(*TO_WORK, end=end), stopDate=closed)
     assert ITEM == stack.item()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict"), [(WORK_TIMEOUT - 30, "unknown"), (WORK_TIMEOUT + 1, "alive")]
+)
+@pytest.mark.parametrize("index", [True, False])
+def test_the_record_says_how_long_its_work_may_run(
+    stack: Stack, seconds: int, verdict: str, index: bool
+) -> None:
+    """Its owner may be of a machine whose time-out is another; the open index leaves the number out."""
+    stack.put(workTimeoutSeconds={"N": str(seconds)})
+    closed = NOW - timedelta(seconds=WORK_TIMEOUT) - workflow.INIT_TIME
+    lock = replace(stack.lock(), work_timeout_seconds=None) if index else stack.lock()
+    died = dead_owner(history(*TO_WORK, end="ExecutionAborted"), stopDate=closed)
+    found = owner.settle_owner(
+        lock,
+        died,
+        stack.locks,
+        work_timeout_seconds=1 if verdict == "alive" else 900,
+        when_outcome_unknown="take-over",
+        by="check_owner",
+    )
+    assert verdict == found.verdict
 
 
 def test_who_died_in_a_state_of_your_own_is_unknown(stack: Stack) -> None:

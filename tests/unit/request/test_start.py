@@ -99,6 +99,19 @@ def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(wo
     assert {arn("order-1--3")} == {one.execution_arn for one in receipts}
 
 
+@pytest.mark.parametrize("seconds", [5, LONGEST_WORK_SECONDS + 5])
+def test_a_dead_owner_s_record_says_how_long_its_work_may_run(world: Counting, seconds: int):
+    """Its machine may be another than the client's."""
+    world.dead(workTimeoutSeconds=seconds)
+    world.attempts(2)
+    over = NOW + timedelta(seconds=seconds) + INIT_TIME
+
+    world.now = over - timedelta(seconds=1)
+    assert ("RUNNING", []) == (world.ask().status, world.started())
+    world.now = over
+    assert (False, 1) == (world.ask().duplicate, len(world.started()))
+
+
 def test_an_attempt_that_looked_before_the_death_does_not_count(world: Counting):
     """It was turned away by an owner that lived; what died before its work is settled at once."""
     world.dead()
