@@ -12,12 +12,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
+from steponce.executions import describe_execution, find_lock_token
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
-from steponce.request.machine import Machine
-from steponce.request.names import name_of
-from steponce.request.settings import RequestRules
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,6 @@ class Settings:
     locks_table: str
     work_timeout_seconds: float
     when_outcome_unknown: WhenOutcomeUnknown
-    rules: RequestRules
 
 
 settings = environment.read(Settings, os.environ)
@@ -37,7 +34,6 @@ tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, wh
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
 locks = Locks(boto3.client("dynamodb"), settings.locks_table)
-machine = Machine(settings.run_once_state_machine_arn, sfn, locks, settings.rules)
 repairer = Repairer(
     locks,
     sfn,
@@ -71,12 +67,19 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
 
 
 def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The request and the key that the input gives; the event leaves out an input that is too large."""
+    """
+    The request, and the key that it has asked for; None if it never asked for one.
+
+    The event leaves out an input that is too large. What was started by hand may have no key in its input,
+    and only its own machine knows the rules for one, so its history is read.
+    """
     if detail.get("input") is not None:
         given = json.loads(detail["input"])
     else:
-        execution = machine.describe_arn(detail["executionArn"])
+        execution = describe_execution(sfn, detail["executionArn"])
         given = execution.input if execution else {}
     given = given if isinstance(given, dict) else {}
-    name = detail["name"]  # of what was started by hand, the id
-    return str(given.get("requestId", name)), machine.lock_token_of(name_of(name), given)
+    request_id = str(given.get("requestId", detail["name"]))  # of what was started by hand, the name
+    if "lockToken" in given:
+        return request_id, str(given["lockToken"])
+    return request_id, find_lock_token(sfn, detail["executionArn"])

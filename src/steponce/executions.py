@@ -146,6 +146,24 @@ def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTyp
         raise
 
 
+def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:
+    """
+    Find the lock token that an execution has asked for in its history, whatever it was started with.
+
+    Returns:
+        None if it never asked for a lock, or if Step Functions does not know it.
+
+    Raises:
+        Unavailable: throttled, or no answer; safe to try again.
+    """
+    for event in execution_events(sfn, execution_arn) or []:
+        entered = event.get("stateEnteredEventDetails")
+        if entered is not None and entered["name"] == "AcquireLock":
+            found = read_input(entered.get("input", "{}")).get("lockToken")
+            return None if found is None else str(found)
+    return None
+
+
 def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
     """Whether an execution belongs to this state machine."""
     return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
@@ -167,7 +185,8 @@ def looking_at(execution_arn: str) -> Iterator[None]:
             raise
         raise OwnerHidden(
             f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts "
-            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it, or look there."
+            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it (the parameter "
+            "OtherStateMachines does), or look there."
         ) from error
 
 

@@ -551,8 +551,10 @@ def _is_ours(template: Template, policy: Any) -> bool:
 
 def _is_wide(resource: Any) -> bool:
     """Whether a resource is a wildcard that begins before anything of this stack is named."""
-    text = resource.get("Fn::Sub", "") if isinstance(resource, dict) else resource
-    before, wildcard, _ = (text if isinstance(text, str) else text[0]).partition("*")
+    if not isinstance(resource, str):
+        texts = [part["Fn::Sub"] for part in walk(resource) if isinstance(part, dict) and "Fn::Sub" in part]
+        return any(_is_wide(text if isinstance(text, str) else text[0]) for text in texts)
+    before, wildcard, _ = resource.partition("*")
     named = set(re.findall(r"\$\{([^}]+)\}", before)) - {"AWS::Partition", "AWS::Region", "AWS::AccountId"}
     return bool(wildcard) and not named
 

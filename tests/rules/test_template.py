@@ -71,6 +71,10 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         template.rule_permissions_are_narrow,
         {f"{GRANTS}/1/Resource": {"Fn::Sub": "arn:aws:lambda:${AWS::Region}:${AWS::AccountId}:*"}},
     ),
+    (
+        template.rule_permissions_are_narrow,
+        {f"{SETTLES}/1/Resource": {"Fn::Split": [",", {"Fn::Sub": "arn:aws:states:*:*:execution:*"}]}},
+    ),
     (template.rule_exceptions_are_used, {f"{GRANTS}/2/Action/0": "logs:CreateLogGroup"}),
     (template.rule_nobody_is_everyone, {"Resources/Open": OPEN_QUEUE}),
     (

@@ -1,0 +1,71 @@
+"""The installation watches, and answers for, its own state machine and those that it is told of. No other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.physical_names import PhysicalNames
+
+from .documents import transformed_template, walk
+from .renderings import defaults
+
+HERE = "arn:aws:states:us-east-1:123456789012"
+OWN = f"{HERE}:stateMachine:steponce-run-once"
+OTHERS = [f"{HERE}:stateMachine:refunds", f"{HERE}:stateMachine:other-stack-run-once"]
+WATCHERS = {
+    "SettleLocksPolicy": {"states:DescribeExecution", "states:GetExecutionHistory"},
+    "ResolveAwaitingStepFunction": {
+        "states:GetExecutionHistory",
+        "states:SendTaskSuccess",
+        "states:SendTaskFailure",
+        "states:SendTaskHeartbeat",
+    },
+    "FindOverdueFunction": {"states:SendTaskSuccess", "states:SendTaskFailure"},
+}
+"""Who may do what to the executions of every machine whose locks are in the table."""
+
+
+def grants(others: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Resource, action and ARNs of each permission on executions, with these other machines."""
+    template = transformed_template()
+    values = defaults() | {"OtherStateMachines": others}
+    resolver = Resolver(template, values, PhysicalNames("steponce", "us-east-1"))
+    for name, item in template["Resources"].items():
+        for part in walk(item.get("Properties", {})):
+            if not isinstance(part, dict) or "Effect" not in part:
+                continue
+            actions = part["Action"] if isinstance(part["Action"], list) else [part["Action"]]
+            states = [action for action in actions if action.startswith("states:")]
+            found = resolver.resolve(part["Resource"]) if states else []
+            arns = found if isinstance(found, list) else [found]
+            yield from ((name.removesuffix("Role"), action, arns) for action in states)
+
+
+@pytest.mark.parametrize("others", [[], OTHERS[:1], OTHERS], ids=len)
+def test_exactly_the_machines_that_are_named_may_be_looked_at(others: list[str]):
+    """Every other permission is for the own machine alone; an empty list adds nothing."""
+    machines = [OWN, *others]
+    executions = [f"{arn.replace(':stateMachine:', ':execution:')}:*" for arn in machines]
+    wide: dict[str, set[str]] = {}
+    for name, action, arns in grants(",".join(others)):
+        if action in WATCHERS.get(name, ()):
+            on_machines = action.startswith("states:SendTask")
+            assert (machines if on_machines else executions) == arns
+            wide.setdefault(name, set()).add(action)
+        else:
+            assert {OWN, executions[0]} >= set(arns)
+    assert wide == WATCHERS
+
+
+@pytest.mark.parametrize("others", [[], OTHERS], ids=len)
+def test_the_rule_reports_dead_executions_of_exactly_these_machines(others: list[str]):
+    """A message comes back by the rule of its own workflow only."""
+    template = transformed_template()
+    values: dict[str, Any] = defaults() | {"OtherStateMachines": ",".join(others)}
+    resolver = Resolver(template, values, PhysicalNames("steponce", "us-east-1"))
+    pattern = template["Resources"]["CloseExecutionFunctionBadEnd"]["Properties"]["EventPattern"]
+    assert [OWN, *others] == resolver.resolve(pattern)["detail"]["stateMachineArn"]
