@@ -104,7 +104,10 @@ class Bench:
         direct = dict(stack.endpoints) | {"dynamodb": tables.endpoints["dynamodb"]}
         self.client = Client.from_outputs(stack.outputs, session=stack.session(), endpoints=direct)
         self.sfn = stack.boto3("stepfunctions")
-        self.functions, self.queue_function = stack.boto3("lambda"), f"{stack.name}-StartFromQueueFunction"
+        self.functions, self.queue_function = (
+            stack.boto3("lambda"),
+            f"{stack.name}-Requests-StartFromQueueFunction",
+        )
         self.dynamodb, self.table = tables.boto3("dynamodb"), stack.outputs["LocksTable"]
         self.counted = counted
         self.ids = itertools.count(1)

@@ -13,17 +13,14 @@ import tracemalloc
 from datetime import timedelta
 from typing import Any
 
-from steponce import environment
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.local import LocalStack
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import MissedEnds, Place
 from steponce.monitoring.monitor import Monitor, Tally
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
-from steponce.triggers.resend import Resender, ResendSettings
 from tests.fakes.step_functions import StepFunctions
 
 WORK_TIMEOUT_SECONDS = 60
@@ -65,7 +62,6 @@ def one_round(stack: LocalStack, number: int) -> tuple[Tally, float, float]:
         repairer,
         steps,
         Callbacks(steps, sfn),
-        _missed_ends(stack, locks),
         open_shards=OPEN_SHARDS,
         work_timeout_seconds=WORK_TIMEOUT_SECONDS,
         describes_per_second=1e9,
@@ -80,15 +76,6 @@ def one_round(stack: LocalStack, number: int) -> tuple[Tally, float, float]:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return tally, seconds, peak / 1e6
-
-
-def _missed_ends(stack: LocalStack, locks: Locks) -> MissedEnds:
-    """Of the stack's own machine, which has had no execution."""
-    arn, outputs = stack.outputs["RunOnceStateMachineArn"], stack.outputs
-    settings = outputs | {"ResendTries": "1", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
-    place = Place(stack.boto3("dynamodb"), outputs["LocksTable"], arn)
-    resender = Resender.from_settings(stack.boto3("sqs"), environment.read(ResendSettings, settings))
-    return MissedEnds(stack.boto3("stepfunctions"), arn, locks, resender, place)
 
 
 def _owner(number: int) -> str:

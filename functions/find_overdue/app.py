@@ -14,12 +14,9 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.camelcase import json_object
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import MissedEnds, Place
 from steponce.monitoring.monitor import Monitor
 from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
-from steponce.triggers.resend import Resender, ResendSettings
-from steponce.triggers.starter import COUNTED
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,6 @@ class Settings:
     work_timeout_seconds: float
     when_outcome_unknown: WhenOutcomeUnknown
     describes_per_second: float
-    resend: ResendSettings
 
 
 settings = environment.read(Settings, os.environ)
@@ -51,13 +47,6 @@ repairer = Repairer(
     by="find_overdue",
     home=settings.run_once_state_machine_arn,
 )
-missed_ends = MissedEnds(
-    sfn,
-    settings.run_once_state_machine_arn,
-    locks,
-    Resender.from_settings(boto3.client("sqs"), settings.resend),
-    Place(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
-)
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
@@ -70,7 +59,6 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         repairer,
         steps,
         Callbacks(steps, sfn),
-        missed_ends,
         open_shards=settings.open_shards,
         work_timeout_seconds=settings.work_timeout_seconds,
         describes_per_second=settings.describes_per_second,
@@ -85,8 +73,6 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric("StepsNearTimeout", MetricUnit.Count, tally.steps_near_timeout)
     metrics.add_metric("Skipped", MetricUnit.Count, tally.skipped)
     metrics.add_metric("Unreadable", MetricUnit.Count, tally.unreadable)
-    metrics.add_metric(COUNTED["resent"], MetricUnit.Count, tally.resent)
-    metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, tally.dead_lettered)
     logger.info("round", **json_object(tally))
     return json_object(tally)
 

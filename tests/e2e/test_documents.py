@@ -166,7 +166,7 @@ def without_charge_ids(text: str) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["template.yaml", "monitoring.yaml"])
+@pytest.mark.parametrize("name", ["template.yaml", "workflow.yaml", "monitoring.yaml"])
 def test_the_template_passes_the_linter(name: str):
     """cfn-lint is what `sam validate --lint` runs, which tests/real does; this one needs no SAM CLI."""
     subprocess.run(

@@ -19,7 +19,7 @@ from tests.real.sam import PATIENCE_SECONDS, Build, Sam, build, flagging_errors
 from tests.workflow.faults import Faults
 
 _PART = "part"
-_OF_THE_WORKFLOW = ("PrepareRequestFunction", "ChargeCardFunction", "RecordAwaitingStepFunction")
+_OF_THE_WORKFLOW = ("Requests-PrepareRequestFunction", "ChargeCardFunction", "RecordAwaitingStepFunction")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from steponce.local.template.reader import read_plan
 from tests.ports import free_port
 from tests.real.containers import Engine, Image
 from tests.real.programs import MACHINE, ROOT, Python, environment, run, stop, tool, wanted_runtime
+from tests.rules.documents import REQUESTS
+from tests.rules.nesting import in_place
 from tests.workflow.relay import Answer, Relay, serve
 
 REGION = "us-east-1"
@@ -29,6 +32,7 @@ PATIENCE_SECONDS = 300
 """A container that starts on a busy machine must not look like a function that hangs."""
 
 _SOURCES = ("functions", "src", "statemachines", "monitoring.yaml", "samconfig.toml")
+_TEMPLATES = ("template.yaml", "workflow.yaml")
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,19 @@ class Build:
 
     @property
     def template(self) -> dict[str, Any]:
-        """The built template, its intrinsic functions in their long form."""
+        """The built template with the requests' stack in place, its intrinsic functions in their long form."""
+        document: dict[str, Any] = self._main
+        nested = self.nested(REQUESTS)
+        inner = yaml_parse(nested.read_text())
+        for resource in inner["Resources"].values():
+            if resource["Type"] == FUNCTION:
+                code = nested.parent / resource["Properties"]["CodeUri"]
+                resource["Properties"]["CodeUri"] = str(code.relative_to(self.folder))
+        return in_place(document, REQUESTS, inner)
+
+    @cached_property
+    def _main(self) -> dict[str, Any]:
+        """The built template as it is."""
         document: dict[str, Any] = yaml_parse((self.folder / "template.yaml").read_text())
         return document
 
@@ -56,7 +72,7 @@ class Build:
 
     def nested(self, logical_id: str) -> Path:
         """The template of a nested stack."""
-        return self.folder / str(self.template["Resources"][logical_id]["Properties"]["TemplateURL"])
+        return self.folder / str(self._main["Resources"][logical_id]["Properties"]["TemplateURL"])
 
     @property
     def layer(self) -> Path:
@@ -70,8 +86,9 @@ def build(folder: Path, python: Python) -> Build:
     source.mkdir(parents=True)
     for name in _SOURCES:
         (source / name).symlink_to(ROOT / name)
-    text = (ROOT / "template.yaml").read_text()
-    (source / "template.yaml").write_text(text.replace(f"python{wanted_runtime()}", python.runtime))
+    for name in _TEMPLATES:
+        text = (ROOT / name).read_text()
+        (source / name).write_text(text.replace(f"python{wanted_runtime()}", python.runtime))
     path = f"{python.path.parent}{os.pathsep}{os.environ['PATH']}"
     command = [tool("sam"), "build", "--build-dir", str(folder / "built"), "--region", REGION]
     command += ["--parameter-overrides", f"Architecture={MACHINE}"]
@@ -98,7 +115,8 @@ class Sam:
         variables = {function.name: function.environment for function in plan.functions}
         for logical_id in self.build.functions:
             properties = document["Resources"][logical_id]["Properties"]
-            properties["FunctionName"] = f"{name}-{logical_id}"
+            names = (f"{name}-{logical_id}", f"{name}-{REQUESTS}-{logical_id}")
+            (properties["FunctionName"],) = variables.keys() & set(names)
             found = variables[properties["FunctionName"]]
             properties["Timeout"] = PATIENCE_SECONDS
             properties["Environment"] = {"Variables": {**found, **self._seen_from_inside(endpoints)}}

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.timeout(600)
 EVERYTHING = Choices(STACK, callback=True, http=True)
 ORDER = {"orderId": "1", "amount": 500}
 LOCATION = str(ROOT / "application")
+NESTED = ("template", "workflow")
 
 
 @pytest.mark.usefixtures("on_sam_cli")
@@ -60,7 +61,7 @@ def test_the_new_application_is_valid(tmp_path: Path):
     """`sam validate --lint` as its README has it: samconfig.toml says the rest."""
     application.init(tmp_path / "orders", EVERYTHING)
 
-    for template in ("template.yaml", "steponce-installation/template.yaml"):
+    for template in ("template.yaml", *(f"steponce-installation/{name}.yaml" for name in NESTED)):
         command = [tool("sam"), "validate", "--region", REGION, "--template", template]
         assert "is a valid SAM Template" in run(command, env=environment(), cwd=tmp_path / "orders")
 
@@ -89,7 +90,8 @@ def sam_init(location: str, *options: str) -> list[str]:
 
 def build(folder: Path, python: Python) -> None:
     """`sam build`, for the Python that ministack runs in."""
-    for template in (folder / "template.yaml", folder / "steponce-installation" / "template.yaml"):
+    nested = (folder / "steponce-installation" / f"{name}.yaml" for name in NESTED)
+    for template in (folder / "template.yaml", *nested):
         text = template.read_text()
         template.write_text(text.replace(f"python{wanted_runtime()}", python.runtime))
     path = f"{python.path.parent}{os.pathsep}{os.environ['PATH']}"

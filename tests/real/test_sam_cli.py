@@ -36,6 +36,7 @@ ANSWERS: dict[str, Callable[[Any], bool]] = {
     "charge_card": lambda answer: answer["amount"] == 500,
     "check_owner": lambda answer: answer["verdict"] == "settled",
     "close_execution": lambda answer: set(answer) == {"verdict"},
+    "find_missed_ends": lambda answer: answer["skipped"] == 0,
     "find_overdue": lambda answer: answer["skipped"] == 0,
     "http_api": lambda answer: answer["statusCode"] in (200, 202),
     "prepare_request": lambda answer: answer["lockToken"] == "contained-run-once/order-1",
@@ -72,7 +73,7 @@ def call(method: str, url: str, body: object = None, **headers: str) -> tuple[in
 
 
 @pytest.mark.usefixtures("on_sam_cli")
-@pytest.mark.parametrize("template", ["template.yaml", "monitoring.yaml"])
+@pytest.mark.parametrize("template", ["template.yaml", "workflow.yaml", "monitoring.yaml"])
 def test_the_template_is_valid(template: str):
     """`sam validate --lint`, which is cfn-lint and the transform."""
     assert "is a valid SAM Template" in validate(template)

@@ -13,12 +13,17 @@ from typing import Any
 import boto3
 from samtranslator.yaml_helper import yaml_parse
 
+from .nesting import in_place
+
 ROOT = Path(__file__).parents[2]
 MACHINES = sorted((ROOT / "statemachines").glob("*.asl.json"))
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/template.yaml"))
 FUNCTIONS = sorted(path for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 EVENTS = sorted((ROOT / "events").glob("*.json"))
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")])
+
+REQUESTS = "Requests"
+"""The nested stack of workflow.yaml in the template."""
 
 GONE = object()
 """In a planted fault: the part is left out."""
@@ -42,6 +47,30 @@ def template() -> dict[str, Any]:
 
 
 @cache
+def workflow() -> dict[str, Any]:
+    """The template of the nested stack by which requests reach one workflow; do not change it."""
+    return yaml_parse((ROOT / "workflow.yaml").read_text())
+
+
+@cache
+def whole_template() -> dict[str, Any]:
+    """The template with what reaches its workflow, as if that were not nested; do not change it."""
+    return in_place(template(), REQUESTS, workflow())
+
+
+def spoilt_template(faults: dict[str, Any]) -> dict[str, Any]:
+    """The whole template with faults: what functions have in common is spoilt in all of them."""
+    nested = {place for place in faults if set(place.split("/")[1:2]) <= workflow()["Resources"].keys()}
+    common = {place for place in faults if place.startswith("Globals/")}
+
+    def only(places: set[str]) -> dict[str, Any]:
+        return {place: fault for place, fault in faults.items() if place in places}
+
+    main = spoilt(template(), only(set(faults) - nested - common))
+    return spoilt(in_place(main, REQUESTS, spoilt(workflow(), only(nested))), only(common))
+
+
+@cache
 def monitoring() -> dict[str, Any]:
     """The template of the nested stack with the alarms and the dashboard; do not change it."""
     return yaml_parse((ROOT / "monitoring.yaml").read_text())
@@ -49,8 +78,8 @@ def monitoring() -> dict[str, Any]:
 
 @cache
 def transformed_template() -> dict[str, Any]:
-    """The template as CloudFormation gets it; do not change it."""
-    return transform(template())
+    """The template as CloudFormation gets it, with the requests' stack in place; do not change it."""
+    return transform(whole_template())
 
 
 def transform(source: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +88,7 @@ def transform(source: dict[str, Any]) -> dict[str, Any]:
     from samtranslator.translator.translator import Translator
 
     source = copy.deepcopy(source)
-    defaults = {name: parameter["Default"] for name, parameter in source["Parameters"].items()}
+    defaults = {name: parameter.get("Default", "x") for name, parameter in source["Parameters"].items()}
     for resource in source["Resources"].values():
         for key in ("CodeUri", "ContentUri", "DefinitionUri"):
             if key in resource.get("Properties", {}):

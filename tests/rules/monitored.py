@@ -32,8 +32,10 @@ class Nested:
 
     def __init__(self, document: Document, **values: str) -> None:
         parent = transformed_template()
-        self.parent = Resolver(parent, defaults() | values, PhysicalNames(STACK, "us-east-1"))
+        names = PhysicalNames(STACK, "us-east-1")
+        self.parent = Resolver(parent, defaults() | values, names, _Outputs(self))
         stack = parent["Resources"]["Monitoring"]
+        self._outside = parent["Resources"]
         self.is_made = self.parent.exists(stack)
         self.handed: dict[str, str] = self.parent.resolve(stack["Properties"]["Parameters"])
         self._document = document
@@ -56,8 +58,13 @@ class Nested:
         }
 
     def alarms(self) -> dict[str, Document]:
-        """Each by its name without the word alarm."""
-        return {name.removesuffix("Alarm"): alarm for name, alarm in self.of_kind(ALARM).items()}
+        """Each by its name without the word alarm, those of the workflow's own stack too."""
+        outside = {
+            name: self.parent.resolve(item["Properties"])
+            for name, item in self._outside.items()
+            if item["Type"] == ALARM and self.parent.exists(item)
+        }
+        return {name.removesuffix("Alarm"): alarm for name, alarm in (self.of_kind(ALARM) | outside).items()}
 
     def metrics(self) -> Iterator[tuple[str, str, dict[str, str]]]:
         """Namespace, name and dimensions of each metric of an alarm or a dashboard."""
@@ -69,6 +76,19 @@ class Nested:
         for dashboard in self.of_kind(DASHBOARD).values():
             for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
                 yield from _unfolded(widget["properties"]["metrics"])
+
+
+class _Outputs:
+    """What the template reads of the nested stack, as its resolver asks for it."""
+
+    def __init__(self, nested: Nested) -> None:
+        self._nested = nested
+
+    def __contains__(self, logical_id: str) -> bool:
+        return logical_id == "Monitoring"
+
+    def output(self, _logical_id: str, _properties: Document, name: str) -> str:
+        return self._nested.outputs()[name]
 
 
 def _unfolded(rows: list[list[str]]) -> Iterator[tuple[str, str, dict[str, str]]]:

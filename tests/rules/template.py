@@ -149,7 +149,7 @@ def rule_tables_are_granted_by_the_action(template: Template) -> list[str]:
         complaints += [
             f"{name} has the policy {policy}"
             for policy in policies
-            if "Statement" not in policy and not _is_ours(template, policy)
+            if not _is_inline(policy) and not _is_ours(template, policy)
         ]
     tables = resources(template, TABLE)
     for name, statement in _statements(template):
@@ -247,6 +247,7 @@ def rule_large_results_are_granted_by_the_action(template: Template) -> list[str
     """Whoever works writes, whoever answers reads one version; nobody lists, and none in another account."""
     may = {
         "ReadResultsPolicy": {"s3:GetObjectVersion"},
+        "HttpApiFunction": {"s3:GetObjectVersion"},
         "ChargeCardFunction": {"s3:PutObject", "s3:PutObjectTagging"},
     }
     complaints = []
@@ -403,9 +404,12 @@ def rule_environments_are_complete(template: Template) -> list[str]:
     common = template["Globals"]["Function"]["Environment"]["Variables"]
     complaints = []
     everything = set()
+    functions = resources(template, FUNCTION)
     for path in FUNCTIONS:
         name = f"{_pascal(path.name)}Function"
-        own = resources(template, FUNCTION).get(name, {}).get("Environment", {}).get("Variables", {})
+        if name not in functions:
+            continue  # of the other file
+        own = functions[name].get("Environment", {}).get("Variables", {})
         read = environment_read_by(path / "app.py")
         everything |= read
         complaints += [f"{name} has no {item}" for item in read - set(own) - set(common)]
@@ -541,12 +545,16 @@ def _statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_ours(template: Template, policy: Any) -> bool:
-    """Whether it is a managed policy that the template itself makes, also under a condition."""
-    match policy:
-        case {"Fn::If": [condition, {"Ref": name}, {"Ref": "AWS::NoValue"}]}:
-            made = template["Resources"].get(name, {})
-            return made.get("Condition") == condition and _is_ours(template, {"Ref": name})
+    """Whether it is a managed policy that the template itself makes."""
     return isinstance(policy, dict) and policy.get("Ref") in resources(template, "AWS::IAM::ManagedPolicy")
+
+
+def _is_inline(policy: Any) -> bool:
+    """Whether a function's policy is told in so many words, also under a condition."""
+    match policy:
+        case {"Fn::If": [_, inner, {"Ref": "AWS::NoValue"}]}:
+            return _is_inline(inner)
+    return "Statement" in policy
 
 
 def _is_wide(resource: Any) -> bool:
@@ -564,6 +572,8 @@ def _arn_of(resource: Any) -> str:
     match resource:
         case {"Fn::GetAtt": [name, "Arn"]}:
             return name
+        case {"Fn::If": [_, used, ""]}:  # a table that is there for a parameter only
+            return _arn_of(used)
         case {"Fn::Sub": str(text)} if found := re.fullmatch(r"\$\{(\w+)\.Arn\}(/index/\w+)?", text):
             return found[1]
     return ""

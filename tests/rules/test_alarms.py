@@ -116,7 +116,7 @@ FAULTS: list[tuple[Callable[[Document], list[str]], dict[str, Any]]] = [
     ),
     (
         rule_dead_letters_ring,
-        {"Resources/DeadEventsAlarm/Properties/Dimensions/0/Value": {"Ref": "AnswersDeadLetterQueueName"}},
+        {"Resources/DeadAnswersAlarm/Properties/Dimensions/0/Value": {"Ref": "MonitorFunctionName"}},
     ),
     (
         rule_a_new_stack_is_silent,

@@ -20,7 +20,7 @@ from steponce.triggers.resend import find_request_to_resend
 from steponce.triggers.start_request import RequestPaths
 from steponce.workflow import INPROGRESS
 
-from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, template
+from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, whole_template
 
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 RULES = RequestRules(key_prefix="steponce-run-once")
@@ -33,7 +33,7 @@ def event(name: str) -> Any:
 
 def pattern_of(function: str) -> dict[str, Any]:
     """The pattern of the rule that calls a function when an execution ends badly."""
-    events_of_it = template()["Resources"][function]["Properties"]["Events"]
+    events_of_it = whole_template()["Resources"][function]["Properties"]["Events"]
     return dict(events_of_it["BadEnd"]["Properties"]["Pattern"])
 
 

@@ -84,6 +84,9 @@ def test_the_installation_is_the_sample_without_the_workflow_and_its_work(nested
     text = json.dumps({key: sample[key] for key in nested["Resources"]})
     text = text.replace(json.dumps({"Ref": "RunOnceStateMachine"}), json.dumps({"Fn::Sub": arn}))
     text = text.replace("${AWS::StackName}-run-once", "${StateMachineName}")
+    text = text.replace(
+        json.dumps({"Fn::Sub": "${StateMachineName}"}), json.dumps({"Ref": "StateMachineName"})
+    )
     assert json.loads(text) == nested["Resources"]
 
 

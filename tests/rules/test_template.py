@@ -136,7 +136,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     ),
     (
         template.rule_tables_are_granted_by_the_action,
-        {"Resources/HttpApiFunction/Properties/Policies/1/Fn::If/0": "HasStream"},
+        {"Resources/HttpApiFunction/Properties/Policies/1/Fn::If/1": "AmazonS3FullAccess"},
     ),
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Type": "EXPRESS"}),
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Tracing/Enabled": False}),
@@ -243,18 +243,61 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_template_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
     """No complaints about the template."""
-    assert [] == rule(documents.template())
+    assert [] == rule(documents.whole_template())
 
 
 @pytest.mark.parametrize(("rule", "faults"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
 def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], faults: dict[str, Any]) -> None:
     """A rule that cannot fail is no rule."""
-    assert [] != rule(spoilt(documents.template(), faults))
+    assert [] != rule(documents.spoilt_template(faults))
 
 
 def test_every_rule_has_a_planted_fault() -> None:
     """No rule goes without proof that it can fail."""
     assert set(RULES) == {rule for rule, _ in FAULTS}
+
+
+FILES = pytest.mark.parametrize("file", ["template", "workflow"])
+OF_EACH_FILE = [
+    template.rule_environments_are_complete,
+    template.rule_functions_are_alike,
+    template.rule_parameters_are_used,
+]
+
+
+@FILES
+@pytest.mark.parametrize("rule", OF_EACH_FILE, ids=lambda rule: rule.__name__)
+def test_each_file_is_complete_by_itself(file: str, rule: Callable[..., list[str]]) -> None:
+    """CloudFormation hands nothing of one template to another that is not written down."""
+    assert [] == rule(getattr(documents, file)())
+
+
+@pytest.mark.parametrize(("file", "name"), [("template", "OpenShards"), ("workflow", "KeyPrefix")])
+def test_what_one_file_lacks_the_other_does_not_make_up_for(file: str, name: str) -> None:
+    """Each has Globals of its own."""
+    document = spoilt(getattr(documents, file)(), {f"{COMMON}/{name}": GONE})
+    assert [] != template.rule_environments_are_complete(document)
+
+
+def test_what_both_files_have_is_alike() -> None:
+    """Parameters, rules, and what the functions have in common, apart from their environment."""
+    main, nested = documents.template(), documents.workflow()
+    for part in ("Parameters", "Rules"):
+        shared = (main[part].keys() & nested[part].keys()) - {"OpenShards", "ResultBucket"}
+        assert {name: main[part][name] for name in shared} == {name: nested[part][name] for name in shared}
+    assert main["Rules"].keys() == nested["Rules"].keys()
+    common = [dict(document["Globals"]["Function"], Environment=None) for document in (main, nested)]
+    assert common[0] == common[1]
+
+
+def test_the_template_hands_everything_to_its_workflow_s_stack() -> None:
+    """Each parameter, and by its own name where there is one."""
+    stack = documents.template()["Resources"][documents.REQUESTS]["Properties"]
+    assert "workflow.yaml" == stack["TemplateURL"]
+    assert documents.workflow()["Parameters"].keys() == stack["Parameters"].keys()
+    for name, value in stack["Parameters"].items():
+        if name in documents.template()["Parameters"] and name != "ResultBucket":
+            assert value in ({"Ref": name}, {"Fn::Join": [",", {"Ref": name}]})
 
 
 def test_a_placeholder_that_nobody_defines_is_found(
@@ -264,5 +307,5 @@ def test_a_placeholder_that_nobody_defines_is_found(
     wrong = spoilt(documents.machine("run_once"), {"States/ReadLock/Parameters/TableName": "${LockTable}"})
     monkeypatch.setattr(template, "load_json", lambda _: wrong)
     assert ["RunOnceStateMachine: ${LockTable} is not defined"] == (
-        template.rule_substitutions_are_defined_and_used(documents.template())
+        template.rule_substitutions_are_defined_and_used(documents.whole_template())
     )

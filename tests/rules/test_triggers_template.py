@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from . import documents
-from .documents import GONE, spoilt, transform, walk
+from .documents import GONE, transform, walk
 from .template import resources
 
 ON_FAILURE = "Resources/StartFromEventFunction/Properties/EventInvokeConfig/DestinationConfig/OnFailure"
@@ -145,7 +145,7 @@ RULES: list[tuple[Callable[[dict[str, Any]], None], dict[str, Any]]] = [
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, _ in RULES), ids=lambda rule: rule.__name__)
 def test_the_template_keeps_the_rule(rule: Callable[[dict[str, Any]], None]) -> None:
     """As it is written."""
-    rule(documents.template())
+    rule(documents.whole_template())
 
 
 @pytest.mark.parametrize(("rule", "faults"), RULES, ids=lambda part: getattr(part, "__name__", None))
@@ -154,4 +154,4 @@ def test_the_rule_catches_its_planted_fault(
 ) -> None:
     """A rule that cannot fail is no rule."""
     with pytest.raises(AssertionError):
-        rule(spoilt(documents.template(), faults))
+        rule(documents.spoilt_template(faults))

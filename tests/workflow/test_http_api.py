@@ -85,7 +85,7 @@ def call(scene: Scene, event: dict[str, Any], authorizer: object, **changes: Any
     event = copy.deepcopy(event) | changes
     event["requestContext"]["authorizer"] = authorizer
     raw = scene.stack.boto3("lambda").invoke(
-        FunctionName=f"{scene.stack.name}-HttpApiFunction", Payload=json.dumps(event)
+        FunctionName=f"{scene.stack.name}-Requests-HttpApiFunction", Payload=json.dumps(event)
     )
     told = json.loads(raw["Payload"].read())
     answer = Answer(told["statusCode"], told["headers"], json.loads(told["body"]))
@@ -264,7 +264,7 @@ def test_the_log_counts_and_keeps_payloads_to_itself(scene: Scene):
     payload = VISA | {"orderId": "order-of-nobody-else"}
     result = [post(scene, key, payload, "wait=20"), post(scene, key, payload)][0].body["result"]
 
-    log = scene.stack.logs(f"{scene.stack.name}-HttpApiFunction")
+    log = scene.stack.logs(f"{scene.stack.name}-Requests-HttpApiFunction")
     counted = [json.loads(line) for line in log.splitlines() if '"_aws"' in line and line.startswith("{")]
 
     assert {"Started", "Replays"} <= {name for line in counted for name in line}

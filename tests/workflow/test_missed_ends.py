@@ -16,7 +16,7 @@ from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds, Place
 from steponce.request.names import name_of
 from steponce.triggers.resend import Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record
-from tests.workflow.dying import monitor, run_function
+from tests.workflow.dying import run_function
 from tests.workflow.scene import UNREACHABLE, Scene
 from tests.workflow.waiting import CONFIRMED, YES, Waiting
 
@@ -24,7 +24,7 @@ from tests.workflow.waiting import CONFIRMED, YES, Waiting
 def deliver(scene: Scene, payload: Mapping[str, Any], message_id: str) -> None:
     """A message arrives at its trigger."""
     event = {"Records": [sqs_record(json.dumps(payload), message_id)]}
-    assert {"batchItemFailures": []} == run_function(scene, "StartFromQueue", event)
+    assert {"batchItemFailures": []} == run_function(scene, "Requests-StartFromQueue", event)
 
 
 def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> int:
@@ -69,7 +69,7 @@ def deliver_again(scene: Scene) -> None:
             for name, value in message["MessageAttributes"].items()
         }
         record = sqs_record(message["Body"], message["MessageId"], messageAttributes=attributes)
-        run_function(scene, "StartFromQueue", {"Records": [record]})
+        run_function(scene, "Requests-StartFromQueue", {"Records": [record]})
         sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
 
@@ -109,7 +109,8 @@ def test_a_request_whose_key_was_held_comes_back(scene: Scene, monkeypatch: pyte
 
 def test_the_function_looks_as_well(scene: Scene):
     """A round of the schedule lists the executions, and writes down how far it came."""
-    told = monitor(scene)
+    told = run_function(scene, "Requests-FindMissedEnds", {})
+    assert {"left", "resent", "deadLettered", "skipped", "unreadable"} == told.keys()
     assert (0, 0) == (told["skipped"], told["unreadable"])
     place = Place(
         scene.stack.boto3("dynamodb"), scene.stack.outputs["LocksTable"], scene.client.state_machine_arn

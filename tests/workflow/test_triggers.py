@@ -142,7 +142,7 @@ def answered(scene: Scene, request_id: str, key: str) -> Any:
 
 def told(scene: Scene, request_id: str, name: str = "status") -> list[str]:
     """What the function behind the queue has written of a request."""
-    text = scene.stack.logs(f"{scene.stack.name}-StartFromQueueFunction")
+    text = scene.stack.logs(f"{scene.stack.name}-Requests-StartFromQueueFunction")
     lines = [json.loads(line) for line in text.split("\n") if '"message":"asked"' in line]
     return [line.get(name) for line in lines if line["requestId"] == request_id]
 
@@ -219,7 +219,7 @@ def test_five_messages_of_each_of_many_requests_charge_each_once(triggers: Scene
         else:
             records = [sqs_record(body, f"{start}-{n}") for n, body in enumerate(batch)]
             for _ in range(1 + (start % 50 == 10)):
-                answer = invoke(triggers, "StartFromQueueFunction", {"Records": records})
+                answer = invoke(triggers, "Requests-StartFromQueueFunction", {"Records": records})
                 assert {"batchItemFailures": []} == answer
 
     with ThreadPoolExecutor(3) as threads:
@@ -253,15 +253,18 @@ def test_the_re_sender_brings_back_what_could_not_be_done(triggers: Scene, with_
     request_id, key = ODD + triggers.new_id("again"), triggers.new_id("key")
     body = json.dumps(UNREACHABLE | {"orderId": request_id})
     record = sqs_record(body, messageAttributes={"key": {"dataType": "String", "stringValue": key}})
-    invoke(triggers, "StartFromQueueFunction", {"Records": [record]})
+    invoke(triggers, "Requests-StartFromQueueFunction", {"Records": [record]})
     event = status_event(triggers, name_of(request_id), with_input=with_input)
     assert "RetryLater" == triggers.execution(name_of(request_id))["error"]
 
     for _ in range(2):  # by then the message that the stack sent may have been answered
-        assert invoke(triggers, "ResendRequestFunction", event)["disposition"] in ("resent", "left alone")
+        assert invoke(triggers, "Requests-ResendRequestFunction", event)["disposition"] in (
+            "resent",
+            "left alone",
+        )
 
     assert "COMPLETED" == answered(triggers, request_id, key).status
-    assert {"disposition": "left alone"} == invoke(triggers, "ResendRequestFunction", event)
+    assert {"disposition": "left alone"} == invoke(triggers, "Requests-ResendRequestFunction", event)
     triggers.eventually(lambda: _is_empty(triggers))
     assert 1 == len(triggers.charges(key))
 
@@ -323,7 +326,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_triggers: Scene, tmp_path:
     """Its record lies in a queue of its own; the command says what to do, and the trigger knows it, too."""
     write_facts(hasty_triggers.stack.facts(), tmp_path)
     sqs, outputs = hasty_triggers.stack.boto3("sqs"), hasty_triggers.stack.outputs
-    arn = "arn:aws:lambda:us-east-1:123456789012:function:hasty-StartFromEventFunction"
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:hasty-Requests-StartFromEventFunction"
     record = invocation_record(arn, {"id": "1", "detail": VISA}, {"errorType": "Runtime.ExitError"})
     sqs.send_message(QueueUrl=outputs["DeadEventsQueueUrl"], MessageBody=json.dumps(record))
 
@@ -404,18 +407,18 @@ def test_events_above_the_quota_are_all_started(bus: Any, hasty_triggers: Scene)
 @pytest.mark.parametrize(
     ("example", "function", "request_id"),
     [
-        ("start_from_queue", "StartFromQueueFunction", "059f36b4-87a3-44ab-83d2-661975830a7d"),
-        ("start_from_fifo_queue", "StartFromQueueFunction", "0d1a2b3c-4e5f-4a6b-8c7d-9e0f1a2b3c4d"),
-        ("start_from_topic", "StartFromQueueFunction", "95df01b4-ee98-5cb9-9903-4c221d41eb5e"),
-        ("start_from_event", "StartFromEventFunction", "6a7e8feb-b491-4cf7-a9f1-bf3703467718"),
+        ("start_from_queue", "Requests-StartFromQueueFunction", "059f36b4-87a3-44ab-83d2-661975830a7d"),
+        ("start_from_fifo_queue", "Requests-StartFromQueueFunction", "0d1a2b3c-4e5f-4a6b-8c7d-9e0f1a2b3c4d"),
+        ("start_from_topic", "Requests-StartFromQueueFunction", "95df01b4-ee98-5cb9-9903-4c221d41eb5e"),
+        ("start_from_event", "Requests-StartFromEventFunction", "6a7e8feb-b491-4cf7-a9f1-bf3703467718"),
         (
             "start_from_schedule",
-            "StartFromEventFunction",
+            "Requests-StartFromEventFunction",
             "steponce-StartSchedule-1A2B3C4D5E6F 2026-01-31T02:00:00Z",
         ),
         (
             "start_from_stream",
-            "StartFromEventFunction",
+            "Requests-StartFromEventFunction",
             "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
         ),
     ],

@@ -1,8 +1,7 @@
 """
 One round of the monitor: it finds and settles what no event reported.
 
-A round first closes expired awaiting steps, and then resends messages that no event brought back. Each of
-these gets at most a quarter of the time. The locks get the rest.
+A round first closes expired awaiting steps, in at most a quarter of the time. The locks get the rest.
 
 A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
 little time or too low a rate limit for all of them, it takes one share of them, and the next round takes the
@@ -30,7 +29,6 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import MissedEnds
 from steponce.recovery.owner import Finding
 from steponce.recovery.repair import Repairer
 from steponce.request.canonical import sha256
@@ -49,7 +47,6 @@ LOGGED = 100
 """How many overdue locks a round logs one by one. The same limit holds for skipped and unreadable records."""
 
 _SHARE_OF_STEPS = 0.25
-_SHARE_OF_ENDS = 0.25
 
 
 class Log(Protocol):
@@ -70,11 +67,8 @@ class Tally:
         finalisation_failures: Locks whose work was done, but whose owner could not record the outcome.
         steps_closed: Awaiting steps that this round has closed.
         steps_near_timeout: Steps that wait and are near their time-out.
-        skipped: Locks, steps and ends of executions that could not be examined.
+        skipped: Locks and steps that could not be examined.
         unreadable: Records that another program has damaged.
-        resent: Messages that this round has resent, because no event reported the end of their execution.
-        dead_lettered: Messages that this round has dead-lettered, because their tries were used up.
-        ends_left: Ends of executions that are left to the next round.
     """
 
     missing_tasks: int = 0
@@ -85,21 +79,17 @@ class Tally:
     steps_near_timeout: int = 0
     skipped: int = 0
     unreadable: int = 0
-    resent: int = 0
-    dead_lettered: int = 0
-    ends_left: int = 0
 
 
 class Monitor:
     """
-    Settles the open locks and the awaiting steps of one state machine, and counts what stays open.
+    Settles the open locks and the awaiting steps of one table each, and counts what stays open.
 
     Args:
         locks: The lock table.
         repairer: Settles locks.
         steps: The table of awaiting steps.
         callbacks: Settles awaiting steps.
-        missed_ends: Resends the messages whose executions ended without an answer.
         open_shards: How many shards the open index of the locks has.
         work_timeout_seconds: The work's time-out. Younger locks are not examined.
         describes_per_second: The rate limit for DescribeExecution. All callers share AWS's quota of 15.
@@ -113,7 +103,6 @@ class Monitor:
         repairer: Repairer,
         steps: AwaitingSteps,
         callbacks: Callbacks,
-        missed_ends: MissedEnds,
         *,
         open_shards: int,
         work_timeout_seconds: float,
@@ -125,7 +114,6 @@ class Monitor:
         self._repairer = repairer
         self._steps = steps
         self._callbacks = callbacks
-        self._missed_ends = missed_ends
         self._open_shards = open_shards
         self._work_timeout = timedelta(seconds=work_timeout_seconds)
         self._per_second = describes_per_second
@@ -144,7 +132,6 @@ class Monitor:
         """
         tally, now = Tally(), times.now()
         self._settle_steps(tally, now)
-        self._resend(tally)
         self._settle_locks(tally, now)
         tally.open_failures = sum(self._locks.count_open(FAILED, shard) for shard in range(self._open_shards))
         tally.steps_near_timeout = self._steps.count(
@@ -214,20 +201,6 @@ class Monitor:
                 tally.steps_closed += self._callbacks.settle(step_id)
             except Exception as error:
                 self._skip(error, tally, awaitingStepId=step_id)
-
-    # -- Ends that no event has reported -----------------------------------------------------------
-
-    def _resend(self, tally: Tally) -> None:
-        kept = self._time() * (1 - _SHARE_OF_ENDS)
-        looked = self._missed_ends.look(
-            seconds_left=lambda: self._time() - kept,
-            per_second=self._per_second,
-            pace=self._pace,
-            skip=lambda error, arn: self._skip(error, tally, arn=arn),
-        )
-        tally.resent += looked.resent
-        tally.dead_lettered += looked.dead_lettered
-        tally.ends_left += looked.left
 
     # -- Logging -----------------------------------------------------------------------------------
 

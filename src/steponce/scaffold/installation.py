@@ -43,7 +43,7 @@ _OUTPUTS = """\
   # What the application's template reads beside these:
   LocksTableArn: { Value: !GetAtt LocksTable.Arn }
   LimitsTableArn: { Condition: HasLimits, Value: !GetAtt LimitsTable.Arn }
-  PrepareRequestFunctionArn: { Value: !GetAtt PrepareRequestFunction.Arn }
+  PrepareRequestFunctionArn: { Value: !GetAtt Requests.Outputs.PrepareRequestFunctionArn }
   CheckOwnerFunctionArn: { Value: !GetAtt CheckOwnerFunction.Arn }
   RecordAwaitingStepFunctionArn: { Value: !GetAtt RecordAwaitingStepFunction.Arn }
   SteponceLayer: { Value: !Ref SteponceLayer }
@@ -81,6 +81,7 @@ def files(*, callback: bool) -> dict[str, bytes]:
         "README.md": (root / "application" / "INSTALLATION.md").read_bytes(),
         "template.yaml": template((root / "template.yaml").read_text(encoding="utf-8")).encode(),
         "monitoring.yaml": (root / "monitoring.yaml").read_bytes(),
+        "workflow.yaml": (root / "workflow.yaml").read_bytes(),
         workflow.FILE: workflow.definition(callback=callback).encode(),
         "src/Makefile": (root / "src" / "Makefile").read_bytes(),
         "src/requirements.txt": (root / "src" / "requirements.txt").read_bytes(),

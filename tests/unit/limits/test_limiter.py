@@ -16,7 +16,7 @@ from steponce.errors import InvalidEventTime, InvalidRequest, InvalidRequestId, 
 from steponce.limiter import KEPT_SECONDS
 from steponce.limits import counters
 from steponce.limits.record import SET_MEMBERS, member_of
-from tests.rules.documents import template
+from tests.rules.documents import whole_template
 from tests.unit.limits.world import (
     NOON,
     TABLE,
@@ -473,7 +473,7 @@ def test_a_damaged_record_is_named(world: World, damage: tuple[str, dict[str, st
 
 def test_counts_are_kept_longer_than_the_longest_redelivery() -> None:
     """In the queue, from retry to retry, and in the dead-letter queue until a person sends it again."""
-    found = template()
+    found = whole_template()
     tries, seconds = (found["Parameters"][name]["MaxValue"] for name in ("ResendTries", "ResendMaxSeconds"))
     queues = ("RequestsQueue", "RequestsDeadLetterQueue")
     kept = [found["Resources"][name]["Properties"]["MessageRetentionPeriod"] for name in queues]

@@ -19,7 +19,6 @@ from steponce.errors import Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
 from steponce.monitoring import monitor
-from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Monitor, Tally, share_of
 from steponce.recovery.repair import Repairer
 from steponce.request.names import shard_of
@@ -33,13 +32,6 @@ from tests.unit.one_owner import FAILURE, LONG_AGO, NOW, RESULT, WORK_TIMEOUT, h
 from tests.unit.shared_clients import shared
 
 SHARDS = 4
-
-
-class NoMissedEnds:
-    """Events tell of every end; tests/unit/monitoring/test_missed_ends.py has the others."""
-
-    def look(self, **_how: Any) -> Looked:
-        return Looked()
 
 
 class World:
@@ -128,7 +120,6 @@ class World:
             repairer,
             self.steps,
             Callbacks(self.steps, wait.sfn if wait else self.sfn),
-            NoMissedEnds(),
             open_shards=SHARDS,
             work_timeout_seconds=WORK_TIMEOUT,
             describes_per_second=per_second,

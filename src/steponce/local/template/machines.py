@@ -53,7 +53,7 @@ class Machines:
 
     def by_logical_id(self, values: Mapping[str, str]) -> dict[str, MachinePlan]:
         """The same as `with_values`, by the names that the template has for them."""
-        machines = dict(self._read(values))
+        machines = dict(self._read(values, self._nested))
         for machine in machines.values():
             _expect_valid(machine)
         return machines
@@ -65,16 +65,19 @@ class Machines:
         Raises:
             TemplateError: with one of them AWS would not create a machine.
         """
-        seen = {machine.definition for _, machine in self._read(values)}
+        # An output of a nested stack has a stand-in, because reading its template takes a while.
+        seen = {machine.definition for _, machine in self._read(values, None)}
         for name, declared in self._template.get("Parameters", {}).items():
             for choice in map(str, declared.get("AllowedValues", [])):
-                for _, machine in self._read({**values, name: choice}):
+                for _, machine in self._read({**values, name: choice}, None):
                     if machine.definition not in seen:
                         _expect_valid(machine, f" with {name}={choice}")
                     seen.add(machine.definition)
 
-    def _read(self, values: Mapping[str, str]) -> Iterator[tuple[str, MachinePlan]]:
-        resolver = Resolver(self._template, values, self._names, self._nested)
+    def _read(
+        self, values: Mapping[str, str], nested: NestedStacks | None
+    ) -> Iterator[tuple[str, MachinePlan]]:
+        resolver = Resolver(self._template, values, self._names, nested)
         resources = Resources(self._template, resolver, self._names)
         for logical_id, name, properties in resources.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)

@@ -1,0 +1,80 @@
+"""Send messages again whose executions ended without an answer, and whose end no event has reported."""
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import ClientError
+
+from steponce import environment
+from steponce.aws.errors import error_code
+from steponce.aws.pace import Pace
+from steponce.camelcase import json_object
+from steponce.errors import RecordUnreadable
+from steponce.locks.table import Locks
+from steponce.monitoring.missed_ends import MissedEnds, Place
+from steponce.triggers.resend import Resender, ResendSettings
+from steponce.triggers.starter import COUNTED
+
+SPARE_SECONDS = 15
+"""The time that is kept for counting and logging."""
+
+LOGGED = 100
+"""How many ends that could not be examined are logged one by one."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the template sets for this function."""
+
+    run_once_state_machine_arn: str
+    locks_table: str
+    describes_per_second: float
+    resend: ResendSettings
+
+
+settings = environment.read(Settings, os.environ)
+logger = Logger()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
+metrics = Metrics()
+dynamodb = boto3.client("dynamodb")
+missed_ends = MissedEnds(
+    boto3.client("stepfunctions"),
+    settings.run_once_state_machine_arn,
+    Locks(dynamodb, settings.locks_table),
+    Resender.from_settings(boto3.client("sqs"), settings.resend),
+    Place(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
+)
+
+
+@tracer.capture_lambda_handler(capture_response=False, capture_error=False)
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Look at the ends since the last look, and count what was sent again."""
+    left_out: Counter[str] = Counter(Skipped=0, Unreadable=0)
+
+    def skip(error: Exception, arn: str) -> None:
+        left_out["Unreadable" if isinstance(error, RecordUnreadable) else "Skipped"] += 1
+        if left_out.total() <= LOGGED:  # the error's text is not logged, because it may quote a payload
+            name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
+            logger.warning("could not be looked at", extra={"error": name, "arn": arn})
+
+    looked = missed_ends.look(
+        seconds_left=lambda: context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS,
+        per_second=settings.describes_per_second,
+        pace=Pace(settings.describes_per_second, burst=1),
+        skip=skip,
+    )
+    metrics.add_metric(COUNTED["resent"], MetricUnit.Count, looked.resent)
+    metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, looked.dead_lettered)
+    metrics.add_metric("Skipped", MetricUnit.Count, left_out["Skipped"])
+    metrics.add_metric("Unreadable", MetricUnit.Count, left_out["Unreadable"])
+    answer = {**json_object(looked), "skipped": left_out["Skipped"], "unreadable": left_out["Unreadable"]}
+    logger.info("looked", **answer)
+    return answer
