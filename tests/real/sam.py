@@ -44,7 +44,7 @@ class Build:
 
     @property
     def template(self) -> dict[str, Any]:
-        """The built template with the requests' stack in place, its intrinsic functions in their long form."""
+        """The built template and the requests' stack in one, with intrinsic functions in their long form."""
         document: dict[str, Any] = self._main
         nested = self.nested(REQUESTS)
         inner = yaml_parse(nested.read_text())
