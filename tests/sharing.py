@@ -16,6 +16,7 @@ OF_THEIR_OWN = {
     "test_large_rate_limit.py",
     "test_rate_limit.py",
     "test_triggers.py",
+    "test_two_workflows.py",
 }
 """Workflow tests that start other stacks than their neighbours."""
 

@@ -46,13 +46,19 @@ class Application:
 
     @cached_property
     def resources(self) -> dict[str, str]:
-        """The physical id of each resource by its logical id."""
+        """The physical id of each resource by its logical id, those of nested stacks too."""
+        return self._resources_of(STACK)
+
+    def _resources_of(self, stack: str) -> dict[str, str]:
         pages = self.boto3("cloudformation").get_paginator("list_stack_resources")
-        return {
-            one["LogicalResourceId"]: one["PhysicalResourceId"]
-            for page in pages.paginate(StackName=STACK)
-            for one in page["StackResourceSummaries"]
-        }
+        found = {}
+        for one in [
+            one for page in pages.paginate(StackName=stack) for one in page["StackResourceSummaries"]
+        ]:
+            found[one["LogicalResourceId"]] = one["PhysicalResourceId"]
+            if one["ResourceType"] == "AWS::CloudFormation::Stack":
+                found |= self._resources_of(one["PhysicalResourceId"])
+        return found
 
     @cached_property
     def template(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tests.real.ministack import STACK, deploy, emulator
 from tests.real.programs import Python, environment, run, tool, tools_python, wanted_runtime
 from tests.real.sam import REGION
 from tests.rules.documents import ROOT
+from tests.second_workflow import write
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -81,6 +82,27 @@ def test_the_new_application_is_deployed_and_runs_a_request(tmp_path: Path):
 
     assert ("COMPLETED", "1") == (done.status, done.result["orderId"])
     assert f"{STACK}-run-once/order-1" == done.lock_token
+
+
+@pytest.mark.usefixtures("on_ministack")
+def test_a_second_workflow_is_deployed_beside_it(tmp_path: Path):
+    """As docs/own-application.md says: its queue leads to its own state machine and function."""
+    folder = tmp_path / "orders"
+    write(folder, STACK, "def handler(work, context):\n    return {'refunded': work['payload']['amount']}\n")
+    build(folder, tools_python())
+
+    with emulator(tmp_path) as cloud:
+        deploy(folder / ".aws-sam" / "build", cloud.url, {})
+        refunds, locks = json.loads(cloud.outputs["RefundsWorkflow"]), cloud.client().machine.locks
+        sent = cloud.boto3("sqs").send_message(
+            QueueUrl=refunds["requestsQueueUrl"], MessageBody=json.dumps(ORDER)
+        )
+        key = f"{refunds['keyPrefix']}/{sent['MessageId']}"
+        lock = cloud.eventually(lambda: (found := locks.get(key)) and found.status == "COMPLETED" and found)
+
+    assert f"{STACK}-refunds" == refunds["keyPrefix"]
+    assert {"refunded": 500} == json.loads(lock.result)
+    assert f"execution:{STACK}-refunds:" in lock.locked_by
 
 
 def sam_init(location: str, *options: str) -> list[str]:

@@ -171,9 +171,8 @@ def test_the_alarms_and_the_dashboard_watch_this_stack(app: Application):
         one["Value"] for alarm in alarms.values() for one in alarm["Dimensions"] if one["Name"] == "QueueName"
     }
 
-    expected = [
-        name for name, item in monitoring()["Resources"].items() if item["Type"] == "AWS::CloudWatch::Alarm"
-    ]
+    made = [*monitoring()["Resources"].values(), *RESOURCES.values()]
+    expected = [item for item in made if item["Type"] == "AWS::CloudWatch::Alarm"]
     assert len(expected) - 1 == len(alarms)  # without metric math, which ministack does not take
     assert {app.outputs[f"{name}Url"].rsplit("/", 1)[-1] for name in DEAD_LETTERS} < queues
     assert {(app.outputs["AlarmsTopicArn"],)} == {

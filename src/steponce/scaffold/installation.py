@@ -47,6 +47,7 @@ _OUTPUTS = """\
   CheckOwnerFunctionArn: { Value: !GetAtt CheckOwnerFunction.Arn }
   RecordAwaitingStepFunctionArn: { Value: !GetAtt RecordAwaitingStepFunction.Arn }
   SteponceLayer: { Value: !Ref SteponceLayer }
+  ServiceName: { Value: !Ref AWS::StackName }
 """
 
 

@@ -1,0 +1,186 @@
+"""Two workflows share an installation: each has its own way in, and the installation looks after both."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from steponce.executions import CANCELLED
+from steponce.local import LocalStack
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
+from tests.engines import Parts
+from tests.patience import eventually
+from tests.second_workflow import write
+from tests.workflow.test_triggers import needs_deliveries
+
+pytestmark = needs_deliveries
+
+WORK = """
+import time
+from pathlib import Path
+
+def handler(work, context):
+    begun, go_on = (Path(work["payload"].get(name, __file__)) for name in ("begun", "goOn"))
+    begun.touch()
+    while not go_on.exists():
+        time.sleep(0.05)
+    return {"refunded": work["payload"]["amount"]}
+"""
+"""The second workflow's work. It can be held until a file is there."""
+
+HTTP = "        HttpAccess: open\n        KeyPrefix: r\n"
+WORK_TIMEOUT_SECONDS = 60
+
+
+@dataclass
+class Shop:
+    """The application, and what a client needs to know of each workflow."""
+
+    stack: LocalStack
+
+    @cached_property
+    def orders(self) -> dict[str, str]:
+        return dict(json.loads(self.stack.outputs["Workflow"]))
+
+    @cached_property
+    def refunds(self) -> dict[str, str]:
+        return dict(json.loads(self.stack.outputs["RefundsWorkflow"]))
+
+    def send(self, workflow: dict[str, str], payload: dict[str, Any]) -> str:
+        """Put a message into a workflow's queue; its id, which is the request's."""
+        sent = self.stack.boto3("sqs").send_message(
+            QueueUrl=workflow["requestsQueueUrl"], MessageBody=json.dumps(payload)
+        )
+        return str(sent["MessageId"])
+
+    def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        answer = self.stack.boto3("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
+        assert "FunctionError" not in answer, self.stack.logs(function)
+        return dict(json.loads(answer["Payload"].read()))
+
+    def lock(self, key: str) -> Lock | None:
+        return Locks(self.stack.boto3("dynamodb"), self.stack.outputs["LocksTable"]).get(key)
+
+    def ended(self, key: str) -> Lock:
+        """The record, once it is not in progress."""
+        return eventually(lambda: (lock := self.lock(key)) and lock.status != "INPROGRESS" and lock)
+
+    def item(self, key: str) -> dict[str, Any]:
+        """The record as it is stored."""
+        table, dynamodb = self.stack.outputs["LocksTable"], self.stack.boto3("dynamodb")
+        return dict(dynamodb.get_item(TableName=table, Key={"lockToken": {"S": key}})["Item"])
+
+    def put(self, item: dict[str, Any]) -> None:
+        self.stack.boto3("dynamodb").put_item(TableName=self.stack.outputs["LocksTable"], Item=item)
+
+    def cancel(self, execution_arn: str) -> None:
+        """Stop an execution, so that its lock is settled at once."""
+        self.stack.boto3("stepfunctions").stop_execution(
+            executionArn=execution_arn, error=CANCELLED, cause="ann: wrong order"
+        )
+
+
+@pytest.fixture(scope="module")
+def shop(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """The application as the page makes it; its second workflow is open for HTTP, too."""
+    template = write(tmp_path_factory.mktemp("two") / "shop", "shop", WORK, handed=HTTP)
+    parameters = {"WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS)}
+    options = parts.options("shop")
+    with LocalStack.from_template(template, name="shop", parameters=parameters, **options) as stack:
+        yield Shop(stack)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A refund whose work waits until the test is over."""
+    yield {"amount": 7, "begun": str(tmp_path / "begun"), "goOn": str(tmp_path / "go-on")}
+    (tmp_path / "go-on").touch()
+
+
+def is_of(workflow: dict[str, str], lock: Lock) -> bool:
+    """Whether a lock was taken by an execution of this workflow."""
+    return lock.locked_by.startswith(
+        workflow["stateMachineArn"].replace(":stateMachine:", ":execution:") + ":"
+    )
+
+
+def test_each_queue_leads_to_its_own_workflow(shop: Shop):
+    """With a key of its own, and its own function's result."""
+    order = shop.send(shop.orders, {"orderId": "o-1", "amount": 5})
+    refund = shop.send(shop.refunds, {"amount": 5})
+
+    first, second = shop.ended(f"shop-run-once/{order}"), shop.ended(f"r/{refund}")
+
+    assert ("COMPLETED", "COMPLETED") == (first.status, second.status)
+    assert ("o-1", {"refunded": 5}) == (
+        json.loads(first.result or "")["orderId"],
+        json.loads(second.result or ""),
+    )
+    assert (True, True) == (is_of(shop.orders, first), is_of(shop.refunds, second))
+    assert WORK_TIMEOUT_SECONDS == second.work_timeout_seconds
+
+
+def test_a_dead_execution_of_the_second_is_settled_by_the_rule_or_else_by_the_monitor(
+    shop: Shop, held: dict[str, Any]
+):
+    """Both are the installation's, and may look at the second machine's executions."""
+    key = f"r/{shop.send(shop.refunds, held)}"
+    eventually(Path(held["begun"]).exists)
+    open_record = shop.item(key)
+    shop.cancel(open_record["lockedBy"]["S"])
+    assert ("FAILED", ["close_execution"]) == outcome(shop.ended(key))
+
+    shop.put(open_record | {"created": {"S": "2020-01-01T00:00:00.000Z"}})  # as if no event had come
+    told = shop.invoke(shop.stack.outputs["FindOverdueFunction"], {})
+
+    assert (0, 1) == (told["skipped"], told["repairs"])
+    assert ("FAILED", ["find_overdue"]) == outcome(shop.ended(key))
+
+
+@pytest.mark.full
+def test_an_execution_of_the_second_that_was_started_by_hand_is_settled_by_the_rule(
+    shop: Shop, held: dict[str, Any]
+):
+    """Its input has no key, and only its own stack knows the rules for one."""
+    name = f"by-hand-{uuid.uuid4().hex[:8]}"
+    arn = shop.stack.boto3("stepfunctions").start_execution(
+        stateMachineArn=shop.refunds["stateMachineArn"], name=name, input=json.dumps({"payload": held})
+    )["executionArn"]
+    eventually(Path(held["begun"]).exists)
+
+    shop.cancel(arn)
+
+    assert ("FAILED", ["close_execution"]) == outcome(shop.ended(f"r/{name}"))
+
+
+@pytest.mark.full
+def test_the_second_has_events_and_http_of_its_own(shop: Shop):
+    """The first has no HTTP API, and no request of the second's."""
+    bus = {"id": uuid.uuid4().hex, "time": "2026-01-31T12:00:00Z", "source": "shop", "detail-type": "Refund"}
+    shop.invoke(shop.refunds["startFromEventFunction"], bus | {"detail": {"amount": 3}})
+    address = urlsplit(shop.refunds["requestsUrl"])
+    connection = HTTPConnection(address.netloc)
+    headers = {"Content-Type": "application/json", "Idempotency-Key": '"h-1"', "Prefer": "wait=20"}
+    connection.request("POST", address.path, json.dumps({"amount": 4}), headers)
+    with connection.getresponse() as answer:
+        over_http = json.load(answer)
+    connection.close()
+
+    assert {"refunded": 4} == over_http["result"]
+    assert is_of(shop.refunds, shop.ended(f"r/{bus['id']}"))
+    assert "" == shop.orders["requestsUrl"]
+
+
+def outcome(lock: Lock) -> tuple[str, list[str]]:
+    """What became of it, and who wrote that."""
+    return lock.status, [one.by for one in lock.interventions]
