@@ -41,7 +41,7 @@ ELSEWHERE = {
     "aws dynamodb update-table --table-name TABLE --no-deletion-protection-enabled": "likewise",
     "aws dynamodb delete-table --table-name TABLE": "likewise",
     "aws cloudformation delete-stack --stack-name steponce": "likewise",
-    "sam local invoke StartFromQueueFunction --event events/start_from_queue.json": "tests/real runs it",
+    "sam local invoke ChargeCardFunction --event events/charge_card.json": "tests/real runs it",
     "sam local generate-event sqs receive-message": "needs the SAM CLI",
 }
 
