@@ -23,7 +23,7 @@ from tests.patience import eventually
 from tests.second_workflow import write
 from tests.workflow.test_triggers import needs_deliveries
 
-pytestmark = needs_deliveries
+pytestmark = [needs_deliveries, pytest.mark.full]  # tests/unit/scaffold reads the same template's plan
 
 WORK = """
 import time
@@ -127,7 +127,6 @@ def test_each_queue_leads_to_its_own_workflow(shop: Shop):
         json.loads(second.result or ""),
     )
     assert (True, True) == (is_of(shop.orders, first), is_of(shop.refunds, second))
-    assert WORK_TIMEOUT_SECONDS == second.work_timeout_seconds
 
 
 def test_a_dead_execution_of_the_second_is_settled_by_the_rule_or_else_by_the_monitor(
@@ -137,6 +136,8 @@ def test_a_dead_execution_of_the_second_is_settled_by_the_rule_or_else_by_the_mo
     key = f"r/{shop.send(shop.refunds, held)}"
     eventually(Path(held["begun"]).exists)
     open_record = shop.item(key)
+    assert is_of(shop.refunds, Lock.from_item(open_record))
+    assert {"N": str(WORK_TIMEOUT_SECONDS)} == open_record["workTimeoutSeconds"]
     shop.cancel(open_record["lockedBy"]["S"])
     assert ("FAILED", ["close_execution"]) == outcome(shop.ended(key))
 
@@ -147,7 +148,6 @@ def test_a_dead_execution_of_the_second_is_settled_by_the_rule_or_else_by_the_mo
     assert ("FAILED", ["find_overdue"]) == outcome(shop.ended(key))
 
 
-@pytest.mark.full
 def test_an_execution_of_the_second_that_was_started_by_hand_is_settled_by_the_rule(
     shop: Shop, held: dict[str, Any]
 ):
@@ -163,7 +163,6 @@ def test_an_execution_of_the_second_that_was_started_by_hand_is_settled_by_the_r
     assert ("FAILED", ["close_execution"]) == outcome(shop.ended(f"r/{name}"))
 
 
-@pytest.mark.full
 def test_the_second_has_events_and_http_of_its_own(shop: Shop):
     """The first has no HTTP API, and no request of the second's."""
     bus = {"id": uuid.uuid4().hex, "time": "2026-01-31T12:00:00Z", "source": "shop", "detail-type": "Refund"}

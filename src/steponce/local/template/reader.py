@@ -218,6 +218,9 @@ def _of_nested_stacks(template: Mapping[str, Any], files: Mapping[str, str]) -> 
 
 
 def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str) -> dict[str, Any]:
+    kinds = (str(resource.get("Type")) for resource in source["Resources"].values())
+    if not any(kind.startswith("AWS::Serverless::") for kind in kinds):
+        return copy.deepcopy(dict(source))
     from samtranslator.public.exceptions import InvalidDocumentException
     from samtranslator.public.parser import Parser
     from samtranslator.public.translator import Translator
