@@ -6,6 +6,7 @@ The lock record decides. The client describes an execution only if no record ans
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -36,6 +37,7 @@ from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
+from steponce.request.workflows import Workflow, Workflows
 from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
 
 NOT_YET_VISIBLE_SECONDS = 2
@@ -94,25 +96,55 @@ class Client:
         return self.machine.rules
 
     @classmethod
-    def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make a client from a stack's Outputs, a mapping from names to values."""
+    def from_outputs(cls, outputs: Mapping[str, str], *, machine: str | None = None, **options: Any) -> Self:
+        """
+        Make a client from a stack's Outputs, a mapping from names to values.
+
+        Args:
+            machine: The name or ARN of the state machine, for a stack with several workflows. Default: the
+                stack's own workflow; if it has none, the only one.
+            options: As for a Client.
+
+        Raises:
+            MachineNotFound: the stack has no such workflow; the message says which it has.
+            MachineAmbiguous: the name fits several; or it has several, and none was named.
+            InvalidSetting: an Output is missing or malformed.
+        """
+        workflow = Workflows.from_outputs(outputs).choose(machine)
         return cls(
-            outputs["RunOnceStateMachineArn"],
-            outputs["LocksTable"],
-            rules=RequestRules.from_settings(outputs),
-            **{"result_bucket": outputs.get("ResultBucket")} | options,
+            workflow.arn,
+            workflow.setting("LocksTable"),
+            rules=workflow.rules(),
+            **{"result_bucket": workflow.settings.get("ResultBucket")} | options,
         )
 
     @classmethod
-    def from_stack(cls, name: str, *, session: boto3.Session | None = None, **options: Any) -> Self:
+    def from_stack(
+        cls, name: str, *, machine: str | None = None, session: boto3.Session | None = None, **options: Any
+    ) -> Self:
         """
         Make a client for a stack that was deployed on AWS.
 
         Args:
             name: The CloudFormation stack's name. The client reads its Outputs.
+            machine: As for `from_outputs`.
+            options: As for a Client.
+
+        Raises:
+            StackNotFound: this account and region have no stack of this name.
+            MachineNotFound, MachineAmbiguous, InvalidSetting: as `from_outputs`.
         """
         session = session or boto3.Session()
-        return cls.from_outputs(stack_outputs(session, name), session=session, **options)
+        return cls.from_outputs(stack_outputs(session, name), machine=machine, session=session, **options)
+
+    def of(self, workflow: Workflow) -> Self:
+        """A client of another workflow in the same account and region, by the same connections."""
+        other = copy.copy(self)
+        here = self.machine
+        locks = here.locks.beside(workflow.setting("LocksTable"))
+        results = here.results.beside(workflow.settings.get("ResultBucket"))
+        other.machine = Machine(workflow.arn, here.sfn, locks, workflow.rules(), results)
+        return other
 
     def start(
         self,

@@ -25,6 +25,8 @@ All errors of this package, as one tree:
     ├── LockNotFound (LookupError)       no record has this lock token or request id
     ├── RequestNotFound (LookupError)    the request was never started, or its record has expired
     ├── StackNotFound (LookupError)      no stack of this name is deployed
+    ├── MachineNotFound (LookupError)    the stack has no workflow of this name
+    ├── MachineAmbiguous (LookupError)   several workflows are meant; name one
     ├── NotFinished                      the request still runs, so it has no result
     ├── RequestFailed                    the request failed, so it has no result
     │   └── RateLimited                  its user has had all requests of the window; nothing happened
@@ -203,6 +205,14 @@ class RequestNotFound(SteponceError, LookupError):
 
 class StackNotFound(SteponceError, LookupError):
     """This account and region have no stack of this name."""
+
+
+class MachineNotFound(SteponceError, LookupError):
+    """The stack's Outputs name no workflow with this state machine; the message says which there are."""
+
+
+class MachineAmbiguous(SteponceError, LookupError):
+    """A name, or a request id, fits several workflows of the stack; the message says which."""
 
 
 class NotFinished(SteponceError):

@@ -61,8 +61,8 @@ class Task:
 
 class StepFunctions:
     """
-    One account's Step Functions with one state machine. An argument `which` is a name of an execution of that
-    machine, or any ARN.
+    One account's Step Functions. An argument `which` is a name of an execution of its first state machine, or
+    any ARN.
 
     Attributes:
         executions: What DescribeExecution returns, by ARN, oldest first.
@@ -76,6 +76,7 @@ class StepFunctions:
 
     def __init__(self, machine: str = MACHINE, definition: Mapping[str, Any] | None = None) -> None:
         self.machine = machine
+        self.others: set[str] = set()
         self.definition = definition or {}
         self._lock = threading.RLock()
         self.clear()
@@ -98,6 +99,10 @@ class StepFunctions:
         if which.startswith("arn:"):
             return which
         return f"{self.machine.replace(':stateMachine:', ':execution:')}:{which}"
+
+    def add_machine(self, arn: str) -> None:
+        """Create another state machine."""
+        self.others.add(arn)
 
     def names(self) -> list[str]:
         """The names of all executions, oldest first."""
@@ -184,7 +189,7 @@ class StepFunctions:
         return self.executions[arn]
 
     def _expect_machine(self, arn: str) -> None:
-        if arn != self.machine:
+        if arn != self.machine and arn not in self.others:
             raise client_error("StateMachineDoesNotExist", arn)
 
     # -- The API -------------------------------------------------------------------------------------
@@ -197,7 +202,7 @@ class StepFunctions:
         input: str = "{}",
     ) -> dict[str, Any]:
         """An open execution's name with the same input gives that execution; any other use is refused."""
-        arn = self.arn(name)
+        arn = f"{stateMachineArn.replace(':stateMachine:', ':execution:')}:{name}"
         with self._call("start_execution", arn):
             self._expect_machine(stateMachineArn)
             if not 1 <= len(name) <= 80 or len(input.encode()) > _MOST_BYTES:
@@ -207,7 +212,7 @@ class StepFunctions:
             found = self.executions.get(arn)
             if found is None:
                 given = json.loads(input)
-                self.put(name, {"type": "ExecutionStarted", "id": 1}, input=input)
+                self.put(arn, {"type": "ExecutionStarted", "id": 1}, input=input)
                 found = self.executions[arn]
                 self.started.append({"name": name} | given)
             elif found["status"] != "RUNNING" or found.get("input") != input:
@@ -249,12 +254,13 @@ class StepFunctions:
                 return
 
     def _list_pages(
-        self, *, stateMachineArn: str, statusFilter: str, PaginationConfig: Mapping[str, int]
+        self, *, stateMachineArn: str, PaginationConfig: Mapping[str, int], statusFilter: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """Newest first."""
+        whose = f"{stateMachineArn.replace(':stateMachine:', ':execution:')}:"
         with self._lock:
-            every = [one for arn, one in self.executions.items() if arn.startswith(self.arn(""))]
-        found = [one for one in every if one["status"] == statusFilter]
+            every = [one for arn, one in self.executions.items() if arn.startswith(whose)]
+        found = [one for one in every if statusFilter in (None, one["status"])]
         found.sort(key=lambda one: one["startDate"], reverse=True)
         size = PaginationConfig["PageSize"]
         for first in range(0, len(found) or 1, size):

@@ -91,7 +91,7 @@ class RunningStack:
             return self._clients[service]
 
     def client(self, **options: Any) -> Client:
-        """A steponce client for this stack; options as for `Client`."""
+        """A steponce client for this stack; options as for `Client.from_outputs`, like `machine`."""
         from steponce.client import Client
 
         return Client.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -60,6 +60,11 @@ class Results:
 
     def __bool__(self) -> bool:
         return self.bucket is not None
+
+    def beside(self, bucket: str | None) -> Self:
+        """Another bucket; this one, if that is the same."""
+        other = type(self)(bucket, self._make_client)
+        return self if other.bucket == self.bucket else other
 
     def of(self, lock: Lock) -> Any:
         """The result of a record, parsed; `Kept` where the record has but its address."""

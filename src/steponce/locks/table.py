@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from botocore.exceptions import ClientError
 
@@ -55,6 +55,10 @@ class Locks:
     def table(self) -> str:
         """The table's name."""
         return self._table
+
+    def beside(self, table: str) -> Self:
+        """Another table of lock records, by the same connection."""
+        return type(self)(self._dynamodb, table)
 
     def get(self, lock_token: str) -> Lock | None:
         """
