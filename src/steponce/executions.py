@@ -169,6 +169,11 @@ def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
     return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
 
 
+def machine_of(execution_arn: str) -> str:
+    """The ARN of the state machine that an execution belongs to."""
+    return execution_arn.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+
+
 def _is_elsewhere(execution_arn: str, home: str) -> bool:
     """Whether an execution has another partition, region or account than `home`."""
     there, here = execution_arn.split(":"), home.split(":")

@@ -35,11 +35,11 @@ class NextStep:
             the person chooses it.
         lock_token: For a request that was started with a lock token of its own: that token.
         check_owner: For a start: check the lock's owner at once, and settle the lock if the owner is dead.
-        elsewhere: Whether the request belongs to another state machine, so that another stack has the step.
+        machine: The ARN of the state machine that the step is for, if it is another one than was asked.
     """
 
     action: Action
     key: str = ""
     lock_token: str | None = None
     check_owner: bool = False
-    elsewhere: bool = False
+    machine: str | None = None

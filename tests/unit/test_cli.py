@@ -750,8 +750,8 @@ def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monke
 # -- help ------------------------------------------------------------------------------------------
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
     """A script's author finds the codes there."""
-    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks", "show", "start", "status")
-    commands_ += ("up", "upgrade", "wait")
+    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks")
+    commands_ += ("show", "start", "status", "up", "upgrade", "wait")
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
     assert all(f"\n  {command} " in out for command in commands_)
@@ -761,24 +761,28 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("start", "--key --check-owner --wait --timeout --local --stack --profile --region STEPONCE_STACK"),
-        ("status", "--key --local --stack --profile --region"),
-        ("wait", "--key --timeout --local --stack --profile --region"),
-        ("show", "--key --payload --local --stack --profile --region"),
+        ("start", "--key --check-owner --wait --timeout --machine --local --stack --region STEPONCE_STACK"),
+        ("status", "--key --machine --local --stack --profile --region"),
+        ("wait", "--key --timeout --machine --local --stack --profile --region"),
+        ("show", "--key --payload --machine --local --stack --profile --region"),
         ("up", "--template --parameter STEPONCE_HOME"),
         ("init", "DIR --name --callback --http"),
         ("upgrade", "[DIR] edited"),
-        ("awaiting list", "--local --stack --profile --region"),
-        ("awaiting show", "ID --link --local --stack --profile --region"),
-        ("callback succeed", "ID [FILE] accepted conflict --local --stack --profile --region"),
-        ("callback fail", "ID [FILE] --error --cause accepted conflict --local --stack --profile --region"),
-        ("callback heartbeat", "ID accepted conflict --local --stack --profile --region"),
-        ("locks list", "--running --overdue --failed --limit --local --stack --profile --region"),
-        ("locks inspect", "KEY --local --stack --profile --region"),
-        ("locks release", "KEY --yes --by --why --local --stack --profile --region"),
-        ("locks complete", "KEY FILE --yes --by --why --local --stack --profile --region"),
-        ("locks retry", "KEY --yes --by --why --local --stack --profile --region"),
-        ("cancel", "REQUEST_ID --yes --by --why --local --stack --profile --region"),
+        ("awaiting list", "--machine --local --stack --profile --region"),
+        ("awaiting show", "ID --link --machine --local --stack --profile --region"),
+        ("callback succeed", "ID [FILE] accepted conflict --machine --local --stack --profile --region"),
+        (
+            "callback fail",
+            "ID [FILE] --error --cause accepted conflict --machine --local --stack --profile --region",
+        ),
+        ("callback heartbeat", "ID accepted conflict --machine --local --stack --profile --region"),
+        ("locks list", "--running --overdue --failed --limit --machine --local --stack --profile --region"),
+        ("locks inspect", "KEY --machine --local --stack --profile --region"),
+        ("locks release", "KEY --yes --by --why --machine --local --stack --profile --region"),
+        ("locks complete", "KEY FILE --yes --by --why --machine --local --stack --profile --region"),
+        ("locks retry", "KEY --yes --by --why --machine --local --stack --profile --region"),
+        ("cancel", "REQUEST_ID --yes --by --why --machine --local --stack --profile --region"),
+        ("letters list", "--limit --machine --local --stack --profile --region"),
         ("erase", "PREFIX --yes --by --why --local --stack --profile --region"),
     ],
 )

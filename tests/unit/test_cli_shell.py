@@ -7,7 +7,7 @@ import click
 import pytest
 
 from steponce.cli.commands import steponce
-from steponce.cli.shell import commands
+from steponce.cli.shell import Named, commands
 from steponce.next_step import Action, NextStep
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -17,7 +17,7 @@ OF_AWS = {"invoke function"}
 @pytest.mark.parametrize("action", [action for action in ACTIONS if action not in OF_AWS])
 def test_each_action_is_a_command_of_the_program(action: Action):
     """With all of its arguments, and none too many."""
-    (text,) = commands([NextStep(action, "m/order 1")], ["--local"])
+    (text,) = commands([NextStep(action, "m/order 1")], ["--local"], Named("refunds"))
     name, *words = shlex.split(text)
     command: click.Command = steponce
     while isinstance(command, click.Group):
@@ -50,10 +50,27 @@ def test_what_a_step_needs_is_quoted():
 
 
 def test_a_step_at_another_machine_asks_for_its_stack():
-    """The one that this command was for is the wrong one."""
-    step = NextStep("show request", "order-1", elsewhere=True)
+    """The one that this command was for is the wrong one, unless it knows that machine."""
+    step = NextStep("show request", "order-1", machine="arn:refunds")
+    known = Named(typed="m", found="m", known={"arn:m": "m", "arn:refunds": "refunds"})
 
     assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"])
+    assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"], Named("m", known={}))
+    assert ["steponce show order-1 --local --machine refunds"] == commands([step], ["--local"], known)
+
+
+def test_a_machine_that_was_typed_is_typed_again():
+    """In every command; one that was found only where a request id may mean another machine's request."""
+    steps = [NextStep("start request", "order-1"), NextStep("retry lock", "m/order-1")]
+
+    assert [
+        "steponce start order-1 FILE --machine 'my machine'",
+        "steponce locks retry m/order-1 --machine 'my machine'",
+    ] == commands(steps, [], Named("my machine", "my machine"))
+    assert [
+        "steponce start order-1 FILE --local --machine refunds",
+        "steponce locks retry m/order-1 --local",
+    ] == commands(steps, ["--local"], Named(None, "refunds"))
 
 
 def test_a_request_that_has_no_id_yet_gets_one_from_the_person():

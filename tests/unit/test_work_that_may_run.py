@@ -333,7 +333,8 @@ def test_show_sends_to_the_other_machine_s_stack(world: World, status: str, diag
     story = collect(world.client, "order-1")
 
     assert diagnosis == story.diagnosis
-    assert (NextStep("show request", "order-9", elsewhere=True),) == story.next_steps
+    other = ARN.replace(":m", ":other")
+    assert (NextStep("show request", "order-9", machine=other),) == story.next_steps
     assert "HIDDEN" == collect_owner(world.client, world.lock()).status
 
 

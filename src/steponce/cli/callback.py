@@ -10,11 +10,11 @@ import click
 
 from steponce.callbacks.answer import Answer, Verdict
 from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say
+from steponce.cli.machines import Machines
 from steponce.cli.payload import read_json, read_object
 from steponce.cli.resolver import resolve
-from steponce.cli.shell import commands
 from steponce.cli.steps import id_argument, which_step
-from steponce.cli.target import Target, output_of, where_to
+from steponce.cli.target import Target, output_of, where_to_which
 from steponce.cli.waiting import framed
 from steponce.errors import InvalidAnswer, InvalidPayload
 from steponce.next_step import NextStep
@@ -61,7 +61,7 @@ def callback(context: click.Context) -> None:
 @callback.command(epilog=VERDICTS)
 @id_argument
 @click.argument("file", required=False)
-@where_to
+@where_to_which
 def succeed(given: str, file: str | None, target: Target) -> int:
     """
     Let the step succeed.
@@ -80,7 +80,7 @@ def succeed(given: str, file: str | None, target: Target) -> int:
 @click.argument("file", required=False)
 @click.option("--error", metavar="NAME", help="The error's name, which the workflow can catch.")
 @click.option("--cause", metavar="TEXT", help="What happened, for people.")
-@where_to
+@where_to_which
 def fail(given: str, file: str | None, error: str | None, cause: str | None, target: Target) -> int:
     """
     Let the step fail.
@@ -102,7 +102,7 @@ def fail(given: str, file: str | None, error: str | None, cause: str | None, tar
 
 @callback.command(epilog=VERDICTS)
 @id_argument
-@where_to
+@where_to_which
 def heartbeat(given: str, target: Target) -> int:
     """Send a heartbeat: the answer will still come, and the step's heartbeat time starts again."""
     return _answer(target, given, {"outcome": "heartbeat"})
@@ -119,11 +119,12 @@ def _of_an_answer() -> Iterator[None]:
 
 def _answer(target: Target, given: str, answer: Mapping[str, Any]) -> int:
     Answer.parse(answer)  # checked before any call
-    stack = target.reach()
-    step_id = which_step(stack, given)
+    machines = Machines.reach(target)
+    stack = machines.stack
+    step_id = which_step(machines, given)
     function = output_of(stack, "ResolveAwaitingStepFunction")
     verdict = resolve(stack.boto3("lambda"), function, step_id, answer)
-    what_next = commands(_NEXT.get(verdict, ()), target.options)
+    what_next = machines.commands(_NEXT.get(verdict, ()))
     say(
         {"awaitingStepId": step_id, "outcome": answer["outcome"], "verdict": verdict},
         framed(step_id, verdict, plain("\n".join([_MEANINGS[verdict], *what_next]))),

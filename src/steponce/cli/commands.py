@@ -19,11 +19,11 @@ from steponce.cli.errors import EXIT_CODES, say_error
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.locks import locks
+from steponce.cli.machines import Machines
 from steponce.cli.parameters import template_parameters
 from steponce.cli.payload import read_payload
-from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
-from steponce.cli.target import Invocation, Target, where_to
+from steponce.cli.target import Invocation, Target, where_to_which
 from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
 from steponce.client import Client
@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        return say_error(error, invocation.options)
+        return say_error(error, invocation.options, invocation.named)
 
 
 def _not_blank(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -118,7 +118,7 @@ steponce.add_command(locks)
 )
 @click.option("--wait", "and_wait", is_flag=True, help="Wait until the request is finished.")
 @_timeout
-@where_to
+@where_to_which
 def start(
     request_id: str,
     file: str,
@@ -136,7 +136,7 @@ def start(
     if timeout is not None and not and_wait:
         raise click.UsageError("--timeout goes with --wait.")
     payload = read_payload(file)
-    client = target.connect()
+    client = Machines.reach(target).to_start()
     receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
     if and_wait and receipt.status == "RUNNING":
         done = _wait(client, request_id, receipt.lock_token, timeout)
@@ -147,11 +147,12 @@ def start(
 @steponce.command()
 @_request_id
 @_key
-@where_to
+@where_to_which
 def status(request_id: str, key: str | None, target: Target) -> int:
     """Show what is known about a request now."""
-    client = target.connect()
+    machines = Machines.reach(target)
     with _found(key):
+        client = machines.of_request(request_id, key)
         return say_receipt(client.status(request_id, lock_token=key))
 
 
@@ -159,11 +160,12 @@ def status(request_id: str, key: str | None, target: Target) -> int:
 @_request_id
 @_key
 @_timeout
-@where_to
+@where_to_which
 def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
     """Wait until a request is finished, and show its result or error."""
-    client = target.connect()
+    machines = Machines.reach(target)
     with _found(key):
+        client = machines.of_request(request_id, key)
         return say_receipt(_wait(client, request_id, key, timeout))
 
 
@@ -171,7 +173,7 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
 @_request_id
 @_key
 @click.option("--payload", "with_payload", is_flag=True, help="Show payloads, causes and answers, too.")
-@where_to
+@where_to_which
 def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:
     """
     Show a request's history: attempts, states, waiting steps, the lock record and who has changed it; and
@@ -179,12 +181,13 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
 
     The exit code is 0 for every request that exists, also for one that failed.
     """
-    stack = target.reach()
+    machines = Machines.reach(target)
+    stack = machines.stack
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    client = stack.client()
     with _found(key):
+        client = machines.of_request(request_id, key)
         story = collector.collect(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
-    what_next = commands(story.next_steps, target.options)
+    what_next = machines.commands(story.next_steps)
     answer = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
     say(answer | {"next": what_next}, timeline(story, what_next))
     return DONE

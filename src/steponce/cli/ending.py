@@ -13,9 +13,9 @@ from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, counted, fields, plain, say
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.left_out import LeftOut
-from steponce.cli.shell import commands
+from steponce.cli.machines import Machines
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
-from steponce.cli.target import Target, where_to
+from steponce.cli.target import Target, where_to, where_to_which
 from steponce.cli.timeline import record_fields
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
@@ -33,7 +33,7 @@ SHOWN = 100
 @click.command()
 @click.argument("request_id")
 @changes_record
-@where_to
+@where_to_which
 def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     """
     Cancel a request: stop its execution, and record that it was cancelled.
@@ -42,13 +42,14 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     does every later request with its lock token. During its work nobody knows whether that took effect, so
     the record waits for a person. After its work, the work's outcome stays.
     """
-    machine = target.connect().machine
+    machines = Machines.reach(target)
+    machine = machines.of_request(request_id).machine
     running = find_running(machine, request_id)
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     lock = cancel_running(machine, running, by=confirmation.by, why=why)
     said = meaning(running, lock)
     record = None if lock is None else json_object(Record.from_lock(lock))
-    what_next = [] if lock is None else commands(next_steps(lock, runs=False), target.options)
+    what_next = [] if lock is None else machines.commands(next_steps(lock, runs=False))
     answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
     answer |= {"stopped": running.is_open, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
@@ -74,8 +75,8 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     """
     if not prefix.strip():
         raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
-    stack = target.reach()
-    machine = stack.client().machine
+    machines = Machines.reach(target)
+    stack, machine = machines.stack, machines.first.machine
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     kept = find_kept(machine, steps, prefix)
     answer: dict[str, Any] = {

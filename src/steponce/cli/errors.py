@@ -22,9 +22,17 @@ from steponce.cli.answers import (
     plain,
     say,
 )
-from steponce.cli.shell import commands
+from steponce.cli.shell import Named, commands
 from steponce.cli.target import Unreachable
-from steponce.errors import Conflict, InvalidRequest, Refused, SteponceError, Unavailable
+from steponce.errors import (
+    Conflict,
+    InvalidRequest,
+    MachineAmbiguous,
+    MachineNotFound,
+    Refused,
+    SteponceError,
+    Unavailable,
+)
 
 EXIT_CODES = """\b
 Exit codes:
@@ -35,8 +43,9 @@ Exit codes:
        a waiting step is not known, or the answer came too late;
        a record is not known or cannot be read, or you said no when asked;
        a path costs more than its budget
-    2  wrong usage, an invalid request or an invalid answer: nothing
-       was started, sent or changed
+    2  wrong usage, an invalid request or an invalid answer, or a state
+       machine that is not known or must be named: nothing was started,
+       sent or changed
     3  conflict: the id or key was used with another payload or key;
        a waiting step has another answer; the record does not allow
        the command, or has changed since you looked; an installation
@@ -53,33 +62,42 @@ _HINTS: Mapping[type[BotoCoreError], str] = {
 }
 
 
-def say_error(error: Exception, options: Sequence[str] = ()) -> int:
+def say_error(error: Exception, options: Sequence[str] = (), named: Named | None = None) -> int:
     """
     Report an error: a line and the next commands for people, an object for a pipe.
 
     Args:
         error: What went wrong.
         options: The options that name the stack, for the next commands.
+        named: The state machine that the next commands name.
 
     Returns:
         The exit code.
     """
-    kind, message, code = _explain(error)
-    line = " ".join(message.split())
-    what_next = commands(error.next_steps, options) if isinstance(error, SteponceError) else []
-    sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
-    sys.stderr.write("".join(f"  {plain(command)}\n" for command in what_next))
+    shown, code = report_error(error, options, named)
     if not answers.for_people():
-        shown: dict[str, Any] = {"type": kind, "message": message}
-        say({"error": shown | ({"next": what_next} if what_next else {})}, "")
+        say({"error": shown}, "")
     return code
 
 
-def _explain(error: Exception) -> tuple[str, str, int]:
+def report_error(
+    error: BaseException, options: Sequence[str] = (), named: Named | None = None
+) -> tuple[dict[str, Any], int]:
+    """Report an error for people alone. Returns what a pipe gets, and the exit code."""
+    kind, message, code = _explain(error)
+    line = " ".join(message.split())
+    what_next = commands(error.next_steps, options, named) if isinstance(error, SteponceError) else []
+    sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
+    sys.stderr.write("".join(f"  {plain(command)}\n" for command in what_next))
+    shown: dict[str, Any] = {"type": kind, "message": message}
+    return shown | ({"next": what_next} if what_next else {}), code
+
+
+def _explain(error: BaseException) -> tuple[str, str, int]:
     kind = type(error).__name__
     if isinstance(error, SteponceError):
         return kind, str(error), _code(error)
-    if isinstance(error, click.Abort):
+    if isinstance(error, click.Abort | KeyboardInterrupt):
         return "Interrupted", "Stopped waiting. A request that was started goes on.", INTERRUPTED
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
@@ -97,7 +115,7 @@ def _explain(error: Exception) -> tuple[str, str, int]:
 
 
 def _code(error: SteponceError) -> int:
-    if isinstance(error, InvalidRequest):
+    if isinstance(error, InvalidRequest | MachineAmbiguous | MachineNotFound):
         return USAGE
     if isinstance(error, Conflict | Refused):
         return CONFLICT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -12,9 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
-from steponce.cli.shell import commands
-from steponce.cli.target import Stack, Target, output_of, where_to
+from steponce.cli.machines import Machines
+from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
+from steponce.request.workflows import Workflow
 from steponce.triggers.redrive import DeadLetterQueue, Found, Letters, is_foreign, reason_of, what_next
+
+_FIFO = "FIFO queue"
+_QUEUES = (
+    ("queue", "RequestsDeadLetterQueueUrl", "RequestsQueueUrl"),
+    (_FIFO, "RequestsFifoDeadLetterQueueUrl", "RequestsFifoQueueUrl"),
+    ("events", "DeadEventsQueueUrl", None),
+)
+"""Each queue's name for people, its own Output, and that of the queue to which its letters are redriven."""
 
 
 @click.group(invoke_without_command=True)
@@ -24,29 +33,31 @@ def letters(context: click.Context) -> None:
     List dead letters, and redrive them as the requests that they were.
 
     ID is the letter's own, as the list shows it. `list` and `show` remove nothing. A letter that somebody
-    else looks at is hidden for a moment.
+    else looks at is hidden for a moment. Without --machine it is about the letters of all workflows.
     """
     ask_which(context)
 
 
 @letters.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
-@where_to
+@where_to_which
 def list_letters(limit: int, target: Target) -> int:
     """List the dead letters with their reasons, without their content."""
-    found, more = _letters(target.reach()).look(limit)
+    found, more = _letters(Machines.reach(target)).look(limit)
     say({"letters": [_describe(one) for one in found], "more": more}, _table(found, more))
     return DONE
 
 
 @letters.command()
 @click.argument("letter_id", metavar="ID")
-@where_to
+@where_to_which
 def show(letter_id: str, target: Target) -> int:
     """Show one letter with its body and attributes, which may be confidential."""
-    found = _letters(target.reach()).get(letter_id)
+    machines = Machines.reach(target)
+    found = _letters(machines).get(letter_id)
     advice, steps = what_next(found)
-    next_commands = commands(steps, target.options)
+    machines.go_on_with(found.queue.machine)
+    next_commands = machines.commands(steps)
     answer = _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
     rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
     rows |= found.text_attributes()
@@ -60,7 +71,7 @@ def show(letter_id: str, target: Target) -> int:
 @letters.command()
 @click.argument("letter_id", metavar="ID", required=False)
 @click.option("--all", "everything", is_flag=True, help="All that can be put back.")
-@where_to
+@where_to_which
 def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     """
     Redrive a letter: it asks for the same id, payload and key as the first time.
@@ -70,7 +81,7 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     """
     if everything == (letter_id is not None):
         raise click.UsageError("Give the ID of one letter, or --all.")
-    found = _letters(target.reach())
+    found = _letters(Machines.reach(target))
     done = [found.redrive(letter_id)] if letter_id is not None else list(found.redrive_all())
     more = found.count()
     answer: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
@@ -79,18 +90,45 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     return DONE
 
 
-def _letters(stack: Stack) -> Letters:
-    """The stack's dead-letter queues, and the queue to which each redrives."""
-    found = [
-        DeadLetterQueue(
-            "queue", output_of(stack, "RequestsDeadLetterQueueUrl"), output_of(stack, "RequestsQueueUrl")
+def _letters(machines: Machines) -> Letters:
+    """
+    The dead-letter queues of the workflows, and the queue to which each redrives.
+
+    Raises:
+        Unreachable: the stack, or the workflow that --machine names, has none.
+    """
+    own = machines.workflows.own
+    chosen = machines.chosen()
+    found = list(_own_queues(machines.stack, own)) if own in chosen or not chosen else []
+    found += [queue for workflow in chosen if workflow is not own for queue in _queues_of(workflow)]
+    if not found:
+        names = ", ".join(workflow.name for workflow in chosen)
+        raise Unreachable(
+            f"The Outputs of the stack {machines.stack.name!r} name no dead letters of {names}."
         )
-    ]
-    if "RequestsFifoDeadLetterQueueUrl" in stack.outputs:
-        dead, back = stack.outputs["RequestsFifoDeadLetterQueueUrl"], output_of(stack, "RequestsFifoQueueUrl")
-        found.append(DeadLetterQueue("FIFO queue", dead, back))
-    found.append(DeadLetterQueue("events", output_of(stack, "DeadEventsQueueUrl"), None))
-    return Letters(stack.boto3("sqs"), found)
+    by_url: dict[str, DeadLetterQueue] = {}
+    for queue in found:  # workflows may share one
+        by_url.setdefault(queue.url, queue)
+    return Letters(machines.stack.boto3("sqs"), list(by_url.values()))
+
+
+def _own_queues(stack: Stack, own: Workflow | None) -> Iterator[DeadLetterQueue]:
+    """Those of the stack's own workflow."""
+    machine = own.arn if own else None
+    for name, dead, back in _QUEUES:
+        if name == _FIFO and dead not in stack.outputs:
+            continue
+        yield DeadLetterQueue(name, output_of(stack, dead), back and output_of(stack, back), machine)
+
+
+def _queues_of(workflow: Workflow) -> Iterator[DeadLetterQueue]:
+    """Those of another workflow. It may have none."""
+    for name, dead, back in _QUEUES:
+        if dead in workflow.settings:
+            back_to = workflow.settings.get(back) if back else None
+            yield DeadLetterQueue(
+                f"{name} of {workflow.name}", workflow.settings[dead], back_to, workflow.arn
+            )
 
 
 def _describe(found: Found) -> dict[str, Any]:
@@ -99,6 +137,7 @@ def _describe(found: Found) -> dict[str, Any]:
         "id": found.id,
         "kind": foreign or letter.shape,
         "queue": found.queue.name,
+        "machine": found.queue.machine and found.queue.machine.rpartition(":")[2],
         "reason": reason_of(found),
         "source": letter.source,
         "requestId": letter.request_id,

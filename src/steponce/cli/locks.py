@@ -18,13 +18,14 @@ from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
+from steponce.cli.machines import Machines
 from steponce.cli.payload import read_json
-from steponce.cli.shell import commands
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
-from steponce.cli.target import AwsStack, Stack, Target, where_to
+from steponce.cli.target import AwsStack, Target, where_to_which
 from steponce.cli.timeline import intervention, record_fields
+from steponce.client import Client
 from steponce.locks.record import Lock
-from steponce.operator.locks import Operator, find_lock, next_steps, open_locks, result_text
+from steponce.operator.locks import Operator, next_steps, open_locks, result_text
 from steponce.report.collector import collect_owner
 from steponce.report.story import Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
@@ -59,10 +60,11 @@ def locks(context: click.Context) -> None:
 @click.option("--overdue", is_flag=True, help="Only those in progress for longer than expected.")
 @click.option("--failed", is_flag=True, help="Only those that failed and wait for a person.")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
-@where_to
+@where_to_which
 def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: Target) -> int:
     """
-    List the locks that are open, those that wait the longest first.
+    List the locks that are open, those that wait the longest first. With --machine only the locks that
+    executions of that state machine hold.
 
     A record that cannot be read is listed apart, with its damaged attribute.
     """
@@ -71,7 +73,9 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
     statuses = [HELD] if failed else [INPROGRESS] if running or overdue else [INPROGRESS, HELD]
     until = times.now_text() if overdue else times.NEVER
     left_out = LeftOut()
-    found = open_locks(target.connect().machine, *statuses, expected_until=until, skip=left_out.add)
+    machine, only = Machines.reach(target).first.machine, target.machine is not None
+    open_ = open_locks(machine, *statuses, expected_until=until, skip=left_out.add)
+    found = (lock for lock in open_ if not only or machine.holds(lock))
     listed = list(islice(found, limit))
     more = sum(1 for _ in found)
     answer = {"locks": [_listed(lock) for lock in listed], "more": more, "unreadable": left_out.public()}
@@ -81,17 +85,17 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
 
 @locks.command()
 @_key
-@where_to
+@where_to_which
 def inspect(key: str, target: Target) -> int:
     """Show a record, its owner, who has changed it, and the next commands."""
-    stack = target.reach()
-    client = stack.client()
-    lock = find_lock(client.machine, key)
+    machines = Machines.reach(target)
+    stack = machines.stack
+    client, lock = machines.of_lock(key)
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
-    what_next = commands(next_steps(lock, runs=owner.is_open, own=own), target.options)
+    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own))
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
@@ -100,7 +104,7 @@ def inspect(key: str, target: Target) -> int:
     }
     rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(what_next) or None}
     if not own:
-        rows["note"] = "another machine's record: its own stack's commands settle it"
+        rows["note"] = "another machine's record: commands for that machine settle it"
     say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
     return DONE
 
@@ -108,7 +112,7 @@ def inspect(key: str, target: Target) -> int:
 @locks.command()
 @_key
 @changes_record
-@where_to
+@where_to_which
 def release(key: str, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, so that the next start of its request runs the work.
@@ -116,8 +120,7 @@ def release(key: str, confirmation: Confirmation, target: Target) -> int:
     First make sure that the work did not take effect. The command is refused while the owner runs, and if the
     record is final.
     """
-    stack = target.reach()
-    operator, lock = _prepared(stack, key, "release", confirmation)
+    operator, lock = _prepared(Machines.reach(target), key, "release", confirmation)
     why = confirmation.ask(_shown(lock), f"Release {lock.lock_token}?")
     return _done("released", operator.release(lock, why), confirmation, why)
 
@@ -126,7 +129,7 @@ def release(key: str, confirmation: Confirmation, target: Target) -> int:
 @_key
 @click.argument("file")
 @changes_record
-@where_to
+@where_to_which
 def complete(key: str, file: str, confirmation: Confirmation, target: Target) -> int:
     """
     Store a result: every later start gets it, and the work does not run.
@@ -134,9 +137,9 @@ def complete(key: str, file: str, confirmation: Confirmation, target: Target) ->
     FILE holds the result, any JSON; - reads it from standard input.
     """
     given = read_json(file, _RESULT)
-    stack = target.reach()
-    result = result_text(given, stack.client().machine.results)
-    operator, lock = _prepared(stack, key, "complete", confirmation)
+    machines = Machines.reach(target)
+    result = result_text(given, machines.first.machine.results)
+    operator, lock = _prepared(machines, key, "complete", confirmation)
     why = confirmation.ask(_shown(lock), f"Complete {lock.lock_token} with {file}?")
     return _done("completed", operator.complete(lock, result, why), confirmation, why)
 
@@ -144,15 +147,14 @@ def complete(key: str, file: str, confirmation: Confirmation, target: Target) ->
 @locks.command()
 @_key
 @changes_record
-@where_to
+@where_to_which
 def retry(key: str, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, and start its request's next attempt with the same payload.
 
     First make sure that the work did not take effect. The command is refused as `release` is.
     """
-    stack = target.reach()
-    operator, lock = _prepared(stack, key, "retry", confirmation)
+    operator, lock = _prepared(Machines.reach(target), key, "retry", confirmation)
     given = operator.payload_of(lock)
     why = confirmation.ask(_shown(lock), f"Run the work of {lock.lock_token} again?")
     lock, receipt = operator.retry(lock, given, why)
@@ -160,12 +162,19 @@ def retry(key: str, confirmation: Confirmation, target: Target) -> int:
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _prepared(stack: Stack, key: str, action: Any, confirmation: Confirmation) -> tuple[Operator, Lock]:
-    machine = stack.client().machine
-    # A stack may not state its work's time-out. Then it is Lambda's longest.
-    seconds = float(stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
-    operator = Operator(machine, by=confirmation.by, work_timeout_seconds=seconds)
-    return operator, operator.prepare(action, find_lock(machine, key))
+def _prepared(machines: Machines, key: str, action: Any, confirmation: Confirmation) -> tuple[Operator, Lock]:
+    client, lock = machines.of_lock(key)
+    operator = Operator(
+        client.machine, by=confirmation.by, work_timeout_seconds=_work_timeout(machines, client)
+    )
+    return operator, operator.prepare(action, lock)
+
+
+def _work_timeout(machines: Machines, client: Client) -> float:
+    """How long the work of a workflow may run. Where its settings do not say it, it is Lambda's longest."""
+    if machines.workflows.others:
+        return client.rules.work_timeout_seconds
+    return float(machines.stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
 
 
 def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:

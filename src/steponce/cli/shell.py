@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from steponce.next_step import Action, NextStep
 
@@ -28,17 +29,44 @@ _INVOKE = (
     "--payload file://event.json answer.json"
 )
 _ANOTHER_STACK = ("--stack", "NAME")
+_BY_REQUEST_ID = frozenset({"start request", "show request", "wait for request", "cancel request"})
 
 
-def commands(steps: Iterable[NextStep], options: Sequence[str]) -> list[str]:
+@dataclass(frozen=True)
+class Named:
+    """
+    Which state machine the next commands name.
+
+    Args:
+        typed: The one that this command was typed with. All next commands repeat it.
+        found: The one that this command has found, if its stack has several. Commands that take a request id
+            name it, since another machine may know the same id, and a start would go to the stack's own.
+        known: By ARN: how `--machine` names each of the stack's machines.
+    """
+
+    typed: str | None = None
+    found: str | None = None
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self, step: NextStep, stack: Sequence[str]) -> Sequence[str]:
+        """The options of a step's command that name stack and machine."""
+        if step.machine is not None:
+            name = self.known.get(step.machine)
+            return _ANOTHER_STACK if name is None else [*stack, "--machine", name]
+        name = self.typed or (self.found if step.action in _BY_REQUEST_ID else None)
+        return stack if name is None else [*stack, "--machine", name]
+
+
+def commands(steps: Iterable[NextStep], options: Sequence[str], named: Named | None = None) -> list[str]:
     """
     Write next steps as commands.
 
     Args:
         steps: The steps, in the order in which they make sense.
         options: The options that name the stack, as they were given to this command: `--local`, for example.
+        named: Which state machine they name. Default: none.
     """
-    return [_command(step, options) for step in steps]
+    return [_command(step, (named or Named()).options(step, options)) for step in steps]
 
 
 def _command(step: NextStep, options: Sequence[str]) -> str:
@@ -49,7 +77,7 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
     given += ["--check-owner"] * step.check_owner
-    given += _ANOTHER_STACK if step.elsewhere else map(shlex.quote, options)
+    given += map(shlex.quote, options)
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])
     return " ".join(["steponce", verb, *arguments, *given])

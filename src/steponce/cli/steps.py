@@ -9,6 +9,7 @@ import click
 
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.cli.answers import waiting_for
+from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
 from steponce.report import collector
@@ -32,7 +33,7 @@ def awaiting_steps(stack: Stack) -> AwaitingSteps:
     return AwaitingSteps(stack.boto3("dynamodb"), output_of(stack, AWAITING_STEPS_TABLE), open_shards=shards)
 
 
-def which_step(stack: Stack, given: str) -> str:
+def which_step(machines: Machines, given: str) -> str:
     """
     Find the awaiting-step id: the given one, or that of the step in which the given request waits.
 
@@ -45,7 +46,7 @@ def which_step(stack: Stack, given: str) -> str:
     if _STEP_ID.fullmatch(given):
         return given
     with waiting_for(given):
-        steps = _steps_of(stack, given)
+        steps = _steps_of(machines, given)
     steps = [step for step in steps if step.is_open] or steps
     if len(steps) > 1:
         names = ", ".join(f"{step.awaiting_step_id} ({step.step})" for step in steps)
@@ -53,9 +54,13 @@ def which_step(stack: Stack, given: str) -> str:
     return steps[0].awaiting_step_id if steps else given
 
 
-def _steps_of(stack: Stack, request_id: str) -> list[Waiting]:
+def _steps_of(machines: Machines, request_id: str) -> list[Waiting]:
     """The steps of a request's newest attempt. If it has just started, this waits for the first step."""
-    client, table = stack.client(), awaiting_steps(stack)
+    table = awaiting_steps(machines.stack)
+    try:
+        client = machines.of_request(request_id)
+    except RequestNotFound:
+        return []
     end = time.monotonic() + NOT_YET_RECORDED_SECONDS
     while True:
         try:

@@ -6,7 +6,7 @@ import functools
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -16,9 +16,11 @@ import click
 from botocore.config import Config
 from click.core import ParameterSource
 
+from steponce.cli.shell import Named
 from steponce.client import Client, stack_outputs
 from steponce.errors import StackNotFound, SteponceError
 from steponce.program import program
+from steponce.request.workflows import OWN, Workflows
 
 HOME = "STEPONCE_HOME"
 STACK = "STEPONCE_STACK"
@@ -45,7 +47,7 @@ class Stack(Protocol):
 
     def boto3(self, service: str) -> Any: ...
 
-    def client(self) -> Client: ...
+    def client(self, *, machine: str | None = None) -> Client: ...
 
 
 class AwsStack:
@@ -69,11 +71,13 @@ class AwsStack:
         """A plain boto3 client."""
         return self._session.client(service, config=_CONFIG)  # type: ignore[call-overload]
 
-    def client(self) -> Client:
-        """A steponce client."""
-        for name in ("RunOnceStateMachineArn", "LocksTable"):
-            output_of(self, name)
-        return Client.from_outputs(self.outputs, session=self._session)
+    def client(self, *, machine: str | None = None) -> Client:
+        """A steponce client; `machine` is as for `Client.from_stack`."""
+        if not len(Workflows.from_outputs(self.outputs)):
+            output_of(self, OWN)
+        if machine is None and OWN in self.outputs:
+            output_of(self, "LocksTable")
+        return Client.from_outputs(self.outputs, machine=machine, session=self._session)
 
 
 def output_of(stack: Stack, name: str) -> str:
@@ -92,9 +96,16 @@ def output_of(stack: Stack, name: str) -> str:
 
 @dataclass
 class Invocation:
-    """One call of the program. `options` are those that name its stack, as they were given."""
+    """
+    One call of the program.
+
+    Args:
+        options: Those that name its stack, as they were given.
+        named: Which state machine its next commands name.
+    """
 
     options: tuple[str, ...] = ()
+    named: Named = field(default_factory=Named)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class Target:
         profile: The AWS profile.
         region: The AWS region.
         options: The same options as they were given on the command line, for the next commands.
+        machine: The state machine that --machine names. None if it was not given.
     """
 
     local: bool
@@ -115,10 +127,7 @@ class Target:
     profile: str | None
     region: str | None
     options: tuple[str, ...] = ()
-
-    def connect(self) -> Client:
-        """A client for the stack. Errors as `reach`."""
-        return self.reach().client()
+    machine: str | None = None
 
     def reach(self) -> Stack:
         """
@@ -171,7 +180,13 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
     @click.option("--region", metavar="NAME", help="The stack's AWS region.")
     @functools.wraps(command)
     def with_target(
-        *, local: bool, stack: str | None, profile: str | None, region: str | None, **others: Any
+        *,
+        local: bool,
+        stack: str | None,
+        profile: str | None,
+        region: str | None,
+        machine: str | None = None,
+        **others: Any,
     ) -> int:
         context = click.get_current_context()
         source = context.get_parameter_source("stack")
@@ -181,12 +196,28 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
         given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
         given += ["--profile", profile] if profile else []
         given += ["--region", region] if region else []
-        target = Target(local, stack, profile, region, tuple(given))
+        target = Target(local, stack, profile, region, tuple(given), machine)
         if invocation := context.find_object(Invocation):
-            invocation.options = target.options
+            invocation.options, invocation.named = target.options, Named(machine)
         return command(target=target, **others)
 
     return with_target
+
+
+def where_to_which(command: Callable[..., int]) -> Callable[..., int]:
+    """As `where_to`, with --machine, for a command on one workflow of the stack."""
+    return click.option(
+        "--machine",
+        metavar="NAME",
+        callback=_is_machine,
+        help="The name or ARN of the state machine, where the stack has several.",
+    )(where_to(command))
+
+
+def _is_machine(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is blank. Give a state machine's name or ARN, or leave --machine out.")
+    return value
 
 
 def not_serving(endpoints: Mapping[str, str]) -> str | None:

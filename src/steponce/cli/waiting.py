@@ -18,8 +18,9 @@ from steponce.callbacks.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingSt
 from steponce.callbacks.links import Keys, sign
 from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.left_out import LeftOut
+from steponce.cli.machines import Machines
 from steponce.cli.steps import awaiting_steps, id_argument, which_step
-from steponce.cli.target import Stack, Target, output_of, where_to
+from steponce.cli.target import Stack, Target, output_of, where_to_which
 from steponce.errors import SteponceError
 from steponce.next_step import NextStep
 
@@ -45,18 +46,22 @@ def awaiting(context: click.Context) -> None:
 
 
 @awaiting.command("list")
-@where_to
+@where_to_which
 def list_steps(target: Target) -> int:
     """
     List the steps that wait, the earliest expiry first.
+
+    With --machine only the steps of that state machine.
 
     A step whose execution was stopped, or whose time or heartbeat is over, stays in the list until an answer
     or the monitor closes it. A record that cannot be read is listed apart, with its damaged attribute.
     """
     left_out = LeftOut()
-    steps = awaiting_steps(target.reach()).open(skip=left_out.add)
-    answer = {"awaitingSteps": [_describe(step) for step in steps], "unreadable": left_out.public()}
-    say(answer, Group(_table(steps), *left_out.lines()))
+    machines = Machines.reach(target)
+    steps = awaiting_steps(machines.stack).open(skip=left_out.add)
+    steps = [step for step in steps if machines.is_chosen(step.execution)]
+    answer = {"awaitingSteps": [describe(step) for step in steps], "unreadable": left_out.public()}
+    say(answer, Group(table(steps), *left_out.lines()))
     return DONE
 
 
@@ -68,21 +73,22 @@ def list_steps(target: Target) -> int:
     is_flag=True,
     help="Also make a link. Anyone who has it can answer.",
 )
-@where_to
+@where_to_which
 def show(given: str, with_link: bool, target: Target) -> int:
     """
     Show one step: its request, until when it waits, and its outcome; never its task token.
 
     ID is the awaiting step's, or that of the request that waits in it.
     """
-    stack = target.reach()
-    step = awaiting_steps(stack).get(which_step(stack, given))
+    machines = Machines.reach(target)
+    stack = machines.stack
+    step = awaiting_steps(stack).get(which_step(machines, given))
     if step is None:
         raise StepNotFound(
             f"There is no awaiting step {given!r}, or its record has expired. List the steps that wait.",
             next_steps=[NextStep("list steps")],
         )
-    answer = _describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
+    answer = describe(step) | {"execution": step.execution, "retryCount": step.retry_count}
     link = _link(stack, step) if with_link else None
     say(answer | ({"link": link} if with_link else {}), _panel(step))
     if with_link and for_people():  # not in the table, which would break it
@@ -98,7 +104,8 @@ def _is_expired(step: AwaitingStep) -> bool:
     return step.expires_at < times.now_text()
 
 
-def _describe(step: AwaitingStep) -> dict[str, Any]:
+def describe(step: AwaitingStep) -> dict[str, Any]:
+    """A step as JSON, without its token and the answer's content."""
     return step.public() | {
         "enteredAt": step.entered_at,
         "expired": _is_expired(step),
@@ -114,18 +121,19 @@ def _link(stack: Stack, step: AwaitingStep) -> str | None:
     return output_of(stack, "CallbacksUrl") + sign(keys, step.id, step.expires_at, OUTCOMES)
 
 
-def _table(steps: Sequence[AwaitingStep]) -> RenderableType:
+def table(steps: Sequence[AwaitingStep]) -> RenderableType:
+    """Steps for people."""
     if not steps:
         return Text("No step waits for an answer.")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("awaiting step", overflow="fold")
-    table.add_column("status", no_wrap=True)
-    table.add_column("expires (UTC)", no_wrap=True)
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    rows.add_column("awaiting step", overflow="fold")
+    rows.add_column("status", no_wrap=True)
+    rows.add_column("expires (UTC)", no_wrap=True)
     for step in steps:
         whose = Text.assemble(plain(step.id), "\n", plain(f"{step.step} of {step.request_id}"))
         until = Text(step.expires_at[:19], "red" if _is_expired(step) else "")
-        table.add_row(whose, Text(step.status, _COLOURS[step.status]), until)
-    return table
+        rows.add_row(whose, Text(step.status, _COLOURS.get(step.status, "red")), until)
+    return rows
 
 
 def _panel(step: AwaitingStep) -> RenderableType:

@@ -23,6 +23,7 @@ from steponce.errors import (
     Refused,
     TooManyAttempts,
 )
+from steponce.executions import machine_of
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -69,7 +70,7 @@ def find_lock(machine: Machine, key: str) -> Lock:
         Refused: it is the lock token of one record and the request id of another.
         Unavailable: no answer; safe to ask again.
     """
-    by_token, by_id = machine.locks.get(key), _of_request(machine, key)
+    by_token, by_id = machine.locks.get(key), lock_of_request(machine, key)
     if by_token is not None and by_id is not None and by_token.lock_token != by_id.lock_token:
         raise Refused(
             f"{key!r} is ambiguous: it is the lock token of request {by_token.request_id!r}, and also a "
@@ -85,7 +86,8 @@ def find_lock(machine: Machine, key: str) -> Lock:
     return lock
 
 
-def _of_request(machine: Machine, request_id: str) -> Lock | None:
+def lock_of_request(machine: Machine, request_id: str) -> Lock | None:
+    """The record of a request of this machine, by its id. None if there is none."""
     try:
         name = name_of(request_id)
     except InvalidRequestId:
@@ -279,7 +281,7 @@ class Operator:
             raise Refused(
                 f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "
                 f"{lock.locked_by}. Nothing was written. Look at it with the stack of that machine.",
-                next_steps=[NextStep("inspect lock", lock.lock_token, elsewhere=True)],
+                next_steps=[NextStep("inspect lock", lock.lock_token, machine=machine_of(lock.locked_by))],
             )
 
     def _expect_dead(self, lock: Lock) -> None:

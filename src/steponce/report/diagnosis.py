@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from steponce.aws import times
-from steponce.executions import YOUNG
+from steponce.executions import YOUNG, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
 from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
@@ -78,8 +78,8 @@ class Case:
             return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
             return self._by_plain_python(record, lock)
-        machine = record.locked_by.rpartition(":")[0]
-        if machine != newest.execution_arn.rpartition(":")[0] and not record.answers:
+        machine = machine_of(record.locked_by)
+        if machine != machine_of(newest.execution_arn) and not record.answers:
             return self._by_another_machine(record, machine)
         holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
         owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
@@ -135,7 +135,7 @@ class Case:
             f"Its lock token is that of request {record.request_id!r} of another machine ({machine}). Look "
             "at it with the stack of that machine."
         )
-        steps = (NextStep("show request", record.request_id, elsewhere=True),)
+        steps = (NextStep("show request", record.request_id, machine=machine),)
         if record.status == FAILED:
             error = record.error or "an error without a name"
             return Advice("waits for a person", f"{look} It has FAILED with {error}.", steps)

@@ -65,11 +65,13 @@ class DeadLetterQueue:
         name: Its name, for people.
         url: Its URL.
         back_to: The URL of the queue that its letters are redriven to. None if they cannot be redriven.
+        machine: The ARN of the state machine whose letters it has. None if it is not known.
     """
 
     name: str
     url: str
     back_to: str | None
+    machine: str | None = None
 
 
 @dataclass(frozen=True)

@@ -107,19 +107,21 @@ def test_a_stop_ends_an_execution_once(aws: Fake | Engine):
 
 
 def test_executions_are_listed_by_status_and_newest_first(aws: Fake | Engine):
-    """In pages."""
+    """In pages; without a status all of them."""
     arns = [start(aws, f"order-{number}") for number in range(4)]
     aws.sfn.stop_execution(executionArn=arns[1])
 
-    def listed(status: str) -> list[list[str]]:
+    def listed(status: str | None = None) -> list[list[str]]:
+        only = {} if status is None else {"statusFilter": status}
         pages = aws.sfn.get_paginator("list_executions").paginate(
-            stateMachineArn=aws.machine, statusFilter=status, PaginationConfig={"PageSize": 2}
+            stateMachineArn=aws.machine, **only, PaginationConfig={"PageSize": 2}
         )
         return [[one["executionArn"] for one in page["executions"]] for page in pages]
 
     assert [[arns[1]]] == listed("ABORTED")
     assert [[arns[3], arns[2]], [arns[0]]] == listed("RUNNING")
     assert [[]] == listed("FAILED")
+    assert [[arns[3], arns[2]], [arns[1], arns[0]]] == listed()
 
 
 def test_a_token_takes_one_answer(aws: Fake | Engine):

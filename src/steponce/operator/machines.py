@@ -1,0 +1,160 @@
+"""
+Finds the state machine that a request or a lock belongs to, among several that may share a table.
+
+A record names its owner, and so its machine. Without a record each machine is asked for the request's
+executions. A name that two machines know is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from steponce.errors import LockNotFound, MachineAmbiguous, OwnerHidden, RequestNotFound
+from steponce.executions import Execution, looking_at
+from steponce.locks.record import Lock
+from steponce.next_step import NextStep
+from steponce.operator.locks import find_lock, lock_of_request
+from steponce.request.machine import Machine
+from steponce.request.names import name_of
+
+
+def machine_of_request(
+    machines: Sequence[Machine], request_id: str, *, lock_token: str | None = None
+) -> Machine:
+    """
+    Find the machine of a request.
+
+    Of several machines each is asked: with one DescribeExecution, and for an unknown request with one more
+    and one read of a record.
+
+    Args:
+        machines: At least one. One alone is the answer, and is not asked.
+        request_id: The id that the request was started with.
+        lock_token: The lock token that it was started with, if it had one of its own.
+
+    Raises:
+        MachineAmbiguous: several machines know the id. The message names them.
+        RequestNotFound: none does.
+        OwnerHidden: none does, and one may not be asked from here.
+        InvalidRequestId: the id cannot be one.
+        Unavailable: no answer; safe to ask again.
+    """
+    if len(machines) == 1:
+        return machines[0]
+    name = name_of(request_id)
+    by_key = _of_key(machines, request_id, lock_token)
+    if by_key is not None:
+        return by_key
+    found, hidden = [], list[OwnerHidden]()
+    for machine in machines:
+        try:
+            if _knows(machine, request_id, name):
+                found.append(machine)
+        except OwnerHidden as error:
+            hidden.append(error)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise MachineAmbiguous(
+            f"Several state machines know a request {request_id!r}: {_names(found)}. Name one of them."
+        )
+    if hidden:
+        raise hidden[0]
+    raise RequestNotFound(
+        f"There is no request {request_id!r} at {_names(machines)}, or its record has expired. Start it, or "
+        "check its id."
+    )
+
+
+def machine_of_lock(machines: Sequence[Machine], key: str) -> tuple[Machine, Lock]:
+    """
+    Find a record by its lock token or by a request id, and the machine that holds or held it.
+
+    Args:
+        machines: At least one. One alone is taken for the record's; `Operator` refuses it if it is not.
+        key: A lock token, or the id of a request of any of these machines.
+
+    Returns:
+        The machine and the record. For a guard's or an unknown machine's, the first one that found it.
+
+    Raises:
+        LockNotFound: there is no such record, or it has expired.
+        MachineAmbiguous: the key means several records. The message names their lock tokens.
+        OwnerHidden: there is no such record, as far as can be seen: one machine may not be asked from here.
+        Unavailable: no answer; safe to ask again.
+    """
+    if len(machines) == 1:
+        return machines[0], find_lock(machines[0], key)
+    found: dict[tuple[str, str], tuple[Machine, Lock]] = {}
+    hidden = list[OwnerHidden]()
+    for machine in machines:
+        for lock in _locks(machine, key, hidden):
+            found.setdefault((machine.locks.table, lock.lock_token), (machine, lock))
+    if len(found) > 1:
+        listed = "; ".join(f"{lock.lock_token!r} of {name_of_machine(one)}" for one, lock in found.values())
+        raise MachineAmbiguous(f"{key!r} means several records: {listed}. Name a lock token, or a machine.")
+    for machine, lock in found.values():
+        return _holder(machines, machine, lock), lock
+    if hidden:
+        raise hidden[0]
+    raise LockNotFound(
+        f"There is no lock record {key!r}, nor of such a request at {_names(machines)}, or it "
+        "has expired. List the open locks.",
+        next_steps=[NextStep("list locks")],
+    )
+
+
+def name_of_machine(machine: Machine) -> str:
+    """The state machine's name."""
+    return machine.arn.rpartition(":")[2]
+
+
+def _locks(machine: Machine, key: str, hidden: list[OwnerHidden]) -> Iterator[Lock]:
+    """The records that a key may mean at one machine. Notes a machine that may not be asked."""
+    by_token = machine.locks.get(key)
+    if by_token is not None:
+        yield by_token
+    try:
+        with looking_at(machine.arn):
+            by_id = lock_of_request(machine, key)
+    except OwnerHidden as error:
+        hidden.append(error)
+        return
+    if by_id is not None:
+        yield by_id
+
+
+def _holder(machines: Sequence[Machine], found_at: Machine, lock: Lock) -> Machine:
+    """The machine whose execution holds or held a lock, else the one where the record was found."""
+    return next((one for one in machines if one.holds(lock)), found_at)
+
+
+def _of_key(machines: Sequence[Machine], request_id: str, lock_token: str | None) -> Machine | None:
+    """The machine that has taken a lock token for this request. None if the record does not say."""
+    if lock_token is None:
+        return None
+    for machine in machines:
+        lock = machine.locks.get(lock_token)
+        if lock is not None and lock.request_id == request_id and machine.holds(lock):
+            return machine
+    return None
+
+
+def _knows(machine: Machine, request_id: str, name: str) -> bool:
+    """Whether a machine has an execution of a request, or a record with its default lock token."""
+    if _describe(machine, name, 1) is not None:
+        return True
+    token = machine.lock_token_of(name, {})
+    lock = machine.locks.get(token) if token else None
+    if lock is not None and lock.request_id == request_id:
+        return machine.holds(lock) or not lock.is_of_an_execution
+    return _describe(machine, name, 2) is not None  # the first may be forgotten already
+
+
+def _describe(machine: Machine, name: str, attempt: int) -> Execution | None:
+    with looking_at(machine.execution_arn(name, attempt)):
+        return machine.describe(name, attempt)
+
+
+def _names(machines: Sequence[Machine]) -> str:
+    return ", ".join(map(name_of_machine, machines))

@@ -1,0 +1,373 @@
+"""Commands on a stack with two workflows: each finds the machine that it is for, or asks which."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce import Client
+from steponce.aws import times
+from steponce.cli import commands, target
+from steponce.operator import cancellation
+from tests.unit.one_machine import PAYLOAD, TO_WORK, arn, envelope
+from tests.unit.shared_clients import shared
+from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
+
+SIGNED = ("--yes", "--by", "alice", "--why", "nothing was refunded")
+AT_REFUNDS = ("--machine", "refunds")
+UNKNOWN = at_refunds("x").replace(":refunds:", ":charges:")
+"""An execution of a machine of another stack."""
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+class FakeStack:
+    """The stack of both machines."""
+
+    name = "s"
+
+    def __init__(self, world: TwoMachines) -> None:
+        self._world = world
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        return self._world.outputs
+
+    def boto3(self, service: str) -> Any:
+        return shared(service, "eu-west-1")
+
+    def client(self, *, machine: str | None = None) -> Client:
+        return self._world.client_of(machine)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoMachines]:
+    """Every command reaches it, in a pipe; the user is Carol."""
+    monkeypatch.setattr(getpass, "getuser", lambda: "carol")
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("STEPONCE_STACK", raising=False)
+    with mock_aws():
+        found = TwoMachines()
+        monkeypatch.setattr(target.Target, "reach", lambda _target: FakeStack(found))
+        yield found
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a pipe: exit code and the one object."""
+
+    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = commands.run(arguments)
+        out = capsys.readouterr().out
+        assert 1 == out.count("\n")
+        return code, json.loads(out)
+
+    return run_it
+
+
+@pytest.fixture
+def event(tmp_path: Path) -> str:
+    """A file with a payload."""
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(PAYLOAD))
+    return str(path)
+
+
+def both_know(world: TwoMachines, status: str = "RUNNING") -> None:
+    """A request order-1 at each of the machines, which runs."""
+    world.execution("order-1", status, *TO_WORK)
+    world.put()
+    world.execution(at_refunds("order-1"), status, *TO_WORK, given=envelope("refunds/order-1"))
+    world.put("refunds/order-1", lockedBy=at_refunds("order-1"))
+
+
+# -- start -----------------------------------------------------------------------------------------
+def test_a_start_goes_to_the_stack_s_own_workflow_unless_another_is_named(
+    world: TwoMachines, run: Run, event: str
+):
+    """By name or ARN. The default lock tokens differ, so both run."""
+    told = [
+        run("start", "order-1", event, *machine)
+        for machine in ((), AT_REFUNDS, ("--machine", REFUNDS), ("--machine", "m"))
+    ]
+    assert [(0, False), (0, False), (0, True), (0, True)] == [(code, one["duplicate"]) for code, one in told]
+    assert ["m/order-1", "refunds/order-1"] * 2 != [one["lockToken"] for _, one in told]
+    assert [arn("order-1"), at_refunds("order-1")] == list(world.sfn.executions)
+    assert ["m/order-1", "refunds/order-1"] == [one["lockToken"] for one in world.sfn.started]
+
+
+def test_a_stack_without_a_workflow_of_its_own_starts_the_only_one(world: TwoMachines, run: Run, event: str):
+    """As it is one of another stack's; of several none is guessed."""
+    del world.outputs["RunOnceStateMachineArn"]
+    assert (0, at_refunds("order-1")) == (
+        (told := run("start", "order-1", event))[0],
+        told[1]["executionArn"],
+    )
+    second = OF_REFUNDS | {"stateMachineArn": REFUNDS.replace("refunds", "charges")}
+    world.outputs["ChargesWorkflow"] = json.dumps(second)
+    code, refused = run("start", "order-2", event)
+    assert (2, "MachineAmbiguous") == (code, refused["error"]["type"])
+    assert "Name the state machine: charges, refunds." in refused["error"]["message"]
+    assert 1 == len(world.sfn.started)
+
+
+@pytest.mark.parametrize(
+    ("machine", "error"), [("charges", "MachineNotFound"), (" ", "UsageError"), ("", "UsageError")]
+)
+def test_an_unknown_machine_is_wrong_usage(
+    world: TwoMachines, run: Run, event: str, machine: str, error: str
+):
+    """For any command; nothing is started, and those that there are are named."""
+    for command in (
+        ["start", "order-1", event],
+        ["status", "order-1"],
+        ["locks", "list"],
+        ["letters", "list"],
+    ):
+        code, told = run(*command, "--machine", machine)
+        assert (2, error) == (code, told["error"]["type"])
+    assert error == "UsageError" or "It has: m, refunds." in told["error"]["message"]
+    assert [] == world.sfn.started
+
+
+# -- a request -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "command", [["status"], ["show"], ["wait", "--timeout", "0"]], ids=lambda one: one[0]
+)
+def test_a_request_is_found_where_it_is(world: TwoMachines, run: Run, command: list[str]):
+    """Without --machine, if only one knows it; else it is asked for."""
+    world.held_by_refunds()
+    told = json.dumps(run(command[0], "order-1", *command[1:])[1])
+    assert at_refunds("order-1") in told
+
+    both_know(world)
+    code, refused = run(command[0], "order-1", *command[1:])
+    assert (2, "MachineAmbiguous") == (code, refused["error"]["type"])
+    assert "m, refunds" in refused["error"]["message"]
+    for machine, execution in (("refunds", at_refunds("order-1")), ("m", arn("order-1"))):
+        told = json.dumps(run(command[0], "order-1", *command[1:], "--machine", machine)[1])
+        assert "WaitTimeout" in told or execution in told
+
+
+def test_a_request_that_no_machine_knows_is_not_found(world: TwoMachines, run: Run):
+    """The message says where it was looked for, and that a key may be missing."""
+    for command in ("status", "wait", "show", "cancel"):
+        code, told = run(command, "order-7", *(SIGNED if command == "cancel" else ()))
+        assert (1, "RequestNotFound") == (code, told["error"]["type"])
+        assert "at m, refunds" in told["error"]["message"]
+    assert "--key" in run("status", "order-7")[1]["error"]["message"]
+    assert "--key" not in run("status", "order-7", "--key", "acme/1")[1]["error"]["message"]
+    assert {} == world.sfn.executions
+
+
+def test_a_key_finds_the_machine_that_has_it(world: TwoMachines, run: Run):
+    """Though both know the id."""
+    both_know(world)
+    world.put("acme/1", lockedBy=at_refunds("order-1"))
+    assert at_refunds("order-1") == run("status", "order-1", "--key", "acme/1")[1]["executionArn"]
+
+
+def test_show_names_the_machine_in_its_next_commands(world: TwoMachines, run: Run):
+    """A start would go to the stack's own, and a request id may be known twice; a lock token is not."""
+    world.held_by_refunds()
+    told = run("show", "order-1")[1]["next"]
+    assert ["steponce locks complete refunds/order-1 FILE", "steponce locks retry refunds/order-1"] == told
+    world.put("refunds/order-1", lockedBy=at_refunds("order-1"), status="RELEASED", openStatus=None)
+    assert ["steponce start order-1 FILE --machine refunds"] == run("show", "order-1")[1]["next"]
+    world.put("refunds/order-1", lockedBy=at_refunds("order-1"), status="FAILED", openStatus="FAILED#1")
+    assert all(one.endswith(" --machine refunds") for one in run("show", "order-1", *AT_REFUNDS)[1]["next"])
+
+
+def test_show_names_the_machine_that_holds_a_shared_key(world: TwoMachines, run: Run):
+    """If the stack knows it; else its stack is asked for."""
+    world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress", given=envelope("acme/1"))
+    for owner, options in ((at_refunds("order-9"), "--machine refunds"), (UNKNOWN, "--stack NAME")):
+        world.execution(owner, "RUNNING", *TO_WORK, given=envelope("acme/1"))
+        world.put("acme/1", "order-9", lockedBy=owner)
+        assert [f"steponce show order-9 {options}"] == run("show", "order-1")[1]["next"]
+
+
+def test_cancel_stops_the_execution_of_its_machine(world: TwoMachines, run: Run):
+    """And of no other, if two know the id."""
+    both_know(world)
+    assert (2, "MachineAmbiguous") == (
+        (told := run("cancel", "order-1", *SIGNED))[0],
+        told[1]["error"]["type"],
+    )
+    code, told_ = run("cancel", "order-1", *SIGNED, *AT_REFUNDS)
+    assert (0, at_refunds("order-1")) == (code, told_["executionArn"])
+    assert ["RUNNING", "ABORTED"] == [one["status"] for one in world.sfn.executions.values()]
+    assert ("INPROGRESS", "FAILED") == (world.lock().status, world.lock("refunds/order-1").status)
+
+
+# -- locks -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("key", ["order-1", "refunds/order-1"])
+def test_retry_starts_the_machine_that_held_the_lock(world: TwoMachines, run: Run, key: str):
+    """With its settings, and not with those of the stack's own workflow."""
+    world.held_by_refunds()
+    world.sfn.started.clear()
+
+    code, told = run("locks", "retry", key, *SIGNED)
+
+    assert (0, at_refunds("order-1--2")) == (code, told["receipt"]["executionArn"])
+    (started,) = world.sfn.started
+    assert ("refunds/order-1", PAYLOAD, "9999-12-31T23:59:59.000Z") == (
+        started["lockToken"],
+        started["payload"],
+        started["expiresAt"],
+    )
+    assert arn("order-1--2") not in world.sfn.executions
+
+
+def test_the_work_of_the_other_machine_has_its_own_time_out(world: TwoMachines, run: Run):
+    """17 seconds after it was stopped its lock can be released, and the own one's after 70."""
+    closed = times.now() - timedelta(seconds=30)
+    theirs = {at_refunds(name): f"refunds/{name}" for name in ("order-1", "order-2")}
+    for name, token in {"order-1": "m/order-1", **theirs}.items():
+        world.execution(name, "ABORTED", *TO_WORK, closed=closed, given=envelope(token))
+        world.put(token, token.partition("/")[2], lockedBy=world.sfn.arn(name))
+    assert (3, "Refused") == (
+        (told := run("locks", "release", "m/order-1", *SIGNED))[0],
+        told[1]["error"]["type"],
+    )
+    assert 0 == run("locks", "release", "refunds/order-1", *SIGNED)[0]
+    del world.outputs["RunOnceStateMachineArn"], world.outputs["WorkTimeoutSeconds"]
+    assert 0 == run("locks", "release", "order-2", *SIGNED)[0]
+
+
+def test_a_lock_of_a_machine_of_another_stack_is_refused_with_the_command(world: TwoMachines, run: Run):
+    """Nothing is known of its settings. With --machine for a wrong one the right one is named."""
+    world.put("acme/1", "x", lockedBy=UNKNOWN)
+    world.held_by_refunds()
+    for token, options, owner in (
+        ("acme/1", (), "--stack NAME"),
+        ("refunds/order-1", ("--machine", "m"), "--machine refunds"),
+    ):
+        code, told = run("locks", "retry", token, *SIGNED, *options)
+        assert (3, "Refused") == (code, told["error"]["type"])
+        assert [f"steponce locks inspect {token} {owner}"] == told["error"]["next"]
+    assert "another machine's record" not in json.dumps(run("locks", "inspect", "refunds/order-1"))
+    assert [] == run("locks", "inspect", "acme/1")[1]["next"]
+
+
+def test_an_id_with_two_records_is_asked_about(world: TwoMachines, run: Run):
+    """By any command for a lock; a lock token or a machine says which."""
+    world.held()
+    world.held_by_refunds()
+    for command in ("inspect", "release", "retry"):
+        signed = () if command == "inspect" else SIGNED
+        code, told = run("locks", command, "order-1", *signed)
+        assert (2, "MachineAmbiguous") == (code, told["error"]["type"])
+        assert "'m/order-1' of m; 'refunds/order-1' of refunds" in told["error"]["message"]
+    assert 0 == run("locks", "release", "order-1", *SIGNED, *AT_REFUNDS)[0]
+    assert ("FAILED", "RELEASED") == (world.lock().status, world.lock("refunds/order-1").status)
+
+
+def test_lists_are_of_all_machines_or_of_the_one_that_is_named(world: TwoMachines, run: Run):
+    """Open locks and waiting steps; plain Python's locks are no machine's."""
+    both_know(world)
+    world.put("jobs/1", "job", lockedBy="process/host/7", leaseUntil="2999-01-01T00:00:00.000Z")
+    world.step("m/order-1", "PENDING")
+    tokens = [
+        sorted(one["lockToken"] for one in run("locks", "list", *machine)[1]["locks"])
+        for machine in ((), ("--machine", "m"), AT_REFUNDS)
+    ]
+    assert [["jobs/1", "m/order-1", "refunds/order-1"], ["m/order-1"], ["refunds/order-1"]] == tokens
+    steps = [
+        len(run("awaiting", "list", *machine)[1]["awaitingSteps"])
+        for machine in ((), ("--machine", "m"), AT_REFUNDS)
+    ]
+    assert [1, 1, 0] == steps
+
+
+def test_erase_reaches_every_machine_s_records(world: TwoMachines, run: Run):
+    """It needs no machine."""
+    world.put("acme/1", status="COMPLETED", openStatus=None)
+    world.put("acme/2", lockedBy=at_refunds("two"), status="COMPLETED", openStatus=None)
+    assert ["acme/1", "acme/2"] == run("erase", "acme/", *SIGNED)[1]["locks"]
+
+
+def test_a_malformed_output_stops_only_those_who_need_its_workflow(world: TwoMachines, run: Run):
+    """What is open can be listed, and the stack's own requests be asked for by name."""
+    world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"expectedSeconds": "soon"})
+    both_know(world)
+    assert [0, 0, 0] == [
+        run(*command)[0]
+        for command in (
+            ["locks", "list"],
+            ["erase", "acme/", *SIGNED],
+            ["status", "order-1", "--machine", "m"],
+        )
+    ]
+    code, told = run("status", "order-1")
+    assert (1, True) == (code, "The Output RefundsWorkflow: " in told["error"]["message"])
+
+
+def test_a_request_id_for_a_step_is_asked_about_as_well(world: TwoMachines, run: Run):
+    """If two machines know it; an id that none knows is taken for a step's."""
+    both_know(world)
+    for command in (["awaiting", "show"], ["callback", "heartbeat"]):
+        assert "MachineAmbiguous" == run(*command, "order-1")[1]["error"]["type"]
+    code, told = run("awaiting", "show", "nobody", *AT_REFUNDS)
+    assert (1, ["steponce awaiting list --machine refunds"]) == (code, told["error"]["next"])
+
+
+def test_a_refusal_names_the_machine_in_its_next_commands(world: TwoMachines, run: Run):
+    """The command itself had found it by the lock token."""
+    both_know(world)
+    code, told = run("locks", "release", "refunds/order-1", *SIGNED)
+    assert (3, ["steponce cancel order-1 --machine refunds"]) == (code, told["error"]["next"])
+
+
+# -- letters ---------------------------------------------------------------------------------------
+def test_letters_of_each_workflow_are_listed_and_go_back_to_its_queue(
+    world: TwoMachines, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """All of them, or those of one machine."""
+    sqs = shared("sqs", "eu-west-1")
+    receive = sqs.receive_message
+    monkeypatch.setattr(sqs, "receive_message", lambda **given: receive(**given | {"WaitTimeSeconds": 0}))
+    urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("d", "q", "e", "rd", "rq")}
+    world.outputs |= {
+        "RequestsDeadLetterQueueUrl": urls["d"],
+        "RequestsQueueUrl": urls["q"],
+        "DeadEventsQueueUrl": urls["e"],
+        "RefundsWorkflow": json.dumps(
+            OF_REFUNDS
+            | {"requestsDeadLetterQueueUrl": urls["rd"], "requestsQueueUrl": urls["rq"]}
+            | {"deadEventsQueueUrl": urls["e"], "requestsFifoDeadLetterQueueUrl": ""}
+        ),
+    }
+    for name in ("d", "rd", "e"):
+        sqs.send_message(QueueUrl=urls[name], MessageBody=json.dumps(PAYLOAD))
+
+    listed = {
+        name: sorted((one["queue"], one["machine"]) for one in run("letters", "list", *machine)[1]["letters"])
+        for name, machine in (("all", ()), ("m", ("--machine", "m")), ("refunds", AT_REFUNDS))
+    }
+    own, events, theirs = ("queue", "m"), ("events", "m"), ("queue of refunds", "refunds")
+    assert {
+        "all": [events, own, theirs],
+        "m": [events, own],
+        "refunds": [("events of refunds", "refunds"), theirs],
+    } == listed
+
+    code, told = run("letters", "redrive", "--all", *AT_REFUNDS)
+    assert (0, ["refunds"]) == (code, [one["machine"] for one in told["letters"]])
+    count = {name: len(receive(QueueUrl=urls[name]).get("Messages", [])) for name in ("q", "rq", "rd", "d")}
+    assert {"q": 0, "rq": 1, "rd": 0, "d": 1} == count
+
+
+def test_a_workflow_without_dead_letters_says_so(world: TwoMachines, run: Run):
+    """Rather than that nothing lies there."""
+    code, told = run("letters", "list", *AT_REFUNDS)
+    assert (4, True) == (code, "no dead letters of refunds" in told["error"]["message"])
+    assert OF_REFUNDS == json.loads(world.outputs["RefundsWorkflow"])
