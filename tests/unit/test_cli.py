@@ -750,7 +750,7 @@ def test_show_without_a_record_says_so(capsys: pytest.CaptureFixture[str], monke
 # -- help ------------------------------------------------------------------------------------------
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
     """A script's author finds the codes there."""
-    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks")
+    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks", "requests")
     commands_ += ("show", "start", "status", "up", "upgrade", "wait")
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
@@ -783,6 +783,7 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
         ("locks retry", "KEY --yes --by --why --machine --local --stack --profile --region"),
         ("cancel", "REQUEST_ID --yes --by --why --machine --local --stack --profile --region"),
         ("letters list", "--limit --machine --local --stack --profile --region"),
+        ("requests list", "--status --since --until --under --limit --machine --local --stack --profile"),
         ("erase", "PREFIX --yes --by --why --local --stack --profile --region"),
     ],
 )

@@ -14,9 +14,9 @@ from moto import mock_aws
 
 from steponce import Client
 from steponce.aws import times
-from steponce.cli import commands, target
+from steponce.cli import commands, stream, target
 from steponce.operator import cancellation
-from tests.unit.one_machine import PAYLOAD, TO_WORK, arn, envelope
+from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, arn, envelope
 from tests.unit.shared_clients import shared
 from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
 
@@ -371,3 +371,119 @@ def test_a_workflow_without_dead_letters_says_so(world: TwoMachines, run: Run):
     code, told = run("letters", "list", *AT_REFUNDS)
     assert (4, True) == (code, "no dead letters of refunds" in told["error"]["message"])
     assert OF_REFUNDS == json.loads(world.outputs["RefundsWorkflow"])
+
+
+# -- requests list ---------------------------------------------------------------------------------
+def test_the_list_of_requests_names_each_one_s_machine(world: TwoMachines, run: Run):
+    """In a pipe it is one object; without --machine also what is no machine's."""
+    world.held()
+    world.held_by_refunds("order-2")
+    world.put("jobs/1", "job", lockedBy="process/host/7", leaseUntil="2999-01-01T00:00:00.000Z")
+    world.damage("m/x")
+    code, told = run("requests", "list")
+    assert (0, False, 1, ["created"]) == (
+        code,
+        told["more"],
+        told["unreadableCount"],
+        [one["attribute"] for one in told["unreadable"]],
+    )
+    assert {"order-1": "m", "order-2": "refunds", "job": None} == {
+        one["requestId"]: one["machine"] for one in told["requests"]
+    }
+    assert "tok_secret" not in json.dumps(told)
+    assert ["order-2"] == [one["requestId"] for one in run("requests", "list", *AT_REFUNDS)[1]["requests"]]
+    assert {"Boom"} == {one["error"] for one in run("requests", "list", "--status", "failed")[1]["requests"]}
+    assert ["job"] == [
+        one["requestId"] for one in run("requests", "list", "--status", "running")[1]["requests"]
+    ]
+
+
+def test_everything_that_is_kept_of_a_customer_is_listed_and_nothing_erased(world: TwoMachines, run: Run):
+    """Requests and steps, of any machine; `erase` then finds the same."""
+    for token, owner in (("acme/1", arn("one")), ("acme/2", at_refunds("two")), ("acme2/3", arn("three"))):
+        world.put(token, token, lockedBy=owner, status="COMPLETED", openStatus=None)
+        world.step(token, step_id=token)
+    told = run("requests", "list", "--under", "acme/")[1]
+    assert (["acme/1", "acme/2"], ["acme/1", "acme/2"], False) == (
+        sorted(one["lockToken"] for one in told["requests"]),
+        sorted(one["lockToken"] for one in told["awaitingSteps"]),
+        told["more"],
+    )
+    erased = run("erase", "acme/", *SIGNED)[1]
+    assert (["acme/1", "acme/2"], 2) == (erased["locks"], erased["awaitingSteps"])
+    empty = run("requests", "list", "--under", "acme/")[1]
+    assert ([], [], False) == (empty["requests"], empty["awaitingSteps"], empty["more"])
+
+
+def test_a_long_list_is_cut_and_says_so(world: TwoMachines, run: Run):
+    """Exactly at the limit nothing is left out."""
+    for number in range(5):
+        world.put(f"m/{number}", str(number))
+    assert [(2, True), (5, False), (5, False)] == [
+        (len(told["requests"]), told["more"])
+        for told in (run("requests", "list", "--limit", str(limit))[1] for limit in (2, 5, 6))
+    ]
+
+
+def test_since_and_until_are_times_or_how_long_ago(world: TwoMachines, run: Run):
+    """A record's time is that of its lock, here an hour ago."""
+    world.put()
+    spans = {
+        "30m": 0,
+        "180m": 1,
+        "24h": 1,
+        "7d": 1,
+        "2020-01-01T00:00:00Z": 1,
+        "2999-01-01T00:00:00+02:00": 0,
+    }
+    assert spans == {since: len(run("requests", "list", "--since", since)[1]["requests"]) for since in spans}
+    assert 0 == len(run("requests", "list", "--until", "3h")[1]["requests"])
+    for wrong in (["--since", "yesterday"], ["--until", "2026-01-01"], ["--since", "9w"], ["--under", " "]):
+        assert (2, "UsageError") == ((told := run("requests", "list", *wrong))[0], told[1]["error"]["type"])
+    refused = run("requests", "list", "--since", "1h", "--until", "2h")[1]
+    assert "No request is between them." in refused["error"]["message"]
+
+
+def test_an_error_in_the_middle_of_a_list_closes_it(
+    world: TwoMachines, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """A pipe gets one object: what was read, and the error. Before the first row it is the error alone."""
+    monkeypatch.setattr(stream, "AT_ONCE", 2)
+    world.sfn.refuse("list_executions", "ThrottlingException")
+    assert (4, {"error"}) == ((told := run("requests", "list", "--since", "2h"))[0], set(told[1]))
+    for number in range(3):
+        world.put(f"m/{number}", str(number))
+    code, told_ = run("requests", "list", "--since", "2h")
+    assert (4, {"requests", "error"}, "Unavailable") == (code, set(told_), told_["error"]["type"])
+    assert 2 <= len(told_["requests"])
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    world.sfn.before_call = interrupt
+    assert (130, "Interrupted") == (
+        (told := run("requests", "list", "--since", "2h"))[0],
+        told[1]["error"]["type"],
+    )
+
+
+def test_people_get_tables(
+    world: TwoMachines, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Some rows each, without what steers a terminal."""
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr(stream, "for_people", lambda: True)
+    monkeypatch.setattr(stream, "AT_ONCE", 1)
+    assert 0 == commands.run(["requests", "list"])
+    assert "No such request." in capsys.readouterr().out
+    world.held_by_refunds("order-\x1b[31m")
+    world.put()
+    world.step("m/order-1")
+    assert 0 == commands.run(["requests", "list", "--limit", "2"])
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("order-1", "refunds", "FAILED", "Boom", "RUNNING", "m/order-1"))
+    assert 2 == out.count("since (UTC)")
+    assert "\x1b[31m" not in out
+    assert 0 == commands.run(["requests", "list", "--under", "m/", "--limit", "1"])
+    assert "confirmation of order-1" in capsys.readouterr().out
+    assert ARN not in out

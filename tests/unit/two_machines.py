@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from steponce import Client
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.locks.record import Lock
 from tests.unit.one_machine import ARN, World, envelope
 from tests.unit.shared_clients import SharedClients
@@ -32,6 +33,7 @@ OUTPUTS = {
     "ExpectedSeconds": "300",
     "RetentionSeconds": "86400",
     "WorkTimeoutSeconds": "60",
+    "OpenShards": "4",
     "RefundsWorkflow": json.dumps(OF_REFUNDS),
 }
 
@@ -48,6 +50,7 @@ class TwoMachines(World):
         super().__init__()
         self.sfn.add_machine(REFUNDS)
         self.outputs = dict(OUTPUTS)
+        self.steps = AwaitingSteps(self.dynamodb, "steps", open_shards=4)
 
     def client_of(self, machine: str | None = None) -> Client:
         """A client by the stack's Outputs."""

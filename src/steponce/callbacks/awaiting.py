@@ -218,19 +218,22 @@ class AwaitingSteps:
         """Count what `ids` lists."""
         return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
 
-    def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[AwaitingStep]:
+    def under(
+        self, prefix: str, *, consistent: bool = True, skip: Skip | None = None
+    ) -> Iterator[AwaitingStep]:
         """
         List every step whose lock token begins with a prefix. This scans the whole table, page by page.
 
         Args:
             prefix: Plain text. A record whose lock token itself is damaged is not found.
+            consistent: Whether the scan misses nothing that was written before. Otherwise it costs half.
             skip: As for `open`.
         """
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._table,
             FilterExpression="begins_with(lockToken, :prefix)",
             ExpressionAttributeValues={":prefix": {"S": prefix}},
-            ConsistentRead=True,
+            ConsistentRead=consistent,
         )
         with answering("DynamoDB"):
             for page in pages:

@@ -22,6 +22,7 @@ from steponce.cli.locks import locks
 from steponce.cli.machines import Machines
 from steponce.cli.parameters import template_parameters
 from steponce.cli.payload import read_payload
+from steponce.cli.requests import requests
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Invocation, Target, where_to_which
 from steponce.cli.timeline import timeline
@@ -107,6 +108,7 @@ steponce.add_command(erase)
 steponce.add_command(letters)
 steponce.add_command(limits)
 steponce.add_command(locks)
+steponce.add_command(requests)
 
 
 @steponce.command()

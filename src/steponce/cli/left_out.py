@@ -16,13 +16,29 @@ SHOWN = 100
 
 @dataclass
 class LeftOut:
-    """Collects unreadable records."""
+    """
+    Collects unreadable records.
+
+    Args:
+        errors: Those that were found.
+        most: How many are kept, so that a table that is full of them does not fill the memory. None: all.
+    """
 
     errors: list[RecordUnreadable] = field(default_factory=list)
+    most: int | None = None
+    _dropped: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many were found."""
+        return len(self.errors) + self._dropped
 
     def add(self, error: RecordUnreadable, _item: Item) -> None:
         """Add one. Pass this method as a list's `skip`."""
-        self.errors.append(error)
+        if self.most is not None and len(self.errors) >= self.most:
+            self._dropped += 1
+        else:
+            self.errors.append(error)
 
     def public(self) -> list[dict[str, str]]:
         """The records for a pipe: key, attribute and problem, and never the attribute's value."""
@@ -32,8 +48,8 @@ class LeftOut:
         """The records for people, one line each. No lines if there are none."""
         if not self.errors:
             return []
-        head = f"{counted(len(self.errors), 'record')} cannot be read; something else has written there:"
-        rest = len(self.errors) - SHOWN
+        head = f"{counted(self.count, 'record')} cannot be read; something else has written there:"
+        rest = self.count - SHOWN
         more = [Text(f"  and {rest} more", "red")] if rest > 0 else []
         return [Text(head, "bold red"), *map(_line, self.errors[:SHOWN]), *more]
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 OWNER_AND_STATUS = ("status", "openStatus", "callId", "lockedBy", "attempt")
 """Attributes that identify the state of an unreadable record: a delete compares them."""
 
+PLACE = " "
+"""The key of an item that is no lock record: there the monitor keeps how far it has looked."""
+
 KEPT_INTERVENTIONS = 20
 """How many interventions a record keeps, the newest ones."""
 
@@ -120,19 +123,20 @@ class Locks:
         pages = self._open_pages(status, shard, "", {":created": created_before, ":text": "S"}, **older)
         return sum(page["Count"] for page in pages)
 
-    def under(self, prefix: str, *, skip: Skip | None = None) -> Iterator[Lock]:
+    def under(self, prefix: str, *, consistent: bool = True, skip: Skip | None = None) -> Iterator[Lock]:
         """
         List every record whose lock token begins with a prefix. This scans the whole table, page by page.
 
         Args:
-            prefix: Plain text.
+            prefix: Plain text. Empty: all records.
+            consistent: Whether the scan misses nothing that was written before. Otherwise it costs half.
             skip: As for `open`.
         """
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._table,
-            FilterExpression="begins_with(lockToken, :prefix)",
-            ExpressionAttributeValues={":prefix": {"S": prefix}},
-            ConsistentRead=True,
+            FilterExpression="begins_with(lockToken, :prefix)" if prefix else "lockToken <> :prefix",
+            ExpressionAttributeValues={":prefix": {"S": prefix or PLACE}},
+            ConsistentRead=consistent,
         )
         with answering("DynamoDB"):
             for page in pages:

@@ -28,7 +28,7 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution
-from steponce.locks.table import Locks
+from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, find_request_to_resend
 
@@ -58,7 +58,6 @@ LISTS_PER_SECOND = 2
 _ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
-_BLANK = " "
 
 Page = TypeVar("Page")
 
@@ -77,7 +76,7 @@ class Place:
 
     def __init__(self, dynamodb: DynamoDBClient, table: str, machine_arn: str) -> None:
         self._dynamodb = dynamodb
-        self._item: Any = {"TableName": table, "Key": {"lockToken": {"S": _BLANK}}}
+        self._item: Any = {"TableName": table, "Key": {"lockToken": {"S": PLACE}}}
         self._machine_arn = machine_arn
 
     def read(self) -> datetime | None:
