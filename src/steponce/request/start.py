@@ -29,6 +29,9 @@ from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 
+REFUSAL_STANDS = timedelta(seconds=10)
+"""How long the rate limit's refusal answers the same request: else each poll would start an execution."""
+
 _READINGS = 3
 _FIRST_OF_MANY = 1_000
 
@@ -119,6 +122,9 @@ class Start:
             return self._by_execution(last, newest, lock)
         if self._read_lock() != lock:
             return None
+        if newest is not None and self._was_just_refused(newest):
+            token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, last)
+            return Receipt.failed(self._request_id, token, arn, newest.failure, duplicate=True)
         return self._start_next(last + 1)
 
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
@@ -179,6 +185,20 @@ class Start:
             execution = self._machine.describe(self._name, attempt)
             mine = execution is not None and self._is_mine(execution)
         return self._running(attempt, duplicate=not mine)
+
+    def _was_just_refused(self, execution: Execution) -> bool:
+        """
+        Whether the rate limit has refused this very request a moment ago, and would refuse it again.
+
+        Only for a moment, because an operator may reset or raise the limit at any time. Not for a message:
+        it would be acknowledged, and nothing would bring it back.
+        """
+        if execution.failure.resets_at is None or self._envelope.redelivery is not None:
+            return False
+        same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
+        counted_alike = execution.input.get("limit") == self._envelope.limit
+        since = times.to_text(times.now() - REFUSAL_STANDS)
+        return same_payload and counted_alike and (execution.closed or "") > since
 
     def _is_mine(self, execution: Execution) -> bool:
         return bool(execution.input.get("callId") == self._envelope.callId)

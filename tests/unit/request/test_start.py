@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.rate_limited import cause_until
 
 WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -343,3 +345,79 @@ def test_a_client_knows_how_long_its_stack_s_work_may_take():
     settings = {"KeyPrefix": "m", "ExpectedSeconds": "1", "RetentionSeconds": "never"}
     assert 900 == RequestRules.from_settings(settings).work_timeout_seconds
     assert 7 == RequestRules.from_settings(settings | {"WorkTimeoutSeconds": "7"}).work_timeout_seconds
+
+
+# -- a refusal of the rate limit -------------------------------------------------------------------
+LIMITED = RequestRules("m", rate_limit=1, rate_limit_window="hour", rate_limit_path="orderId")
+
+
+@pytest.fixture
+def refused(world: Counting) -> Counting:
+    """A request that the rate limit has refused a second ago, and that is asked for again."""
+    world.machine.rules = LIMITED
+    end_refused(world, world.client.start("order-1", PAYLOAD))
+    world.started()
+    world.now += timedelta(seconds=1)
+    return world
+
+
+def end_refused(world: Counting, receipt: Receipt) -> None:
+    """The limit refuses the execution that a call has started."""
+    cause = cause_until("2026-01-31T13:00:00.000Z")
+    world.sfn.close(receipt.execution_arn, "FAILED", "RateLimited", cause, world.now)
+
+
+def test_polling_a_refused_request_starts_an_execution_now_and_then(refused: Counting):
+    """The others get its answer; so a reset of the limit takes effect soon."""
+    started = 0
+    for _ in range(60):
+        receipt = refused.client.start("order-1", PAYLOAD)  # no record says which attempt was the last
+        if names := refused.started():
+            started += 1
+            assert ([f"order-1--{started + 1}"], False) == (names, receipt.duplicate)
+            end_refused(refused, receipt)
+        else:
+            assert (True, "RateLimited", datetime(2026, 1, 31, 13, tzinfo=UTC)) == (
+                receipt.duplicate,
+                receipt.error,
+                receipt.resets_at,
+            )
+        refused.now += timedelta(seconds=1)
+    assert 6 == started
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"count_at": datetime(2026, 1, 31, 11, tzinfo=UTC)},
+        {"requested_at": datetime(2026, 1, 31, 11, 59, tzinfo=UTC)},
+        {"payload": PAYLOAD | {"amount": 5}},
+        {"payload": PAYLOAD | {"orderId": "another user"}},
+        {"redelivery": {"tries": 0}},
+    ],
+    ids=["another window", "another time", "another payload", "another user", "a message"],
+)
+def test_a_refusal_answers_for_nothing_else(refused: Counting, asked: dict[str, Any]):
+    """Not for another window, payload or user; and a message would be lost by it."""
+    assert not refused.client.start("order-1", **{"payload": PAYLOAD} | asked).duplicate
+    assert ["order-1--2"] == refused.started()
+
+
+def test_a_refusal_ends_with_its_window(refused: Counting):
+    """Though it is a moment ago: now the request counts in the next one."""
+    refused.now = datetime(2026, 1, 31, 12, 59, 59, tzinfo=UTC)
+    end_refused(refused, refused.ask())
+    refused.started()
+    assert "RateLimited" == refused.ask().error
+    refused.now = datetime(2026, 1, 31, 13, tzinfo=UTC)
+    assert (False, ["order-1--3"]) == (refused.ask().duplicate, refused.started())
+
+
+def test_work_that_raises_the_same_error_is_no_refusal(world: Counting):
+    """Its cause says something else; nor is an execution that knew of no limit."""
+    world.machine.rules = LIMITED
+    world.execution("order-1", "FAILED", *TO_WORK, error="RateLimited", cause="busy", closed=NOW)
+    assert (False, ["order-1--2"]) == (world.ask().duplicate, world.started())
+    end_refused(world, Receipt.running("order-1", "m/order-1", arn("order-1--2"), duplicate=False))
+    world.sfn.executions[arn("order-1--2")]["input"] = json.dumps(envelope())
+    assert ["order-1--3"] == (world.ask() and world.started())
