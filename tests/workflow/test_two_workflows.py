@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import uuid
 from collections.abc import Iterator
@@ -15,12 +16,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from steponce.executions import CANCELLED
-from steponce.local import LocalStack
+from steponce.local import LocalStack, write_facts
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from tests.engines import Parts
 from tests.patience import eventually
 from tests.second_workflow import write
+from tests.workflow.program import Run, run_here
 from tests.workflow.test_triggers import needs_deliveries
 
 pytestmark = [needs_deliveries, pytest.mark.full]  # tests/unit/scaffold reads the same template's plan
@@ -40,6 +42,7 @@ def handler(work, context):
 
 HTTP = "        HttpAccess: open\n        KeyPrefix: r\n"
 WORK_TIMEOUT_SECONDS = 60
+AT_REFUNDS = ("--machine", "shop-refunds")
 
 
 @dataclass
@@ -105,6 +108,13 @@ def held(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """A refund whose work waits until the test is over."""
     yield {"amount": 7, "begun": str(tmp_path / "begun"), "goOn": str(tmp_path / "go-on")}
     (tmp_path / "go-on").touch()
+
+
+@pytest.fixture
+def run(shop: Shop, tmp_path: Path) -> Run:
+    """Run a command, which finds the application's stack."""
+    write_facts(shop.stack.facts(), tmp_path)
+    return functools.partial(run_here, tmp_path)
 
 
 def is_of(workflow: dict[str, str], lock: Lock) -> bool:
@@ -178,6 +188,30 @@ def test_the_second_has_events_and_http_of_its_own(shop: Shop):
     assert {"refunded": 4} == over_http["result"]
     assert is_of(shop.refunds, shop.ended(f"r/{bus['id']}"))
     assert "" == shop.orders["requestsUrl"]
+
+
+def test_clients_and_commands_find_the_second_by_its_output(shop: Shop, run: Run):
+    """What its queue has started, for its client as well, and what its queue could not start."""
+    sent = shop.send(shop.refunds, {"amount": 6})
+    shop.ended(f"r/{sent}")
+    client = shop.stack.client(machine="shop-refunds")
+    assert client.start(sent, {"amount": 6}).duplicate
+    listed = run("requests", "list", *AT_REFUNDS, "--since", "1h", "--limit", "10000")[1]["requests"]
+    assert [("COMPLETED", "shop-refunds")] == [
+        (one["status"], one["machine"]) for one in listed if one["requestId"] == sent
+    ]
+    assert {"refunded": 6} == client.result(sent) == run("status", sent)[1]["result"]
+    assert "completed" == run("show", sent)[1]["diagnosis"]
+
+    url = shop.refunds["requestsQueueUrl"]
+    bad = shop.stack.boto3("sqs").send_message(QueueUrl=url, MessageBody="refund it")["MessageId"]
+    letter = eventually(
+        lambda: [
+            one for one in run("letters", "list", *AT_REFUNDS)[1]["letters"] if one["source"].endswith(bad)
+        ]
+    )
+    assert ["queue of shop-refunds"] == [one["queue"] for one in letter]
+    assert [] == run("letters", "list", "--machine", "shop-run-once")[1]["letters"]
 
 
 def outcome(lock: Lock) -> tuple[str, list[str]]:
