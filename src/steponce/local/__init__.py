@@ -3,6 +3,9 @@ The stack for a laptop and for tests: the template's tables, functions, queues, 
 
     errors        what goes wrong with the stack itself
     session       boto3 sessions that know nothing of the caller's account
+    stack_time    the stack's time, which a test may move
+    activity      counts what goes on in the engine
+    controls      a test's hold on the engine
     facts         what another process needs to reach a stack, in a file
     template      from a SAM template to a plan
     http          HTTP servers on the loopback interface
@@ -13,6 +16,7 @@ The stack for a laptop and for tests: the template's tables, functions, queues, 
     delivery      what reaches functions without a call
     engine        the child process that serves the embedded endpoints
     stack         a stack, from its start to its end
+    cleaning      empties a stack between two tests
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from steponce.local.controls import Controls
 from steponce.local.deploy import Deployment
 from steponce.local.engine.instructions import Instructions
 from steponce.local.engine.process import EngineProcess
@@ -151,6 +152,7 @@ class LocalStack(RunningStack):
         through: Mapping[str, Callable[[str], str]] | None = None,
         logs: str | Path | None = None,
         deliveries: bool = True,
+        controls: bool = False,
     ) -> None:
         super().__init__(name=name, region=region, outputs=plan.outputs, endpoints={}, logs=logs or "")
         self._plan = plan
@@ -158,7 +160,10 @@ class LocalStack(RunningStack):
         self._through = _known(through or {})
         self._keep_logs = logs is not None
         self._delivers = deliveries
+        self._has_controls = controls
         self._engine: EngineProcess | None = None
+        self._controls: Controls | None = None
+        self._embedded: set[str] = set()
         self._servers: LocalServers | None = None
         self._deployment: Deployment | None = None
 
@@ -174,6 +179,7 @@ class LocalStack(RunningStack):
         through: Mapping[str, Callable[[str], str]] | None = None,
         logs: str | Path | None = None,
         deliveries: bool = True,
+        controls: bool = False,
     ) -> LocalStack:
         """
         A stack from a SAM template; `with` or `start` starts it.
@@ -191,6 +197,7 @@ class LocalStack(RunningStack):
             deliveries: Whether queues and rules invoke their functions, and schedules fire. Without, only
                 what is called runs; the queues and topics are there, and nobody empties them. What comes
                 sooner here than on AWS, or not at all: see `delivery`.
+            controls: Whether a test can plan faults and move the time: see `controls` of the running stack.
 
         Raises:
             TemplateError: the template, one of its files or a parameter is not what it must be.
@@ -204,7 +211,38 @@ class LocalStack(RunningStack):
             through=through,
             logs=logs,
             deliveries=deliveries,
+            controls=controls,
         )
+
+    @property
+    def plan(self) -> Plan:
+        """What the template makes here."""
+        return self._plan
+
+    @property
+    def controls(self) -> Controls:
+        """
+        A test's hold on the engine.
+
+        Raises:
+            LocalStackError: the stack was made without, or does not run.
+        """
+        if self._controls is None:
+            raise LocalStackError("This stack has no controls. Make it with controls=True, and start it.")
+        return self._controls
+
+    def expect_embedded(self, *services: str) -> None:
+        """
+        Make sure that these endpoints are embedded ones.
+
+        Raises:
+            LocalStackError: one is another server, which no control reaches.
+        """
+        if others := sorted({*services} - self._embedded):
+            raise LocalStackError(
+                f"Faults and the clock need the embedded {' and '.join(others)}, and STEPONCE_"
+                f"{others[0].upper()}_… chooses another server. Unset it for these tests."
+            )
 
     @staticmethod
     def attach(facts: Mapping[str, Any]) -> RunningStack:
@@ -240,7 +278,7 @@ class LocalStack(RunningStack):
             self._servers.stop()
         if self._engine:
             self._engine.stop()
-        self._engine = self._servers = self._deployment = None
+        self._engine = self._servers = self._deployment = self._controls = None
         self._clients.clear()
         if not self._keep_logs:
             shutil.rmtree(self._logs, ignore_errors=True)
@@ -259,10 +297,15 @@ class LocalStack(RunningStack):
     def _start_engine(self) -> None:
         self._servers = LocalServers(os.environ, self._running)
         embedded = {*SERVICES, *_ALWAYS_EMBEDDED} - set(self._running) - self._servers.services
-        self._engine = EngineProcess(embedded, self._logs, keep_logs=self._keep_logs)
+        self._embedded = embedded
+        self._engine = EngineProcess(
+            embedded, self._logs, keep_logs=self._keep_logs, has_controls=self._has_controls
+        )
         # The engine starts meanwhile: this is the slowest part of a stack.
         started = self._servers.start_dynamodb(self._logs) if "dynamodb" in self._servers.services else None
-        addresses = self._engine.addresses() | ({"dynamodb": started} if started else {})
+        addresses = self._engine.addresses()
+        self._controls = Controls(addresses.pop("controls")) if self._has_controls else None
+        addresses |= {"dynamodb": started} if started else {}
         given = {key: url if isinstance(url, str) else url(addresses) for key, url in self._running.items()}
         self.endpoints = {**addresses, **given}
         called = {key: self._through.get(key, str)(url) for key, url in self.endpoints.items()}

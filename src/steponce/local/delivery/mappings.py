@@ -12,6 +12,7 @@ is less, even if the function has asked for another time; nobody waits three min
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import logging
 import threading
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from steponce.local import activity
 from steponce.local.template.plan import MappingPlan
 
 if TYPE_CHECKING:
@@ -73,13 +75,16 @@ class Mapping:
     def _gather(self) -> list[dict[str, Any]]:
         """A batch: what the queue has, or what it gets within the batching window."""
         batch = self._receive(self._plan.batch_size, _POLL_SECONDS)
+        if batch:
+            activity.begin()
         deadline = time.monotonic() + self._plan.window_seconds
-        while batch and (missing := self._plan.batch_size - len(batch)):
-            left = max(0, round(deadline - time.monotonic()))
-            more = self._receive(missing, min(left, 1))
-            if not more and not left:
-                break
-            batch += more
+        with contextlib.suppress(ClientError, BotoCoreError):  # what is there already is delivered
+            while batch and (missing := self._plan.batch_size - len(batch)):
+                left = max(0, round(deadline - time.monotonic()))
+                more = self._receive(missing, min(left, 1))
+                if not more and not left:
+                    break
+                batch += more
         return batch
 
     def _receive(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
@@ -93,6 +98,12 @@ class Mapping:
         return [dict(message) for message in answer.get("Messages", [])]
 
     def _deliver(self, batch: list[dict[str, Any]]) -> None:
+        try:
+            self._bring(batch)
+        finally:
+            activity.end()
+
+    def _bring(self, batch: list[dict[str, Any]]) -> None:
         try:
             failed = self._invoke(batch)
         except (ClientError, BotoCoreError) as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
+from steponce.local import activity
 from steponce.local.delivery.event_bus import Event
 from steponce.local.template.plan import RulePlan, TargetPlan
 
@@ -59,6 +60,7 @@ class Targets:
     def deliver(self, rule: RulePlan, event: Event) -> None:
         """Send an event to every target of a rule, later."""
         for target in rule.targets:
+            activity.begin()
             self._pool.submit(self._send, rule, target, event)
 
     def _send(self, rule: RulePlan, target: TargetPlan, event: Event) -> None:
@@ -73,6 +75,8 @@ class Targets:
                 self._to_machine(target, event, text)
         except Exception as error:  # whatever it is, nobody waits for this thread and would tell
             _log.error("Rule %s could not send event %s: %s", rule.name, event["id"], error)
+        finally:
+            activity.end()
 
     def _to_queue(self, target: TargetPlan, text: str) -> None:
         group = {"MessageGroupId": target.group_id} if target.group_id else {}

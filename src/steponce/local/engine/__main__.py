@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 from werkzeug.wrappers import Request
 
+from steponce.local import stack_time
 from steponce.local.delivery.http_api import HttpApi
-from steponce.local.engine.instructions import ENGINE_LOG, Instructions
+from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, Instructions
 from steponce.local.http.server import serve, url_of
 from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
@@ -46,6 +47,7 @@ def main() -> None:
     )
     arguments.add_argument("--logs", required=True, type=Path)
     arguments.add_argument("--forget-logs", action="store_true", help="remove them at the end")
+    arguments.add_argument("--controls", action="store_true", help="serve a test's: faults, time, quiet")
     options = arguments.parse_args()
     # The terminal's Ctrl-C is for the owner, which then closes our input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -53,7 +55,7 @@ def main() -> None:
     owner = os.getppid()
     forkserver = None
     try:
-        forkserver = _run(set(options.serve.split(",")), options.logs, owner)
+        forkserver = _run(set(options.serve.split(",")), options.logs, owner, has_controls=options.controls)
     finally:
         if forkserver:
             forkserver.stop()
@@ -63,8 +65,11 @@ def main() -> None:
         os._exit(0)
 
 
-def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None:
-    forkserver = ForkServerProcess(logs / ENGINE_LOG) if "lambda" in services else None
+def _run(services: set[str], logs: Path, owner: int, *, has_controls: bool) -> ForkServerProcess | None:
+    clock = logs / CLOCK if has_controls else None
+    if clock:
+        stack_time.install(clock)
+    forkserver = ForkServerProcess(logs / ENGINE_LOG, clock) if "lambda" in services else None
     functions = LambdaApi(forkserver) if forkserver else None
     addresses: dict[str, str] = {}
     if functions:
@@ -78,6 +83,10 @@ def _run(services: set[str], logs: Path, owner: int) -> ForkServerProcess | None
 
         url = moto_server.start()
         addresses |= dict.fromkeys(moto_services, url)
+    if has_controls:
+        from steponce.local.engine.controls import ControlsApi
+
+        addresses["controls"] = url_of(serve(Request.application(ControlsApi(functions).answer)))
     _send(addresses)
     instructions = Instructions.from_json(sys.stdin.readline())
     if functions:

@@ -9,6 +9,8 @@ from typing import Any
 from steponce.local.template.plan import Deliveries, FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
+CLOCK = "clock"
+"""The file of the stack's time, among the logs."""
 
 
 @dataclass(frozen=True)

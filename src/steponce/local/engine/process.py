@@ -17,11 +17,15 @@ _START_SECONDS = 60.0
 class EngineProcess:
     """The child process that serves the embedded endpoints."""
 
-    def __init__(self, services: set[str], logs: Path, *, keep_logs: bool) -> None:
+    def __init__(
+        self, services: set[str], logs: Path, *, keep_logs: bool, has_controls: bool = False
+    ) -> None:
         self._log = logs / ENGINE_LOG
         arguments = ["--serve", ",".join(sorted(services)), "--logs", str(logs)]
         if not keep_logs:
             arguments.append("--forget-logs")  # the engine also ends when we are killed
+        if has_controls:
+            arguments.append("--controls")
         self._process = ChildProcess("steponce.local.engine", arguments, self._log)
 
     def addresses(self) -> dict[str, str]:

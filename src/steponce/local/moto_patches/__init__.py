@@ -35,12 +35,14 @@ def install() -> None:
         services,
         timeouts,
         transactions,
+        waits,
     )
 
     pace.install()
     services.install()
     integrations.install()
     lifecycle.install()
+    waits.install()
     admission.install()
     timeouts.install()
     language.install()

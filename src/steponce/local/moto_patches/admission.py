@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
@@ -39,7 +37,7 @@ def install() -> None:
     integration = callback.StateTaskServiceCallback
     integration._eval_integration_pattern = _releasing(integration._eval_integration_pattern)
     WaitFunction._wait_interval = _releasing(WaitFunction._wait_interval)
-    retrier_decl.time = SimpleNamespace(sleep=_releasing(time.sleep))
+    retrier_decl.time.sleep = _releasing(retrier_decl.time.sleep)
 
 
 def enqueue(env: Environment) -> None:

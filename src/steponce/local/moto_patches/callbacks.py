@@ -10,6 +10,7 @@ outcome is in the history before its sender gets an answer.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from typing import Any
@@ -29,6 +30,7 @@ from moto.stepfunctions.parser.asl.eval.callback.callback import (
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
+from steponce.local import stack_time
 from steponce.local.moto_patches.timeouts import output_in_time, take_output
 from steponce.workflow import WORKFLOW_LIMIT
 
@@ -95,11 +97,21 @@ class Attempt(CallbackEndpoint):  # type: ignore[misc]
             self._frame = frame
             while self._open:
                 self._beaten = False
-                self._changed.wait_for(lambda: self._beaten or not self._open, self._heartbeat_seconds)
-                if self._open and not self._beaten:
+                if not self._wait_for_sign():
                     self._open = False
                     return HeartbeatTimedOut()
             return self._outcome or CallbackOutcomeTimedOut(callback_id=self.callback_id)
+
+    def _wait_for_sign(self) -> bool:
+        """Wait for a heartbeat or for the end of the attempt; false if the heartbeat is missing."""
+        most = math.inf if self._heartbeat_seconds is None else self._heartbeat_seconds
+        end = stack_time.monotonic() + most
+        while self._open and not self._beaten:
+            left = end - stack_time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.wait(stack_time.stretch(None if left == math.inf else left))
+        return True
 
     def _newest_events(self) -> list[int]:
         """The numbers of the newest events of the task, which has a success, and of its state, a failure."""

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from moto.core.utils import unix_time_millis
-from moto.sqs.models import Message, Queue, SQSBackend
+from moto.sqs.models import Message, Queue, SQSBackend, sqs_backends
 
 _lock = threading.RLock()
 
@@ -39,6 +39,16 @@ def install() -> None:
 
 
 _original_receive = SQSBackend.receive_message
+
+
+def empty() -> None:
+    """Empty every queue, which PurgeQueue does once a minute at the most, as on AWS."""
+    with _lock:
+        for regions in sqs_backends.values():
+            for backend in regions.values():
+                for queue in backend.queues.values():
+                    queue._messages = []
+                    queue._pending_messages = set()
 
 
 def _one_at_a_time(operation: Any) -> Any:

@@ -12,7 +12,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.model import OperationModel
 from moto.stepfunctions.parser import models as _interpreter  # noqa: F401 - loads every task type
-from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
+from moto.stepfunctions.parser.api import (
+    HistoryEventType,
+    LambdaFunctionFailedEventDetails,
+    TaskFailedEventDetails,
+)
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
@@ -43,10 +47,12 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state
     StateTaskService,
 )
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task_lambda import StateTaskLambda
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
+from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.runtime import clocks
 from steponce.local.session import isolated_session
@@ -93,6 +99,7 @@ def install() -> None:
     lambda_._SUPPORTED_API_PARAM_BINDINGS["invoke"].add("InvocationType")
     dynamodb.StateTaskServiceDynamoDB._from_error = _dynamodb_error
     lambda_.StateTaskServiceLambda._from_error = _lambda_error
+    StateTaskLambda._from_error = _lambda_function_error
     aws_sdk.StateTaskServiceAwsSdk._from_error = _aws_sdk_error
     aws_sdk._SERVICE_ERROR_NAMES.update(_AWS_SDK_PREFIXES)
     StateTaskService._SERVICE_NAME_SFN_TO_BOTO_OVERRIDES["eventbridge"] = "events"
@@ -137,6 +144,8 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
                 ),
             )
             client.meta.events.register("before-call.lambda.Invoke", _name_clock)
+            client.meta.events.register("before-call", faults.before_call)
+            client.meta.events.register("after-call", faults.after_call)
         return _clients[service]
 
 
@@ -186,6 +195,24 @@ def _lambda_error(task: StateTaskService, env: Environment, ex: Exception) -> Fa
     return _original_lambda_error(task, env, ex)
 
 
+def _lambda_function_error(task: StateTaskLambda, env: Environment, ex: Exception) -> FailureEvent:
+    """Where Resource is a function's ARN. moto calls all errors of the service `Exception`."""
+    if isinstance(ex, ClientError):
+        name, cause = f"Lambda.{_lambda_error_name(ex)}", _cause(ex, "AWSLambda")
+    elif isinstance(ex, BotoCoreError):
+        name, cause = "Lambda.SdkClientException", str(ex)
+    else:
+        failure: FailureEvent = _original_function_error(task, env, ex)
+        return failure
+    details = LambdaFunctionFailedEventDetails(error=name, cause=cause)
+    return FailureEvent(
+        env=env,
+        error_name=CustomErrorName(name),
+        event_type=HistoryEventType.LambdaFunctionFailed,
+        event_details=EventDetails(lambdaFunctionFailedEventDetails=details),
+    )
+
+
 def _lambda_error_name(error: ClientError) -> str:
     code = str(error.response["Error"]["Code"])
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
@@ -228,6 +255,7 @@ def _sdk_error(original: Any, prefix: str, service: str) -> Any:
     return from_error
 
 
+_original_function_error = StateTaskLambda._from_error
 _original_lambda_error = lambda_.StateTaskServiceLambda._from_error
 _original_aws_sdk_error = aws_sdk.StateTaskServiceAwsSdk._from_error
 

@@ -16,7 +16,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.execute_state import Exe
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from steponce.local.moto_patches import admission
+from steponce.local import activity
+from steponce.local.moto_patches import admission, faults
 from steponce.local.runtime import clocks
 
 
@@ -57,7 +58,12 @@ def output_in_time(task: StateTask, env: Environment, accepted: Callable[[], boo
 
     def execute() -> None:
         try:
-            with admission.on_this_thread(slot), clocks.on_this_thread(clock):
+            with (
+                activity.counted(),
+                admission.on_this_thread(slot),
+                clocks.on_this_thread(clock),
+                faults.may_happen_to(task, frame),
+            ):
                 task._eval_execution(frame)
         except Exception as failure:  # whatever it is, the state's Retry and Catch are asked
             failures.append(failure)

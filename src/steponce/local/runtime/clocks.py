@@ -10,10 +10,11 @@ The interpreter names a task's clock in a header of its call, which an HTTP prox
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from steponce.local import stack_time
 
 HEADER = "X-Steponce-Clock"
 
@@ -36,7 +37,7 @@ class Clock:
         self._seconds = seconds
         self._changed = threading.Condition()
         self._used_seconds = 0.0
-        self._running_since = time.monotonic()
+        self._running_since = stack_time.monotonic()
         self._stopped_by = 0
         self._finished = False
 
@@ -53,7 +54,7 @@ class Clock:
                 left = None if self._stopped_by else self._seconds - self._used()
                 if left is not None and left <= 0:
                     return False
-                self._changed.wait(left)
+                self._changed.wait(stack_time.stretch(left))
             return True
 
     @contextmanager
@@ -67,7 +68,7 @@ class Clock:
                 if is_stopped:
                     is_stopped = False
                     self._stopped_by -= 1
-                    self._running_since = time.monotonic()
+                    self._running_since = stack_time.monotonic()
                     self._changed.notify_all()
 
         with self._changed:
@@ -80,7 +81,7 @@ class Clock:
             go_on()
 
     def _used(self) -> float:
-        running = 0.0 if self._stopped_by else time.monotonic() - self._running_since
+        running = 0.0 if self._stopped_by else stack_time.monotonic() - self._running_since
         return self._used_seconds + running
 
 

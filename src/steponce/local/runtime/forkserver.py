@@ -24,8 +24,10 @@ import select
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
+from steponce.local import stack_time
 from steponce.local.session import isolated_session
 
 # What the layer and the Lambda runtime hold, in the order that costs least. awslambdaric is missing on
@@ -160,8 +162,10 @@ def prepare() -> None:
 
 
 def main() -> None:
-    """Prepare, then serve."""
+    """Prepare, then serve. The argument, if there is one, is the file of the stack's time."""
     prepare()
+    for file in sys.argv[1:]:
+        stack_time.install(Path(file))
     ForkServer().serve()
 
 

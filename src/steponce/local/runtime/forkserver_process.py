@@ -12,13 +12,18 @@ from steponce.local.runtime.child_process import ChildProcess
 
 
 class ForkServerProcess:
-    """The child process that forks workers."""
+    """
+    The child process that forks workers.
 
-    def __init__(self, log: Path) -> None:
+    Args:
+        clock: The file of the stack's time, if that can be moved.
+    """
+
+    def __init__(self, log: Path, clock: Path | None = None) -> None:
         self._lock = threading.Lock()
         self._on_end: dict[int, Callable[[int], None]] = {}
         self._last_id = 0
-        self._process = ChildProcess("steponce.local.runtime.forkserver", [], log)
+        self._process = ChildProcess("steponce.local.runtime.forkserver", [str(clock)] if clock else [], log)
         threading.Thread(target=self._receive, daemon=True).start()
 
     def start_worker(self, order: dict[str, Any], on_end: Callable[[int], None]) -> int:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
+from steponce.local import activity
 from steponce.local.runtime import clocks
 from steponce.local.runtime.clocks import Clock
 from steponce.local.runtime.forkserver_process import ForkServerProcess
@@ -45,6 +46,7 @@ class Pool:
         limit = MOST_WORKERS if plan.concurrency is None else min(plan.concurrency, MOST_WORKERS)
         self._free = limit
         self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
         self._changed = threading.Condition()
         self._trims = False
 
@@ -62,6 +64,13 @@ class Pool:
             finally:
                 self._give_back(worker)
 
+    def kill_busy(self) -> None:
+        """End what runs."""
+        with self._changed:
+            busy = list(self._busy)
+        for worker in busy:
+            worker.kill()
+
     def _take(self, clock: Clock | None) -> Worker:
         with self._changed:
             waits = self._free == 0
@@ -75,12 +84,17 @@ class Pool:
             while self._idle:
                 worker = self._idle.pop()
                 if worker.alive:
+                    self._busy.add(worker)
                     return worker
-        return Worker(self.plan, self._forkserver, self._environment, self._log)
+        worker = Worker(self.plan, self._forkserver, self._environment, self._log)
+        with self._changed:
+            self._busy.add(worker)
+        return worker
 
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
             self._free += 1
+            self._busy.discard(worker)
             if worker.alive:
                 self._idle.append(worker)
             if len(self._idle) > _MOST_IDLE and not self._trims:
@@ -121,6 +135,11 @@ class LambdaApi:
             environment = worker_environment(plan, settings.region, dict(settings.endpoints))
             log = log_file(settings.logs, plan.name)
             self._pools[plan.name] = Pool(plan, self._forkserver, environment, log)
+
+    def kill_busy(self) -> None:
+        """End every function that runs; its caller hears that its runtime has exited."""
+        for pool in self._pools.values():
+            pool.kill_busy()
 
     def answer(self, request: Request) -> Response:
         """Answer one HTTP request."""
@@ -169,10 +188,12 @@ def _invoke(pool: Pool, request: Request) -> Response:
     if kind == "DryRun":
         return Response(status=204)
     if kind == "Event":
+        activity.begin()
         threading.Thread(target=_invoke_unheard, args=(pool, payload), daemon=True).start()
         return Response(status=202)
     try:
-        answer = pool.invoke(payload, clocks.named(request.headers.get(clocks.HEADER)))
+        with activity.counted():
+            answer = pool.invoke(payload, clocks.named(request.headers.get(clocks.HEADER)))
     except ThrottledError:
         return _error(429, "TooManyRequestsException", "Rate Exceeded.")
     if len(answer.payload) > _PAYLOAD_LIMIT:
@@ -189,6 +210,8 @@ def _invoke_unheard(pool: Pool, payload: bytes) -> None:
     except ThrottledError:
         # Lambda would keep the event and try for six hours; one try is what a laptop gets.
         return
+    finally:
+        activity.end()
 
 
 def _too_large(answer: Answer) -> Answer:

@@ -1,0 +1,87 @@
+"""Empties a stack between two tests: nothing runs any more, and tables, queues and buckets hold nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from steponce.local.stack import LocalStack
+from steponce.local.template.plan import TablePlan
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+PATIENCE_SECONDS = 5.0
+_PAGE = 25
+_KEYS = "ABC"
+
+
+def clean(stack: LocalStack, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    """
+    Empty a stack that was made with `controls=True`.
+
+    Running executions are stopped and queues emptied, until nothing more has happened in between. Then
+    tables and buckets are emptied. Secrets, the stack's time and the functions' warm processes stay.
+
+    Args:
+        patience_seconds: Functions that still run after this time are killed.
+    """
+    before = None
+    while True:
+        _stop_executions(stack.boto3("stepfunctions"))
+        stack.controls.empty_queues()
+        begun = stack.controls.quiet(patience_seconds)
+        if begun == before:
+            break
+        before = begun
+    for table in stack.plan.tables:
+        _empty_table(stack.boto3("dynamodb"), table)
+    for bucket in stack.plan.buckets:
+        _empty_bucket(stack.boto3("s3"), bucket.name)
+
+
+def machine_arns(sfn: SFNClient) -> Iterator[str]:
+    """The stack's state machines whose executions can be listed, also those that tests have made."""
+    for page in sfn.get_paginator("list_state_machines").paginate():
+        yield from (one["stateMachineArn"] for one in page["stateMachines"] if one["type"] == "STANDARD")
+
+
+def _stop_executions(sfn: SFNClient) -> None:
+    for machine in machine_arns(sfn):
+        pages = sfn.get_paginator("list_executions").paginate(stateMachineArn=machine, statusFilter="RUNNING")
+        for execution in [one for page in pages for one in page["executions"]]:
+            sfn.stop_execution(executionArn=execution["executionArn"], cause="The test is over.")
+
+
+def _empty_table(dynamodb: DynamoDBClient, table: TablePlan) -> None:
+    names = [key["AttributeName"] for key in table.arguments["KeySchema"]]
+    placeholders = {f"#{_KEYS[place]}": name for place, name in enumerate(names)}
+    pages = dynamodb.get_paginator("scan").paginate(
+        TableName=table.name,
+        ConsistentRead=True,
+        ProjectionExpression=", ".join(placeholders),
+        ExpressionAttributeNames=placeholders,
+    )
+    try:
+        keys = [dict(item) for page in pages for item in page["Items"]]
+    except dynamodb.exceptions.ResourceNotFoundException:  # the test has deleted it
+        return
+    for start in range(0, len(keys), _PAGE):
+        wanted: Mapping[str, Any] = {
+            table.name: [{"DeleteRequest": {"Key": key}} for key in keys[start : start + _PAGE]]
+        }
+        while wanted:
+            wanted = dynamodb.batch_write_item(RequestItems=wanted)["UnprocessedItems"]
+
+
+def _empty_bucket(s3: Any, name: str) -> None:
+    try:
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
+            for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+                s3.delete_object(Bucket=name, Key=one["Key"], VersionId=one["VersionId"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise

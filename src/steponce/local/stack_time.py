@@ -1,0 +1,116 @@
+"""
+The time of the stack: this machine's own, until a test moves it.
+
+A stack that can be moved keeps how far it is ahead in eight bytes that its processes share: the engine, the
+fork server and every worker. In them `time.time` and `datetime.now` tell the stack's time, so that code of
+others, moto and functions, tells it as well. What waits in the engine looks at the clock again and again.
+
+Time goes on, and only forward. The process of the test itself is left alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import mmap
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+_STRETCH_SECONDS = 0.1
+_FORM = struct.Struct("d")
+
+_real_datetime = datetime.datetime
+_real_time = time.time
+_real_time_ns = time.time_ns
+_shared: mmap.mmap | None = None
+
+
+def install(file: Path) -> None:
+    """Tell the stack's time in this process from now on; the file is made if it is not there."""
+    global _shared
+    if not file.exists():
+        file.write_bytes(_FORM.pack(0.0))
+    with file.open("r+b") as opened:
+        _shared = mmap.mmap(opened.fileno(), _FORM.size)
+    replaced = {_real_datetime: _StackDatetime, _real_time: _time, _real_time_ns: _time_ns}
+    for module in list(sys.modules.values()):
+        # Many modules have imported them by name before.
+        if module is not None and module.__name__ != __name__:
+            _replace_in(vars(module), replaced)
+
+
+def ahead_seconds() -> float:
+    """How far the stack is ahead of this machine."""
+    return 0.0 if _shared is None else float(_FORM.unpack(_shared[: _FORM.size])[0])
+
+
+def move(seconds: float) -> None:
+    """Let this much time pass, for every process of the stack."""
+    if _shared is None:
+        raise RuntimeError("The time of this stack cannot be moved.")
+    _shared[: _FORM.size] = _FORM.pack(ahead_seconds() + seconds)
+
+
+def monotonic() -> float:
+    """As `time.monotonic`, in the stack's time."""
+    return time.monotonic() + ahead_seconds()
+
+
+def stretch(seconds: float | None) -> float | None:
+    """How long to wait before looking at the clock again, if so much is left."""
+    if _shared is None:
+        return seconds
+    return _STRETCH_SECONDS if seconds is None else min(seconds, _STRETCH_SECONDS)
+
+
+def sleep(seconds: float) -> None:
+    """As `time.sleep`, in the stack's time."""
+    end = monotonic() + seconds
+    while (left := end - monotonic()) > 0:
+        time.sleep(stretch(left) or 0.0)
+
+
+def _replace_in(names: dict[str, Any], replaced: dict[Any, Any]) -> None:
+    for name, value in list(names.items()):
+        for real, moved in replaced.items():
+            if value is real:
+                names[name] = moved
+
+
+def _time() -> float:
+    return _real_time() + ahead_seconds()
+
+
+def _time_ns() -> int:
+    return _real_time_ns() + int(ahead_seconds() * 1_000_000_000)
+
+
+class _AnyDatetime(type):
+    """Every datetime is one of the stack's: there are no others."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _real_datetime)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _real_datetime)
+
+
+class _StackDatetime(_real_datetime, metaclass=_AnyDatetime):
+    """In the place of `datetime.datetime`. What it makes are plain datetimes."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _real_datetime(*args, **kwargs)
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+        return _real_datetime.fromtimestamp(_time(), tz)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return _real_datetime.fromtimestamp(_time(), datetime.UTC).replace(tzinfo=None)
+
+    @classmethod
+    def today(cls) -> Any:
+        return _real_datetime.fromtimestamp(_time())
