@@ -52,7 +52,10 @@ PARAMETERS = {"HttpAccess": "open", "Limits": "yes"}
 """What the documents tell to start the stack with."""
 
 WITH_COMMANDS = [document for document in DOCUMENTS if set(document.commands()) - set(ELSEWHERE)]
-WITH_PYTHON = [document for document in DOCUMENTS if document.blocks("python")]
+IN_A_PROJECT = "testing.md"
+"""Its examples are tests, which tests/unit/testing runs in a project of their own."""
+
+WITH_PYTHON = [one for one in DOCUMENTS if one.blocks("python") and one.path.name != IN_A_PROJECT]
 
 
 def name(document: Document) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.rules.documents import ROOT
 
 README = ROOT / "README.md"
-LANGUAGES = {"sh", "python", "text", "mermaid"}
+LANGUAGES = {"sh", "python", "ini", "text", "mermaid"}
 """What a test knows how to run, to compare or to draw."""
 
 OF_ONE_PAGE = {("own-application.md", "yaml")}

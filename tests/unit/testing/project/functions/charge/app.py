@@ -1,0 +1,20 @@
+"""Charges a customer."""
+
+import os
+import time
+from datetime import UTC, datetime
+
+import boto3
+
+
+class Declined(Exception):
+    """The customer cannot pay."""
+
+
+def handler(event, _context):
+    """Decline, or keep a receipt, and say when."""
+    if event.get("amount") == 0:
+        raise Declined("There is nothing to charge.")
+    time.sleep(event.get("chargeSeconds", 0))
+    boto3.client("s3").put_object(Bucket=os.environ["RECEIPTS"], Key=event["id"], Body=b"paid")
+    return {"at": datetime.now(UTC).isoformat()}
