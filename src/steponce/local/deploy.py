@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steponce.local.errors import LocalStackError
+from steponce.local.errors import LocalStackError, not_supported
 from steponce.local.template.physical_names import ACCOUNT, PARTITION
 from steponce.local.template.plan import (
     BucketPlan,
@@ -89,12 +89,17 @@ class Deployment:
 
     def _make_machine(self, machine: MachinePlan) -> None:
         with _explained(f"state machine {machine.name}"):
-            made = self._states.create_state_machine(
-                name=machine.name,
-                definition=machine.definition,
-                roleArn=_ROLE,
-                type="EXPRESS" if machine.kind == "EXPRESS" else "STANDARD",
-            )
+            try:
+                made = self._states.create_state_machine(
+                    name=machine.name,
+                    definition=machine.definition,
+                    roleArn=_ROLE,
+                    type="EXPRESS" if machine.kind == "EXPRESS" else "STANDARD",
+                )
+            except self._states.exceptions.InvalidDefinition as error:  # what AWS refuses is found before
+                raise LocalStackError(
+                    not_supported(f"the definition of {machine.name}, of which the engine says: {error}")
+                ) from error
             arn = made["stateMachineArn"]
             self._undo.append(lambda: self._states.delete_state_machine(stateMachineArn=arn))
 

@@ -9,5 +9,10 @@ class LocalStackError(SteponceError):
     """The stack cannot be read, started or reached."""
 
 
+def not_supported(what: str) -> str:
+    """How the stack answers what it does not run."""
+    return f"not supported on the local stack: {what}"
+
+
 class TemplateError(LocalStackError):
     """The template, one of its files or one of its parameters is not what it must be."""

@@ -166,6 +166,8 @@ def pytest_runtest_makereport(
 
             since = item.stash.get(_STARTED, datetime.now(UTC))
             report.sections += [(f"steponce: {title}", text) for title, text in stories(stack, since)]
+            if stack.plan.left_out:
+                report.sections.append(("steponce: left out of the stack", "\n".join(stack.plan.left_out)))
     return report
 
 

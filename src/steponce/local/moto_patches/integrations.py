@@ -15,10 +15,23 @@ from typing import Any
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
 )
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_callback as callback,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+    state_task_service_factory as factory,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (
     StateTaskService,
 )
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task_activitiy import (
+    StateTaskActivity,
+)
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.jsonata import jsonata
 
+from steponce.local.errors import not_supported
+from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.moto_patches.services import operation_of
 from steponce.local.moto_patches.times import aws_time
 
@@ -26,7 +39,31 @@ from steponce.local.moto_patches.times import aws_time
 def install() -> None:
     """Put this module's patches in place."""
     StateTaskService._normalise_parameters = _normalise_parameters
+    # moto creates no machine with a service that it does not know; AWS does, and other states run.
+    factory._UNSUPPORTED_SERVICE_NAMES.add("http")
+    callback.StateTaskServiceCallback._assert_integration_pattern_is_supported = _expect_known_pattern
+    StateTaskActivity._eval_execution = _run_no_activity
+    replace_everywhere(jsonata.eval_jsonata_expression, _eval_no_jsonata)
     StateTaskService._normalise_response = _normalise_response
+
+
+_original_expect_known_pattern = callback.StateTaskServiceCallback._assert_integration_pattern_is_supported
+
+
+def _expect_known_pattern(task: callback.StateTaskServiceCallback) -> None:
+    try:
+        _original_expect_known_pattern(task)
+    except RuntimeError:
+        raise RuntimeError(not_supported(f"{task.resource.resource_arn}.")) from None
+
+
+def _run_no_activity(_task: StateTaskActivity, _env: Environment) -> None:
+    raise RuntimeError(not_supported("an activity."))
+
+
+def _eval_no_jsonata(_expression: str) -> None:
+    """moto's wants a Java machine inside of Python."""
+    raise RuntimeError(not_supported("JSONata, which variables need, too."))
 
 
 def _normalise_parameters(

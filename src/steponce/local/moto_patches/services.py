@@ -52,6 +52,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
+from steponce.local.errors import not_supported
 from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.runtime import clocks
@@ -130,7 +131,8 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
     with _clients_lock:
         if service not in _clients:
             if _ENDPOINT_OF.get(service) not in _endpoints:
-                raise RuntimeError(f"The local stack has no endpoint for {service}.")
+                faults.before_call()  # a test can plan what the service would say
+                raise RuntimeError(not_supported(f"a task that calls {service}."))
             client = _clients[service] = _session(_region).client(
                 service,  # type: ignore[call-overload]
                 endpoint_url=_endpoints[_ENDPOINT_OF[service]],

@@ -184,6 +184,8 @@ def _invoke(pool: Pool, request: Request) -> Response:
         return _error(
             400, "InvalidRequestContentException", f"Could not parse request body into json: {error}"
         )
+    if pool.plan.problem:
+        return _error(502, "InvalidRuntimeException", pool.plan.problem)
     kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
     if kind == "DryRun":
         return Response(status=204)

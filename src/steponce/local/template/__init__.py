@@ -14,5 +14,6 @@ From a SAM template to a plan of what one stack creates.
     messaging          queues, topics and subscriptions
     mappings           event source mappings
     rules              EventBridge rules, and destinations of failed invocations
+    support            what runs here, and what is left out
     reader             reads the template and everything that it names
 """

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from steponce.local.errors import TemplateError
-from steponce.local.template.physical_names import ACCOUNT, NESTED_STACK, PARTITION, PhysicalNames
+from steponce.local.errors import TemplateError, not_supported
+from steponce.local.template.physical_names import (
+    ACCOUNT,
+    ALIAS,
+    FUNCTION,
+    NESTED_STACK,
+    PARTITION,
+    VERSION,
+    PhysicalNames,
+)
 
 if TYPE_CHECKING:
     from steponce.local.template.nested import NestedStacks
@@ -39,6 +48,8 @@ class Resolver:
         self._mappings: Mapping[str, Any] = template.get("Mappings", {})
         self._names = names
         self._nested = nested
+        self.imported: set[str] = set()
+        """The exports of other stacks that were asked for."""
         self._values: dict[str, Any] = {**_typed(template, parameters), **_pseudo_parameters(names)}
         self._functions: dict[str, Callable[[Any], Any]] = {
             "Ref": self._ref,
@@ -56,6 +67,9 @@ class Resolver:
             "Fn::Split": self._split,
             "Fn::GetAZs": lambda _: [f"{self._names.region}a", f"{self._names.region}b"],
             "Fn::Base64": self.resolve,
+            "Fn::ImportValue": self._import_value,
+            "Fn::Length": lambda value: len(self.resolve(value)),
+            "Fn::ToJsonString": lambda value: json.dumps(self.resolve(value)),
         }
 
     def resolve(self, value: Any) -> Any:
@@ -70,7 +84,8 @@ class Resolver:
             if key in self._functions and not (key == "Condition" and not isinstance(argument, str)):
                 return self._functions[key](argument)
             if key.startswith("Fn::"):
-                raise TemplateError(f"{key} is not known here. Known: {', '.join(sorted(self._functions))}.")
+                known = ", ".join(sorted(self._functions))
+                raise TemplateError(not_supported(f"{key}. Known: {known}."))
         resolved_items = ((key, self.resolve(part)) for key, part in value.items())
         return {key: part for key, part in resolved_items if part is not _NO_VALUE}
 
@@ -88,7 +103,22 @@ class Resolver:
         if name in self._values:
             return self._values[name]
         kind, physical = self._named(name)
+        if kind in (ALIAS, VERSION):
+            return self._qualified(name, kind)
         return self._names.ref(kind, physical)
+
+    def _qualified(self, logical_id: str, kind: str) -> str:
+        """The ARN of a function with an alias or a version, all of which are the same here."""
+        properties = self._resources[logical_id].get("Properties", {})
+        function = str(self.resolve(properties["FunctionName"])).rpartition(":")[2]
+        qualifier = self.resolve(properties["Name"]) if kind == ALIAS else "1"
+        return f"{self._names.arn(FUNCTION, function)}:{qualifier}"
+
+    def _import_value(self, value: Any) -> str:
+        """Another stack's value, which nothing here can know, is the name of its export."""
+        name = _as_text(self.resolve(value))
+        self.imported.add(name)
+        return name
 
     def _get_att(self, value: Any) -> str:
         logical_id, attribute = value.split(".", 1) if isinstance(value, str) else value

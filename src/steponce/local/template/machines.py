@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from steponce.local.errors import TemplateError
+from steponce.local.errors import TemplateError, not_supported
 from steponce.local.template.definitions import complaints
 from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.nested import NestedStacks
@@ -92,9 +92,7 @@ class Machines:
         if "Definition" in properties:
             return json.dumps(properties["Definition"])
         if "DefinitionString" not in properties:
-            raise TemplateError(
-                f"{logical_id} has no definition, neither in the template nor in a local file."
-            )
+            raise TemplateError(not_supported(f"a definition on S3 ({logical_id}). Name a local file."))
         return str(properties["DefinitionString"])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steponce.local.errors import TemplateError
+from steponce.local.errors import TemplateError, not_supported
 from steponce.local.template.physical_names import EVENT_SOURCE, QUEUE
 from steponce.local.template.plan import MappingPlan, QueuePlan
 from steponce.local.template.resources import Resources
@@ -32,7 +32,7 @@ def read_mappings(resources: Resources, queues: Iterable[QueuePlan]) -> list[Map
         if arn not in by_arn or str(properties.get("Enabled", True)).lower() == "false":
             continue
         if "FilterCriteria" in properties:
-            raise TemplateError(f"{logical_id}: FilterCriteria is not known here. Filter in the function.")
+            raise TemplateError(not_supported(f"FilterCriteria ({logical_id}). Filter in the function."))
         most = properties.get("ScalingConfig", {}).get("MaximumConcurrency", _MOST_BATCHES)
         found.append(
             MappingPlan(

@@ -10,8 +10,7 @@ from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import NESTED_STACK, PhysicalNames
 from steponce.local.template.plan import Plan
 from steponce.local.template.resources import Resources
-
-_REMOTE = ("https://", "http://", "s3://")
+from steponce.local.template.support import REMOTE
 
 Read = Callable[[Path, Mapping[str, str], str], Plan]
 """Reads a template file with values of its parameters, for a stack of this name."""
@@ -31,7 +30,7 @@ class NestedStacks:
     """
 
     def __init__(self, root: Path, files: Mapping[str, str], names: PhysicalNames, read: Read) -> None:
-        self._files = {key: root / file for key, file in files.items() if not file.startswith(_REMOTE)}
+        self._files = {key: root / file for key, file in files.items() if not file.startswith(REMOTE)}
         self._names = names
         self._read = read
         self._plans: dict[tuple[str, tuple[tuple[str, str], ...]], Plan] = {}

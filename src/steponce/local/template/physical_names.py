@@ -15,6 +15,9 @@ ACCOUNT = "123456789012"
 PARTITION = "aws"
 
 BUCKET = "AWS::S3::Bucket"
+ALIAS = "AWS::Lambda::Alias"
+VERSION = "AWS::Lambda::Version"
+ACTIVITY = "AWS::StepFunctions::Activity"
 EVENT_INVOKE = "AWS::Lambda::EventInvokeConfig"
 EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 FUNCTION = "AWS::Lambda::Function"
@@ -62,9 +65,10 @@ _ARN_FORMS = {
     "AWS::Logs::LogGroup": ("logs", "log-group:"),
     TOPIC: ("sns", ""),
     QUEUE: ("sqs", ""),
+    ACTIVITY: ("states", "activity:"),
 }
 
-_REF_IS_ARN = {MANAGED_POLICY, STATE_MACHINE, TOPIC}
+_REF_IS_ARN = {ACTIVITY, MANAGED_POLICY, STATE_MACHINE, TOPIC}
 _GLOBAL_SERVICES = {"iam"}
 
 

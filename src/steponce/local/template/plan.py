@@ -16,7 +16,11 @@ _SQS_ON_AWS = re.compile(r"https://sqs\.[a-z0-9-]+\.amazonaws\.com(?=/)")
 
 @dataclass(frozen=True)
 class FunctionPlan:
-    """One Lambda function; its layers are left out, since this package is installed here."""
+    """
+    One Lambda function; its layers are left out, since this package is installed here.
+
+    `problem` says why it does not run here. Whoever invokes it hears that.
+    """
 
     name: str
     arn: str
@@ -26,6 +30,7 @@ class FunctionPlan:
     timeout_seconds: int
     memory_mb: int
     concurrency: int | None
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,11 @@ class Deliveries:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a template makes, as far as it runs on a laptop. Secrets are names; their values are made up."""
+    """
+    What a template makes, as far as it runs on a laptop. Secrets are names; their values are made up.
+
+    `left_out` has a sentence for each thing that does not run here, and that somebody might miss.
+    """
 
     functions: list[FunctionPlan]
     tables: list[TablePlan]
@@ -166,6 +175,7 @@ class Plan:
     routes: list[RoutePlan]
     deliveries: Deliveries
     outputs: dict[str, str]
+    left_out: list[str] = field(default_factory=list)
 
     def with_nested(self, stacks: Iterable[Plan]) -> Plan:
         """The same, with everything that nested stacks make; their outputs are the template's to read."""
@@ -188,6 +198,7 @@ class Plan:
                 },
             ),
             outputs=self.outputs,
+            left_out=[one for plan in plans for one in plan.left_out],
         )
 
     def at(self, *, http: str, aws: str) -> Plan:

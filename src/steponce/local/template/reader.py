@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from steponce.local.errors import TemplateError
+from steponce.local.errors import TemplateError, not_supported
 from steponce.local.session import isolated_session
 from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.machines import Machines
@@ -20,6 +20,7 @@ from steponce.local.template.physical_names import (
     FUNCTION,
     NESTED_STACK,
     SECRET,
+    STATE_MACHINE,
     TABLE,
     PhysicalNames,
 )
@@ -27,6 +28,7 @@ from steponce.local.template.plan import BucketPlan, Deliveries, FunctionPlan, M
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
+from steponce.local.template.support import REMOTE, function_problem, left_out
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
@@ -65,6 +67,7 @@ def read_plan(
         ),
         outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
+    plan.left_out.extend(left_out(template, resources, plan, resolver.imported))
     return plan.with_nested(nested.plans(resources))
 
 
@@ -115,20 +118,25 @@ class _Planner:
         self._files = files
 
     def function(self, logical_id: str, name: str, properties: dict[str, Any]) -> FunctionPlan:
-        folder = self._file(logical_id, "CodeUri")
-        if not folder.is_dir():
-            raise TemplateError(f"{logical_id}: CodeUri {folder} is not a folder.")
+        problem = function_problem(properties, self._files.get(logical_id))
         environment = properties.get("Environment", {}).get("Variables", {})
         return FunctionPlan(
             name=name,
             arn=self._names.arn(FUNCTION, name),
-            folder=str(folder),
-            handler=properties["Handler"],
+            folder="" if problem else str(self._folder(logical_id)),
+            handler=str(properties.get("Handler", "")),
             environment={key: str(value) for key, value in environment.items()},
             timeout_seconds=int(properties.get("Timeout", 3)),
             memory_mb=int(properties.get("MemorySize", 128)),
             concurrency=_optional_int(properties.get("ReservedConcurrentExecutions")),
+            problem=problem,
         )
+
+    def _folder(self, logical_id: str) -> Path:
+        folder = self._file(logical_id, "CodeUri")
+        if not folder.is_dir():
+            raise TemplateError(f"{logical_id}: CodeUri {folder} is not a folder.")
+        return folder
 
     def table(self, _logical_id: str, name: str, properties: dict[str, Any]) -> TablePlan:
         wanted = (
@@ -147,13 +155,11 @@ class _Planner:
         return TablePlan(name, {"TableName": name, **arguments}, ttl.get("AttributeName"))
 
     def definition_file(self, logical_id: str) -> Path | None:
+        if self._files.get(logical_id, "").startswith(REMOTE):
+            raise TemplateError(not_supported(f"a definition on S3 ({logical_id}). Name a local file."))
         return self._file(logical_id, "DefinitionUri") if logical_id in self._files else None
 
     def _file(self, logical_id: str, key: str) -> Path:
-        if logical_id not in self._files:
-            raise TemplateError(
-                f"{logical_id} has no {key}; only code and definitions in local files run here."
-            )
         path = self._root / self._files[logical_id]
         if not path.exists():
             raise TemplateError(f"{logical_id}: {key} {path} does not exist.")
@@ -193,6 +199,8 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
     """Note each resource's local file by logical id, and put a placeholder in its place."""
     keys = {
         "AWS::Serverless::Function": "CodeUri",
+        FUNCTION: "Code",
+        STATE_MACHINE: "DefinitionS3Location",
         "AWS::Serverless::LayerVersion": "ContentUri",
         "AWS::Serverless::StateMachine": "DefinitionUri",
         "AWS::Serverless::Application": "Location",
@@ -201,14 +209,24 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
     files: dict[str, str] = {}
     common = source.get("Globals", {}).get("Function", {}).pop("CodeUri", None)
     for logical_id, resource in source["Resources"].items():
+        _expect_resource(logical_id, resource)
         key = keys.get(resource.get("Type"))
         properties = resource.setdefault("Properties", {})
+        if properties.get("PackageType") == "Image":  # which `sam build` would make
+            properties.setdefault("ImageUri", _PLACEHOLDER_URI)
         default = common if key == "CodeUri" and "InlineCode" not in properties else None
         uri = properties.get(key, default) if key else None
         if key and isinstance(uri, str):
             files[logical_id] = uri
             properties[key] = _PLACEHOLDER_URI
     return files
+
+
+def _expect_resource(logical_id: str, resource: Any) -> None:
+    if logical_id.startswith("Fn::"):
+        raise TemplateError(not_supported(f"{logical_id}, or any other macro. Write out what it makes."))
+    if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
+        raise TemplateError(f"{logical_id} is not a resource: it has no Type.")
 
 
 def _of_nested_stacks(template: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
@@ -232,7 +250,8 @@ def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str
     except InvalidDocumentException as error:
         reasons = "; ".join(str(cause.message) for cause in error.causes)
         raise TemplateError(f"The SAM transform refuses the template: {reasons}") from error
-    translator.metrics.publish()  # to nobody; unpublished ones end as a warning in the caller's log
+    finally:
+        translator.metrics.publish()  # to nobody; unpublished ones end as a warning in the caller's log
     result: dict[str, Any] = translated
     return result
 

@@ -25,6 +25,10 @@ class Resources:
         self._resolver = resolver
         self._resources = {key: item for key, item in resources.items() if resolver.exists(item)}
 
+    def kinds(self) -> Iterator[tuple[str, str]]:
+        """Logical id and kind of each resource, in the template's order."""
+        yield from ((logical_id, resource["Type"]) for logical_id, resource in self._resources.items())
+
     def of_kind(self, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Logical id, name and properties of each resource of a kind, in the template's order."""
         for logical_id, resource in self._resources.items():

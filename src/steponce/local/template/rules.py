@@ -39,6 +39,8 @@ def read_rules(resources: Resources) -> list[RulePlan]:
 
 def _target(target: Mapping[str, Any]) -> TargetPlan:
     transformer = target.get("InputTransformer", {})
+    if "InputPath" in target:
+        transformer = {"InputPathsMap": {"input": target["InputPath"]}, "InputTemplate": "<input>"}
     return TargetPlan(
         arn=str(target["Arn"]),
         constant=target.get("Input"),

@@ -444,7 +444,7 @@ REPORTS = "FunctionResponseTypes: [ReportBatchItemFailures]"
 
 def test_a_filter_is_refused(tmp_path):
     """Better than to invoke a function for what it should never see."""
-    with pytest.raises(TemplateError, match="FunctionTasks: FilterCriteria is not known here"):
+    with pytest.raises(TemplateError, match=r"not supported .*: FilterCriteria \(TakeNoteFunctionTasks\)"):
         changed(tmp_path, {REPORTS: "FilterCriteria: { Filters: [{ Pattern: '{}' }] }"})
 
 

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from steponce.local import LocalStackError
+from steponce.local.deploy import Deployment
+from steponce.local.template.plan import MachinePlan
 from tests.patience import eventually
 from tests.unit.local.moto_patches.workflows import Workflows, task
 
 PAGE = Path(__file__).parents[4] / "docs" / "local-stack.md"
+FEATURES = PAGE.with_name("testing.md").read_text()
 ITEM = {"TableName": "small-ItemsTable", "Key": {"id": {"S": "integrations"}}}
 CALL = {"FunctionName": "small-MisbehaveFunction"}
 
@@ -122,12 +126,67 @@ def test_the_page_lists_the_optimized_integrations():
     assert {*OPTIMIZED, *(f"{name}.waitForTaskToken" for name in WAITING)} == listed
 
 
-@pytest.mark.parametrize("resource", ["ecs:runTask", "apigateway:invoke", "aws-sdk:kms:decrypt"])
+@pytest.mark.parametrize(
+    "resource", ["ecs:runTask", "apigateway:invoke", "http:invoke", "aws-sdk:kms:decrypt"]
+)
 def test_a_service_that_the_stack_does_not_have_is_named(workflows, resource):
     """And nothing reaches AWS."""
     found = workflows.run({"Try": task(resource, {}, {})})
     assert "States.Runtime" == found["error"]
-    assert f"The local stack has no endpoint for {resource.split(':')[-2]}." in found["cause"]
+    called = resource.split(":")[-2]
+    assert f"not supported on the local stack: a task that calls {called}." in found["cause"]
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_a_function_of_another_runtime_fails_the_task_that_calls_it(workflows, is_plain):
+    """Under the name that Lambda has for it, also where Resource is the function."""
+    state = task("lambda:invoke", {"FunctionName": "small-ForeignFunction"}, {})
+    if is_plain:
+        state["Resource"] = "arn:aws:lambda:us-east-1:123456789012:function:small-ForeignFunction"
+    found = workflows.run({"Try": state})
+    assert "Lambda.InvalidRuntimeException" == found["error"]
+    assert "not supported on the local stack: the runtime nodejs22.x." in found["cause"]
+
+
+WANTED = {"Type": "Pass", "Output": "{% $states.input %}", "End": True}
+KEPT = {"Type": "Pass", "Assign": {"kept.$": "$.paid"}, "Next": "Use"}
+USED = {"Type": "Pass", "Parameters": {"paid.$": "$kept"}, "End": True}
+NOT_RUN = {
+    "JSONata": ({"Try": WANTED}, {"QueryLanguage": "JSONata"}),
+    "variables (`Assign`)": ({"Try": KEPT, "Use": USED}, {}),
+    "activities": ({"Try": {**task("x", {}, {}), "Resource": "arn:aws:states:::activity:pack"}}, {}),
+    "`.sync` of other services": ({"Try": task("codebuild:startBuild.sync", {}, {})}, {}),
+}
+NOT_CREATED = {
+    "`ItemBatcher`": {"ItemBatcher": {"MaxItemsPerBatch": 2}},
+    "`ToleratedFailureCount`, `ToleratedFailurePercentage`": {"ToleratedFailurePercentage": 5},
+}
+
+
+@pytest.mark.parametrize("feature", NOT_RUN)
+def test_a_feature_that_does_not_run_says_so(workflows, feature):
+    """The execution fails, and its cause names what it needs."""
+    states, fields = NOT_RUN[feature]
+    found = workflows.run(states, {"paid": True}, **fields)
+    assert "States.Runtime" == found["error"]
+    assert "not supported on the local stack: " in found["cause"]
+
+
+@pytest.mark.parametrize("feature", NOT_CREATED)
+def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, feature):
+    """Nothing of AWS's own refusals is left by then."""
+    inside = {"StartAt": "Go", "States": {"Go": {"Type": "Pass", "End": True}}}
+    states = {"All": {"Type": "Map", "ItemProcessor": inside, "End": True, **NOT_CREATED[feature]}}
+    plan = MachinePlan("batches", "arn", json.dumps({"StartAt": "All", "States": states}), "STANDARD")
+    with pytest.raises(LocalStackError, match="not supported on the local stack: the definition of batches"):
+        Deployment(small_stack.boto3)._make_machine(plan)
+
+
+def test_the_page_lists_the_features_that_do_not_run():
+    """Each as the tests above try it."""
+    table = FEATURES.partition("| feature of the definition | answer |\n| --- | --- |\n")[2]
+    rows = re.findall(r"^\| (.*) \| .* \|$", table, re.MULTILINE)
+    assert [*NOT_RUN, *NOT_CREATED] == rows
 
 
 @pytest.mark.parametrize(

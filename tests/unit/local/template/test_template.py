@@ -94,7 +94,7 @@ def test_a_plan_has_what_runs_on_a_laptop():
     made = plan()
     assert ["demo-ItemsTable"] == [table.name for table in made.tables]
     assert ["ttl"] == [table.ttl_attribute for table in made.tables]
-    function, hasty = made.functions
+    function, hasty, _of_another_runtime = made.functions
     assert {"ITEMS_TABLE": "demo-ItemsTable", "GREETING": "hello from demo"} == function.environment
     assert (60, 1) == (function.timeout_seconds, hasty.timeout_seconds)
     (machine,) = made.machines

@@ -88,6 +88,17 @@ def test_a_week_without_an_answer_is_a_time_out(steponce_stack, bookings, clock)
     assert "TaskTimedOut" in kinds(bookings, arn)
 
 
+def test_a_fault_stands_in_for_a_service_that_the_stack_does_not_have(steponce_stack, bookings, fail_state):
+    """The state's Catch gets the error as from the service."""
+    fail_state("CallPartner", "States.Http.StatusCode.404")
+
+    arn = bookings.sfn.start_execution(
+        stateMachineArn=steponce_stack.outputs["AskPartnerArn"], name="more-8", input="{}"
+    )["executionArn"]
+
+    assert bookings.ended(arn)["status"] == "SUCCEEDED"
+
+
 def test_something_is_left_behind(steponce_stack, bookings):
     """A booking that waits, another that charges, an item, an object and a message."""
     arn = bookings.start("left-1", waitSeconds=86_400)

@@ -1,0 +1,154 @@
+"""
+What of a template runs on the local stack, and what is left out.
+
+Resources that only permit, log, watch or place others need nothing here. The rest is named in a sentence, for
+whoever wonders why nothing happens. docs/testing.md has these lists; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from steponce.local.errors import not_supported
+from steponce.local.template.physical_names import (
+    BUCKET,
+    EVENT_INVOKE,
+    EVENT_SOURCE,
+    FUNCTION,
+    HTTP_API,
+    HTTP_INTEGRATION,
+    HTTP_ROUTE,
+    NESTED_STACK,
+    QUEUE,
+    RULE,
+    SECRET,
+    STATE_MACHINE,
+    SUBSCRIPTION,
+    TABLE,
+    TOPIC,
+)
+from steponce.local.template.plan import Plan
+from steponce.local.template.resources import Resources
+
+REMOTE = ("https://", "http://", "s3://")
+
+RUN = {
+    BUCKET,
+    EVENT_INVOKE,
+    EVENT_SOURCE,
+    FUNCTION,
+    HTTP_API,
+    HTTP_INTEGRATION,
+    HTTP_ROUTE,
+    NESTED_STACK,
+    QUEUE,
+    RULE,
+    SECRET,
+    STATE_MACHINE,
+    SUBSCRIPTION,
+    TABLE,
+    TOPIC,
+}
+"""The types of resources that the stack makes."""
+
+NEED_NOTHING = (
+    "AWS::ApiGateway::Deployment",
+    "AWS::ApiGateway::Stage",
+    "AWS::ApiGatewayV2::Deployment",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudFormation::WaitConditionHandle",
+    "AWS::CloudWatch::",
+    "AWS::CodeDeploy::",
+    "AWS::EC2::",
+    "AWS::Events::EventBusPolicy",
+    "AWS::IAM::",
+    "AWS::KMS::",
+    "AWS::Lambda::Alias",
+    "AWS::Lambda::LayerVersion",
+    "AWS::Lambda::LayerVersionPermission",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
+    "AWS::Logs::",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::TopicPolicy",
+    "AWS::SQS::QueuePolicy",
+    "AWS::XRay::",
+)
+"""The types, or their beginnings, of resources that do nothing here and are not missed."""
+
+_DYNAMIC = re.compile(r"\{\{resolve:[^}]*\}\}")
+_CRON = "cron("
+_TARGETS = ("lambda", "sqs", "states")
+
+
+def function_problem(properties: Mapping[str, Any], code: str | None) -> str:
+    """Why a function does not run here; empty if it does."""
+    runtime = str(properties.get("Runtime", ""))
+    if properties.get("PackageType") == "Image":
+        return not_supported("a function from an image. Python functions from a folder run here.")
+    if runtime and not runtime.startswith("python"):
+        return not_supported(f"the runtime {runtime}. Python functions from a folder run here.")
+    if code is None or code.startswith(REMOTE):
+        return not_supported("code on S3 or in the template. Python functions from a folder run here.")
+    return ""
+
+
+def left_out(
+    template: Mapping[str, Any], resources: Resources, plan: Plan, imported: Iterable[str]
+) -> Iterator[str]:
+    """
+    A sentence for each thing that does not run here, and that somebody might miss.
+
+    Args:
+        template: After the SAM transform.
+        imported: The exports of other stacks that the template asks for.
+    """
+    for logical_id, kind in resources.kinds():
+        if kind not in RUN and not kind.startswith(NEED_NOTHING):
+            yield not_supported(f"{kind} ({logical_id}). It is left out.")
+    for function in plan.functions:
+        if function.problem:
+            yield f"{function.name}: {function.problem} Whoever invokes it gets an error."
+    yield from _deliveries(resources)
+    for text in sorted({*_DYNAMIC.findall(json.dumps(template))}):
+        yield not_supported(f"{text}. It stays as it is.")
+    for name, declared in template.get("Parameters", {}).items():
+        if str(declared.get("Type", "")).startswith("AWS::SSM::"):
+            yield not_supported(f"a parameter from SSM ({name}). Give it the value itself.")
+    for name in sorted(imported):
+        yield not_supported(f"Fn::ImportValue. The value of {name} is its name here.")
+
+
+def _deliveries(resources: Resources) -> Iterator[str]:
+    """What nothing delivers here."""
+    queues = {resources.names.arn(QUEUE, name) for _, name, _ in resources.of_kind(QUEUE)}
+    for logical_id, _, properties in resources.of_kind(EVENT_SOURCE):
+        if properties.get("EventSourceArn") not in queues:
+            yield not_supported(f"an event source other than the template's queues ({logical_id}).")
+    inline = [
+        (logical_id, one)
+        for logical_id, _, properties in resources.of_kind(TOPIC)
+        for one in properties.get("Subscription", [])
+    ]
+    apart = [(logical_id, properties) for logical_id, _, properties in resources.of_kind(SUBSCRIPTION)]
+    for logical_id, properties in [*inline, *apart]:
+        if properties.get("Protocol") != "sqs":
+            yield not_supported(f"a subscription by {properties.get('Protocol')} ({logical_id}).")
+    for logical_id, _, properties in resources.of_kind(BUCKET):
+        if "NotificationConfiguration" in properties:
+            yield not_supported(f"notifications of a bucket ({logical_id}).")
+    for logical_id, _, properties in resources.of_kind(RULE):
+        yield from _rule(logical_id, properties)
+
+
+def _rule(logical_id: str, properties: Mapping[str, Any]) -> Iterator[str]:
+    if str(properties.get("EventBusName", "default")).rpartition("/")[2] != "default":
+        yield not_supported(f"a rule on another bus than the default one ({logical_id}).")
+    if str(properties.get("ScheduleExpression", "")).startswith(_CRON):
+        yield not_supported(f"a cron schedule ({logical_id}). Send its event yourself.")
+    for target in properties.get("Targets", []):
+        if str(target.get("Arn")).split(":")[2:3] not in [[one] for one in _TARGETS]:
+            yield not_supported(f"the target {target.get('Arn')} of a rule ({logical_id}).")
