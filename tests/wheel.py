@@ -44,8 +44,7 @@ class Installation:
         shell = without_account(dict(os.environ))
         shell = {name: value for name, value in shell.items() if not name.startswith(_OURS)}
         path = f"{self.folder / 'bin'}{os.pathsep}{shell['PATH']}"
-        alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # a new application has no plugins
-        return shell | {"PATH": path} | alone | more
+        return shell | {"PATH": path} | more
 
     def run(self, command: Sequence[str | Path], folder: Path, **options: Any) -> str:
         """Run a command in a folder; its standard output. What it wrote is the failure's text if it fails."""

@@ -73,4 +73,4 @@ def test_a_new_application_passes_its_own_tests(installed: Installation, tmp_pat
 
     said = installed.run(["make", "test"], tmp_path / "orders")
 
-    assert "3 passed" in said
+    assert "4 passed" in said

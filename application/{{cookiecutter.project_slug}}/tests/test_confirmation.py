@@ -4,20 +4,22 @@ import json
 import time
 from pathlib import Path
 
+from steponce import Client
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.local import LocalStack
 
 ORDER = json.loads((Path(__file__).parents[1] / "events" / "confirmed_order.json").read_text())
 
 
-def test_an_order_is_completed_by_its_confirmation(stack: LocalStack) -> None:
+def test_an_order_is_completed_by_its_confirmation(
+    steponce_stack: LocalStack, steponce_client: Client
+) -> None:
     """The answer to the waiting step is part of the result."""
-    client = stack.client()
-    client.start("confirmed", ORDER)
+    steponce_client.start("confirmed", ORDER)
 
-    answer(stack, "confirmed", {"outcome": "success", "output": {"by": "the provider"}})
+    answer(steponce_stack, "confirmed", {"outcome": "success", "output": {"by": "the provider"}})
 
-    done = client.wait("confirmed", timeout_seconds=100)
+    done = steponce_client.wait("confirmed", timeout_seconds=100)
     assert (done.status, done.result["confirmation"]) == ("COMPLETED", {"by": "the provider"})
 
 

@@ -1,27 +1,17 @@
 """The HTTP API. On this machine there are no signatures, so nobody checks who calls."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-import pytest
-
 from steponce.local import LocalStack
 
-ROOT = Path(__file__).parents[1]
-ORDER = (ROOT / "events" / "start_order.json").read_bytes()
+ORDER = (Path(__file__).parents[1] / "events" / "start_order.json").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """Where requests are started."""
-    with LocalStack.from_template(ROOT / "template.yaml", parameters={"HttpAccess": "open"}) as stack:
-        yield stack.outputs["RequestsUrl"]
-
-
-def test_a_key_that_is_sent_twice_is_one_request(url: str) -> None:
+def test_a_key_that_is_sent_twice_is_one_request(steponce_stack: LocalStack) -> None:
     """The second answer is the first one's, replayed."""
+    url = steponce_stack.outputs["RequestsUrl"]
     first, again = send(url), send(url)
 
     assert (first["status"], first["replayed"]) == ("COMPLETED", False)
