@@ -11,6 +11,7 @@ import pytest
 
 from tests import wheel
 from tests.rules.documents import ROOT
+from tests.unit.testing.project_folder import write_project
 from tests.wheel import Installation
 
 pytestmark = pytest.mark.timeout(600)
@@ -50,6 +51,22 @@ def test_the_extra_is_all_that_a_stack_needs(installed: Installation, tmp_path: 
     assert "COMPLETED" == receipt["status"]
 
 
+def test_the_plugin_runs_a_project_of_its_own_in_parallel(installed: Installation, tmp_path: Path):
+    """Its template knows nothing of steponce; each process has a stack. Some tests fail on purpose."""
+    installed.run([installed.python, "-m", "pip", "install", "--quiet", "pytest", "pytest-xdist"], tmp_path)
+    write_project(tmp_path, with_slow_tests=True)
+
+    command = [installed.python, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-rA", "--tb=short"]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=installed.environment(), capture_output=True, text=True, timeout=500
+    )
+
+    assert "2 workers" in ran.stdout
+    assert "1 failed, 19 passed, 2 errors" in ran.stdout, ran.stdout
+    assert " steponce: purpose-2: FAILED " in ran.stdout
+    assert "  LambdaFunctionFailed: Declined, A cause of the test." in ran.stdout
+
+
 def test_a_new_application_needs_nothing_else(installed: Installation, tmp_path: Path):
     """Its own commands, with every choice; `make setup` adds what only its tests need."""
     installed.run([installed.program, "init", "orders", "--callback", "--http"], tmp_path)
@@ -57,4 +74,4 @@ def test_a_new_application_needs_nothing_else(installed: Installation, tmp_path:
     installed.run(["make", "setup"], tmp_path / "orders")
     said = installed.run(["make", "test"], tmp_path / "orders")
 
-    assert "4 passed" in said
+    assert "5 passed" in said

@@ -12,10 +12,12 @@ PAGE = ROOT / "docs" / "testing.md"
 PROJECT = Path(__file__).parent / "project"
 
 
-def write_project(folder: Path) -> None:
+def write_project(folder: Path, *, with_slow_tests: bool = False) -> None:
     """The configuration and the conftest are those of the page, too."""
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
     (folder / "more_tests.py").rename(folder / "test_more.py")
+    if with_slow_tests:
+        (folder / "slow_tests.py").rename(folder / "test_slow.py")
     page = read(PAGE)
     (configuration,) = page.blocks("ini")
     (folder / "pytest.ini").write_text(configuration)

@@ -15,6 +15,8 @@ def handler(event, _context):
     """Decline, or keep a receipt, and say when."""
     if event.get("amount") == 0:
         raise Declined("There is nothing to charge.")
+    print("begins", event["id"], flush=True)
     time.sleep(event.get("chargeSeconds", 0))
     boto3.client("s3").put_object(Bucket=os.environ["RECEIPTS"], Key=event["id"], Body=b"paid")
+    print("ends", event["id"], flush=True)
     return {"at": datetime.now(UTC).isoformat()}
