@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import click
 import pytest
@@ -877,6 +878,19 @@ def test_up_without_a_template_here_says_that_it_runs_the_sample(
     (tmp_path / "template.yaml").touch()
     assert 2 == commands.run(["up"])
     assert "the sample's" not in capsys.readouterr().err
+
+
+def test_up_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Before it starts, and not among its facts."""
+    read = MagicMock()
+    read.plan.left_out = ["not supported on the local stack: AWS::Pipes::Pipe (P). It is left out."]
+    read.__enter__.side_effect = LocalStackError("enough")
+    monkeypatch.setattr(LocalStack, "from_template", lambda *_, **__: read)
+
+    assert 4 == commands.run(["up"])
+    said = capsys.readouterr()
+    assert said.err.startswith(f"{read.plan.left_out[0]}\n")
+    assert "Pipe" not in said.out
 
 
 def test_up_notices_that_its_stack_has_died():

@@ -41,7 +41,9 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
         sys.stderr.write(f"There is no template.yaml here, so this is the sample's: {template}\n\n")
     with _until_interrupted():
         try:
-            with LocalStack.from_template(template, parameters=parameters) as stack:
+            read = LocalStack.from_template(template, parameters=parameters)
+            sys.stderr.write("".join(f"{sentence}\n" for sentence in read.plan.left_out))
+            with read as stack:
                 facts = write_facts(stack.facts(), home())
                 try:
                     say(stack.facts(), _welcome(stack.facts()))
