@@ -10,6 +10,7 @@ Time goes on, and only forward. The process of the test itself is left alone.
 
 from __future__ import annotations
 
+import copyreg
 import datetime
 import mmap
 import struct
@@ -34,11 +35,12 @@ def install(file: Path) -> None:
         file.write_bytes(_FORM.pack(0.0))
     with file.open("r+b") as opened:
         _shared = mmap.mmap(opened.fileno(), _FORM.size)
-    replaced = {_real_datetime: _StackDatetime, _real_time: _time, _real_time_ns: _time_ns}
+    replaced = {_real_datetime: StackDatetime, _real_time: _time, _real_time_ns: _time_ns}
     for module in list(sys.modules.values()):
         # Many modules have imported them by name before.
         if module is not None and module.__name__ != __name__:
             _replace_in(vars(module), replaced)
+    copyreg.pickle(_real_datetime, pickled)
 
 
 def ahead_seconds() -> float:
@@ -88,29 +90,47 @@ def _time_ns() -> int:
 
 
 class _AnyDatetime(type):
-    """Every datetime is one of the stack's: there are no others."""
+    """Every datetime is one of the stack's, for there are no others; a class of somebody's own is its own."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _real_datetime)
+        if cls is StackDatetime:
+            return isinstance(instance, _real_datetime)
+        return type.__instancecheck__(cls, instance)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, _real_datetime)
+        if cls is StackDatetime:
+            return issubclass(subclass, _real_datetime)
+        return type.__subclasscheck__(cls, subclass)
 
 
-class _StackDatetime(_real_datetime, metaclass=_AnyDatetime):
+class StackDatetime(_real_datetime, metaclass=_AnyDatetime):
     """In the place of `datetime.datetime`. What it makes are plain datetimes."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _real_datetime(*args, **kwargs)
+        if cls is StackDatetime:
+            return _real_datetime(*args, **kwargs)
+        return super().__new__(cls, *args, **kwargs)
 
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-        return _real_datetime.fromtimestamp(_time(), tz)
+        """The stack's time."""
+        return cls.fromtimestamp(_time(), tz)
 
     @classmethod
     def utcnow(cls) -> Any:
-        return _real_datetime.fromtimestamp(_time(), datetime.UTC).replace(tzinfo=None)
+        """The stack's time, without a zone."""
+        return cls.now(datetime.UTC).replace(tzinfo=None)
 
     @classmethod
     def today(cls) -> Any:
-        return _real_datetime.fromtimestamp(_time())
+        """The stack's time, in the zone of this process."""
+        return cls.now()
+
+
+def pickled(moment: datetime.datetime) -> tuple[Any, ...]:
+    """How pickle takes a datetime apart, which it would else look for under the name of its class."""
+    return (_restored, tuple(moment.__reduce_ex__(2)[1]))
+
+
+def _restored(*parts: Any) -> datetime.datetime:
+    return _real_datetime(*parts)

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 import boto3
 
+s3 = boto3.client("s3")
+
 
 class Declined(Exception):
     """The customer cannot pay."""
@@ -17,6 +19,6 @@ def handler(event, _context):
         raise Declined("There is nothing to charge.")
     print("begins", event["id"], flush=True)
     time.sleep(event.get("chargeSeconds", 0))
-    boto3.client("s3").put_object(Bucket=os.environ["RECEIPTS"], Key=event["id"], Body=b"paid")
+    s3.put_object(Bucket=os.environ["RECEIPTS"], Key=event["id"], Body=b"paid")
     print("ends", event["id"], flush=True)
     return {"at": datetime.now(UTC).isoformat()}
