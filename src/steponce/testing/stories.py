@@ -14,12 +14,12 @@ from rich.console import Console
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.cli.timeline import timeline
-from steponce.client import Client
 from steponce.errors import SteponceError
 from steponce.executions import execution_events
 from steponce.local.cleaning import machine_arns
 from steponce.local.stack import LocalStack
 from steponce.report.collector import collect
+from steponce.request.workflows import Workflows
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -29,7 +29,6 @@ _WIDTH = 110
 _LONGEST_CAUSE = 600
 _MOST = 20
 _AWAITING_STEPS_TABLE = "AwaitingStepsTable"
-_RUN_ONCE = ("RunOnceStateMachineArn", "LocksTable")
 
 
 def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
@@ -42,14 +41,17 @@ def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
     sfn = stack.boto3("stepfunctions")
     try:
         found = sorted(_not_succeeded(sfn, since), key=lambda one: one["startDate"])
-        told: set[str] = set()
+        workflows = Workflows.from_outputs(stack.outputs)
+        told: set[tuple[str, str]] = set()
         for execution in found[:_MOST]:
-            request = _request(stack, sfn, execution)
-            if request is None:
+            workflow = workflows.of_execution(execution["executionArn"])
+            if workflow is None:
                 yield f"{execution['name']}: {execution['status']}", _states(sfn, execution)
-            elif request not in told:
-                told.add(request)
-                yield f"request {request}", _request_story(stack, request)
+                continue
+            request = _request(sfn, execution)
+            if (workflow.arn, request) not in told:
+                told.add((workflow.arn, request))
+                yield f"request {request}", _story(stack, sfn, workflow.arn, request, execution)
         if found[_MOST:]:
             yield "more", f"{len(found) - _MOST} more executions have not succeeded."
     except (ClientError, BotoCoreError, SteponceError) as error:
@@ -64,19 +66,25 @@ def _not_succeeded(sfn: SFNClient, since: datetime) -> Iterator[ExecutionListIte
                     yield one
 
 
-def _request(stack: LocalStack, sfn: SFNClient, execution: ExecutionListItemTypeDef) -> str | None:
-    """The id of the request that an execution is for; None for another state machine's."""
-    if not {*_RUN_ONCE} <= {*stack.outputs}:
-        return None
-    if execution["stateMachineArn"] != stack.outputs["RunOnceStateMachineArn"]:
-        return None
+def _request(sfn: SFNClient, execution: ExecutionListItemTypeDef) -> str:
+    """The id of the request that an execution is for."""
     text = sfn.describe_execution(executionArn=execution["executionArn"])["input"]
     given = json.loads(text)
     return str(given.get("requestId", execution["name"])) if isinstance(given, dict) else execution["name"]
 
 
-def _request_story(stack: LocalStack, request: str) -> str:
-    client = Client.from_outputs(stack.outputs, session=stack.session(), endpoints=stack.endpoints)
+def _story(
+    stack: LocalStack, sfn: SFNClient, machine: str, request: str, execution: ExecutionListItemTypeDef
+) -> str:
+    """The request's story; the states of its execution, if it has left no record and no envelope."""
+    try:
+        return _request_story(stack, machine, request)
+    except SteponceError:
+        return _states(sfn, execution)
+
+
+def _request_story(stack: LocalStack, machine: str, request: str) -> str:
+    client = stack.client(machine=machine)
     steps = None
     if _AWAITING_STEPS_TABLE in stack.outputs:
         steps = AwaitingSteps(stack.boto3("dynamodb"), stack.outputs[_AWAITING_STEPS_TABLE])

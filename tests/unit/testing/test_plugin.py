@@ -44,7 +44,7 @@ def test_everything_passes_but_what_fails_on_purpose(said: str):
         "test_more.py::test_on_purpose_a_fault_is_never_reached": "ERROR",
         "test_more.py::test_on_purpose_there_is_no_run_once_workflow": "ERROR",
     } == ends
-    assert "1 failed, 17 passed, 2 errors" in said
+    assert "1 failed, 20 passed, 2 errors" in said
 
 
 def test_a_failed_test_has_the_story_of_what_did_not_succeed(said: str):
@@ -74,8 +74,9 @@ def test_a_fault_that_is_not_reached_is_an_error(said: str):
 
 
 def test_a_client_needs_a_run_once_workflow(said: str):
-    """The error names the Outputs."""
-    assert "has no Output RunOnceStateMachineArn and no LocksTable" in said
+    """The error names the Outputs, and needs no traceback."""
+    assert "The stack's Outputs name no workflow: there is no RunOnceStateMachineArn" in said
+    assert "MachineNotFound" not in said
 
 
 def test_without_a_template_the_plugin_costs_nothing_and_says_what_to_set(tmp_path: Path):

@@ -121,6 +121,27 @@ def test_nothing_is_left_of_the_test_before(steponce_stack, bookings, receipts):
     assert "Messages" not in steponce_stack.boto3("sqs").receive_message(**queue)
 
 
+class TestWhatDoesNotClean:
+    """One test of a project may keep what it did, and look at it later."""
+
+    @pytest.fixture
+    def steponce_clean(self):
+        """In the place of the plugin's."""
+
+    def test_something_is_kept(self, bookings):
+        """After the test."""
+        assert bookings.run("kept-1")["status"] == "SUCCEEDED"
+
+    def test_it_is_there(self, bookings):
+        """For the next that does not clean."""
+        assert bookings.item("kept-1")
+
+
+def test_who_cleans_begins_with_nothing(bookings):
+    """Also after those who do not."""
+    assert bookings.item("kept-1") is None
+
+
 def test_on_purpose_the_assertion_fails(bookings, fail_state):
     """Its report has the story of the one execution that has failed, and not of the other."""
     bookings.run("purpose-1")
