@@ -20,7 +20,7 @@ from steponce.local import LocalStack, write_facts
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from tests.engines import Parts
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.second_workflow import write
 from tests.workflow.program import Run, run_here
 from tests.workflow.test_triggers import needs_deliveries
@@ -156,6 +156,16 @@ def test_a_dead_execution_of_the_second_is_settled_by_the_rule_or_else_by_the_mo
 
     assert (0, 1) == (told["skipped"], told["repairs"])
     assert ("FAILED", ["find_overdue"]) == outcome(shop.ended(key))
+
+
+def test_a_client_of_the_second_needs_nothing_but_the_outputs(shop: Shop):
+    """The Output made by CloudFormation's functions is what the client reads."""
+    client = shop.stack.client(machine="shop-refunds")
+
+    client.start("refund-1", {"amount": 9})
+
+    done = client.wait("refund-1", timeout_seconds=PATIENCE_SECONDS)
+    assert ("r/refund-1", {"refunded": 9}) == (done.lock_token, done.result)
 
 
 def test_an_execution_of_the_second_that_was_started_by_hand_is_settled_by_the_rule(
