@@ -32,6 +32,7 @@ LAYERS = [
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
     {"cost", "scaffold"},
+    {"wrap"},
     {"local"},
     {"cli"},
     {"testing"},
@@ -134,7 +135,7 @@ def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     neighbours = {"app", "functions", *(other.stem for other in path.parent.parent.iterdir())}
     complaints = []
     for name in imports(text):
-        is_for_a_laptop = _steponce_part(name) in ("cli", "cost", "local", "scaffold", "testing")
+        is_for_a_laptop = _steponce_part(name) in ("cli", "cost", "local", "scaffold", "testing", "wrap")
         if is_for_a_laptop or name.partition(".")[0] in neighbours:
             complaints.append(f"{path.parent.name} imports {name}")
     return complaints

@@ -119,7 +119,8 @@ class Faults:
         """The state that makes this call."""
         if "UpdateItem" in target:
             new = body.get("ExpressionAttributeValues", {}).get(":new", {}).get("S")
-            return self._states.get((body["ConditionExpression"], body["UpdateExpression"], new), "Other")
+            written = (body.get("ConditionExpression"), body["UpdateExpression"], new)
+            return self._states.get(written, "Other")
         if "GetItem" in target:
             return "ReadLock"
         for function, state in _FUNCTIONS:

@@ -27,6 +27,7 @@ from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Invocation, Target, where_to_which
 from steponce.cli.timeline import timeline
 from steponce.cli.waiting import awaiting
+from steponce.cli.wrap import wrap
 from steponce.client import Client
 from steponce.errors import RequestNotFound
 from steponce.report import collector
@@ -109,6 +110,7 @@ steponce.add_command(letters)
 steponce.add_command(limits)
 steponce.add_command(locks)
 steponce.add_command(requests)
+steponce.add_command(wrap)
 
 
 @steponce.command()

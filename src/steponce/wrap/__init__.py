@@ -1,0 +1,33 @@
+"""
+Puts an existing Standard state machine into the workflow, so that its requests run at most once.
+
+source
+    A definition's text, read and written with its placeholders.
+machine
+    The states of a definition: which are there, and which lead where.
+context
+    References to the context object, so that they still say what they said.
+errors
+    Why a definition cannot be wrapped.
+retry_later
+    Which states may release the lock by raising RetryLater.
+refusals
+    What cannot go inside a Parallel.
+workflow
+    The workflow around the work: the states of `run_once.asl.json` that it needs.
+inline
+    The states of the machine inside of the workflow.
+around
+    The machine as it is, started by the workflow.
+decisions
+    What remains for a person to decide.
+"""
+
+from __future__ import annotations
+
+from steponce.wrap.around import wrap_around
+from steponce.wrap.errors import CannotWrap
+from steponce.wrap.inline import wrap_inline
+from steponce.wrap.wrapped import Wrapped
+
+__all__ = ["CannotWrap", "Wrapped", "wrap_around", "wrap_inline"]

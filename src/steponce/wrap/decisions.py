@@ -1,0 +1,108 @@
+"""What remains for a person to decide after a machine was wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steponce.wrap import context, source
+from steponce.wrap.machine import Machine, is_action, states
+
+
+def inline(
+    machine: Machine, releasing: Sequence[str], renamed: Mapping[str, str], changed: Sequence[str]
+) -> list[str]:
+    """
+    Of a machine whose states are in the workflow.
+
+    Args:
+        machine: As it was before.
+        releasing: The states whose RetryLater releases the lock.
+        renamed: The new names of states.
+        changed: The states whose references to the execution's input are other ones now.
+    """
+    found = [
+        "The role needs the permissions of the machine, and those of the workflow beside them.",
+        *_who_starts_it(),
+        _retry_later(machine, releasing),
+        _final_errors(machine),
+        "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at "
+        "the most. So long a stopped execution may still have effects.",
+    ]
+    if "TimeoutSeconds" in machine:
+        seconds = source.shown(machine["TimeoutSeconds"])
+        found.append(
+            f"TimeoutSeconds {seconds} of the machine is the workflow's now, with a margin for its own. "
+            "If it is reached, the outcome is unknown, and a person decides. If the rate limit has a longer "
+            "window than that, raise it."
+        )
+    reading = dict(context.notes(machine))
+    if reading:
+        found.append(
+            f"{_listed(list(reading))} read {_listed(sorted(set(reading.values())))}, which is the "
+            "workflow's execution now. Its name ends in --2 in a second attempt. Nothing that stays the "
+            "same over all attempts may be made of it."
+        )
+    if renamed:
+        pairs = (f"{before} is called {after}" for before, after in renamed.items())
+        found.append(f"{_listed(list(pairs))}. Change what looks for these names in logs and metrics.")
+    if changed:
+        found.append(
+            f"Look at {_listed(list(changed))}: the execution's input is the envelope now, so the references "
+            "to it lead to its payload."
+        )
+    return found
+
+
+def around(machine: Machine, seconds: int) -> list[str]:
+    """
+    Of a machine that the workflow starts.
+
+    Args:
+        machine: As it is.
+        seconds: How long the workflow waits for its end.
+    """
+    waits = f"The workflow waits {seconds} seconds for the machine, and then stops it."
+    if "TimeoutSeconds" not in machine:
+        waits += " The machine has no TimeoutSeconds of its own; give it one."
+    return [
+        "The machine must be a Standard one. WorkStateMachineArn is its ARN.",
+        "The functions of the installation that settle locks need states:DescribeExecution on the machine's "
+        "executions. Without it, a request whose workflow died while the machine ran stays in progress.",
+        *_who_starts_it(),
+        "A machine that fails is States.TaskFailed, and its request waits for a person. FinalErrors and "
+        "RetryLater do not apply.",
+        waits,
+        "WhenOutcomeUnknown: keep hold. With take-over, a machine that was stopped is started again, and its "
+        "effects must be safe to repeat.",
+    ]
+
+
+def _who_starts_it() -> list[str]:
+    return [
+        "Whatever starts the machine now must start requests instead: by a trigger, a client or the command "
+        'line. An execution started by hand gets {"payload": INPUT}.'
+    ]
+
+
+def _retry_later(machine: Machine, releasing: Sequence[str]) -> str:
+    others = [name for name, state in states(machine) if is_action(state) and name not in releasing]
+    kept = f" Raised by {_listed(others)} it is an error that waits for a person." if others else ""
+    if not releasing:
+        return f"RetryLater releases no lock here.{kept} See --may-retry-later."
+    return f"RetryLater releases the lock if {_listed(releasing)} raises it.{kept}"
+
+
+def _final_errors(machine: Machine) -> str:
+    names = sorted({str(state["Error"]) for _, state in states(machine) if "Error" in state})
+    which = f" The machine's Fail states have {_listed(names)}." if names else ""
+    return (
+        "FinalErrors: which errors are answers that are kept and replayed to everyone? All others wait for a "
+        f"person.{which}"
+    )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    shown = [str(name) for name in names[:5]]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,94 @@
+"""
+The template's part of a wrapped machine.
+
+It is made of the template that new applications begin with, so that there is one to maintain.
+"""
+
+from __future__ import annotations
+
+from steponce.scaffold import sources
+from steponce.scaffold.render import render
+from steponce.wrap import source
+from steponce.wrap.wrapped import Wrapped
+
+LONGEST_FUNCTION_SECONDS = 900
+
+_APPLICATION = "application/{{cookiecutter.project_slug}}/template.yaml"
+_WORK, _WORKFLOW = "  # -- Your work", "  # -- The workflow around it"
+_FUNCTION = "DoWorkFunction"
+_SUBSTITUTIONS = "      DefinitionSubstitutions:\n"
+_STATEMENT = "            Statement:\n              - {"
+_TO_FILL_IN = "FILL_IN"
+_CHILD = (
+    "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:NAME_OF_YOUR_STATE_MACHINE:*"
+)
+_RULE = (
+    "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/"
+    "StepFunctionsGetEventsForStepFunctionsExecutionRule"
+)
+_STATEMENTS_AROUND = f"""\
+              - {{ Effect: Allow, Action: states:StartExecution, Resource: {_TO_FILL_IN} }} # its ARN
+              - Effect: Allow
+                Action: [states:DescribeExecution, states:StopExecution]
+                Resource: !Sub "{_CHILD}"
+              - Effect: Allow # by this rule AWS tells the workflow of the machine's end
+                Action: [events:PutTargets, events:PutRule, events:DescribeRule]
+                Resource: !Sub "{_RULE}"
+"""
+_STATEMENTS_INLINE = "              # and here the statements that your machine's role has now\n"
+
+
+def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
+    """
+    A template with the wrapped machine, its role and the installation.
+
+    `FILL_IN` stands for what is not known: the values of the machine's own placeholders.
+
+    Args:
+        wrapped: The wrapped definition.
+        uri: Where its file is, as seen from the template.
+        name: Of the application.
+    """
+    text = (sources.root() / _APPLICATION).read_text(encoding="utf-8")
+    text = render(text, {"project_slug": name, "callback": "no", "http": "no"})
+    before, _, rest = text.partition(_WORK)
+    text = before + _WORKFLOW + rest.partition(_WORKFLOW)[2]
+    text = "".join(line for line in text.splitlines(keepends=True) if _FUNCTION not in line)
+    text = _replaced(text, "statemachines/run_once.asl.json", uri)
+    text = _with_substitutions(text, wrapped)
+    statements = _STATEMENTS_INLINE if wrapped.form == "inline" else _STATEMENTS_AROUND
+    text = _replaced(
+        text, _STATEMENT, _STATEMENT.replace("              - {", f"{statements}              - {{")
+    )
+    if wrapped.form == "inline":
+        return _replaced(text, "    Default: 60\n", f"    Default: {LONGEST_FUNCTION_SECONDS}\n")
+    return _without_parameter(text, "FinalErrors")
+
+
+def _with_substitutions(text: str, wrapped: Wrapped) -> str:
+    """The workflow's values under the names that they have in the definition, and those of the machine."""
+    before, _, rest = text.partition(_SUBSTITUTIONS)
+    lines = rest.splitlines(keepends=True)
+    end = next(place for place, line in enumerate(lines) if not line.startswith("        "))
+    given = []
+    for line in lines[:end]:
+        name = line.strip().partition(":")[0]
+        if name in wrapped.substitutions:
+            given.append(line.replace(name, wrapped.substitutions[name], 1))
+    known = {name.strip().partition(":")[0] for name in given}
+    theirs = sorted(source.placeholders(source.write(wrapped.definition)) - known)
+    given += [f"        {name}: {_TO_FILL_IN}\n" for name in theirs]
+    return before + _SUBSTITUTIONS + "".join(given) + "".join(lines[end:])
+
+
+def _without_parameter(text: str, name: str) -> str:
+    head, _, rest = text.partition(f"  {name}:\n")
+    lines = rest.splitlines(keepends=True)
+    end = next(place for place, line in enumerate(lines) if not line.startswith("    "))
+    return head + "".join(lines[end:])
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    if text.count(old) != 1:
+        raise ValueError(f"the template of new applications has {old!r} {text.count(old)} times")
+    return text.replace(old, new)

@@ -1,0 +1,74 @@
+"""What cannot go inside a Parallel, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from steponce import workflow
+from steponce.wrap import context
+from steponce.wrap.errors import CannotWrap
+from steponce.wrap.machine import Machine, machines, states
+from steponce.wrap.retry_later import NOTHING_HAPPENED
+
+OURS = frozenset({"IsRequestPrepared", "AcquireLock", "CompleteRequest"})
+"""States that only a wrapped machine has together."""
+
+_JSONATA = "JSONata"
+_FIELDS = {"Comment", "StartAt", "States", "TimeoutSeconds", "Version", "QueryLanguage"}
+
+
+def expect_not_wrapped(machine: Machine) -> None:
+    """
+    Refuse a machine that is wrapped already.
+
+    Raises:
+        CannotWrap: it is.
+    """
+    if machine["States"].keys() >= OURS:
+        raise CannotWrap(
+            ["The definition is wrapped already: it has the states of the workflow. Give the one before it."]
+        )
+
+
+def expect_inline(machine: Machine) -> None:
+    """
+    Refuse what cannot go inside a Parallel.
+
+    Raises:
+        CannotWrap: with every reason, and what to do instead.
+    """
+    reasons = list(_reasons(machine))
+    if reasons:
+        raise CannotWrap([*reasons, "Wrap it with --around, which leaves the machine as it is."])
+
+
+def taken_names(definition: Machine) -> set[str]:
+    """
+    The names that no state of the work may have.
+
+    A state's name alone says what it means that an execution died in it. So the work may not have the name of
+    a state that this definition leaves out, either.
+    """
+    known = workflow.BEFORE_WORK | workflow.TAKING_OVER | workflow.OUTCOMES
+    return {name for name, _ in states(definition)} | known
+
+
+def _reasons(machine: Machine) -> Iterator[str]:
+    for field in sorted(machine.keys() - _FIELDS):
+        yield f"The definition has a field {field!r}, which a Parallel's branch cannot have."
+    if machine.get("QueryLanguage") == _JSONATA:
+        yield "The machine is in JSONata, which reads the execution's input by an expression of its own."
+        return
+    for name, state in states(machine):
+        if state.get("QueryLanguage") == _JSONATA:
+            yield f"{name}: the state is in JSONata."
+    for inner in machines(machine):
+        if inner.get("ProcessorConfig", {}).get("Mode") == "DISTRIBUTED":
+            yield (
+                f"{inner['StartAt']}: it is in a distributed Map, whose items are executions of their own. "
+                "The owner check cannot see them."
+            )
+    yield from context.refusals(machine)
+    if NOTHING_HAPPENED in json.dumps(machine):
+        yield f"The definition has the error {NOTHING_HAPPENED}, by which the workflow releases locks."

@@ -1,0 +1,69 @@
+"""
+A definition's text, read and written with its placeholders.
+
+SAM puts the values of DefinitionSubstitutions into the text before anything parses it. So a placeholder may
+stand where JSON has a number: `"MaxConcurrency": ${Most}`. It is text while the definition is worked on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from steponce.wrap.errors import CannotWrap
+
+_BARE = "\x00bare:"
+_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<placeholder>\$\{\w+\})')
+_WRITTEN = re.compile(r'"\\u0000bare:(\$\{\w+\})"')
+_RESOURCE = re.compile(r'("Resource": )"\$\{(\w+)\}"')
+_FIRST_WRITE = re.compile(r'"\$\{(?:Steponce)?FirstWrite\}"')
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+
+
+def read(text: str) -> dict[str, Any]:
+    """
+    The definition in a text.
+
+    Raises:
+        CannotWrap: it is not a JSON object.
+    """
+    try:
+        found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text))
+    except ValueError as error:
+        raise CannotWrap([f"The definition is not JSON: {error}. If it is YAML, write it as JSON."]) from None
+    if not isinstance(found, dict):
+        raise CannotWrap(["The definition is not a JSON object."])
+    return found
+
+
+def write(definition: dict[str, Any]) -> str:
+    """The text of a definition that `read` has read."""
+    return _WRITTEN.sub(r"\1", json.dumps(definition, indent=2, ensure_ascii=False)) + "\n"
+
+
+def placeholders(text: str) -> set[str]:
+    """The names of the placeholders in a text."""
+    return set(_PLACEHOLDER.findall(text))
+
+
+def shown(value: Any) -> str:
+    """A value as the text has it."""
+    return str(value).removeprefix(_BARE)
+
+
+def with_values(definition: dict[str, Any]) -> str:
+    """
+    The text that AWS may get once the placeholders have values, for a check.
+
+    Only those that a check needs have one: a number, a task's resource and the state that comes first.
+    """
+    text = write(definition)
+    text = _TEXT_OR_PLACEHOLDER.sub(lambda match: match[0] if match["placeholder"] is None else "1", text)
+    text = _FIRST_WRITE.sub('"AcquireLock"', text)
+    return _RESOURCE.sub(r'\1"arn:aws:lambda:us-east-1:123456789012:function:\2"', text)
+
+
+def _quoted(match: re.Match[str]) -> str:
+    placeholder = match["placeholder"]
+    return match[0] if placeholder is None else json.dumps(_BARE + placeholder)

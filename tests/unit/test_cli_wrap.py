@@ -1,0 +1,142 @@
+"""The command `wrap`: what it writes, what it answers, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from steponce.cli import answers, commands
+from steponce.wrap import source
+from tests.machines import effect, machine
+from tests.machines.around import CONTINUED
+from tests.machines.inline import CLASH, LATER, ORDER, SOON
+
+Answer = Callable[[], dict[str, Any]]
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
+    """What the last command has written, in a pipe."""
+    return lambda: json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one definition, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "order.asl.json").write_text(json.dumps(ORDER.definition))
+    return tmp_path
+
+
+def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer: Answer):
+    """The answer says what a person must decide."""
+    assert 0 == commands.run(["wrap", "order.asl.json"])
+
+    said = answer()
+    assert ("order_once.asl.json", "inline", {}, []) == (
+        said["written"],
+        said["form"],
+        said["renamed"],
+        said["mayRetryLater"],
+    )
+    assert any("NotPayable" in text for text in said["decide"])
+    assert "AcquireLock" in json.loads((here / "order_once.asl.json").read_text())["States"]
+    assert ORDER.definition == json.loads((here / "order.asl.json").read_text())
+
+
+def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer):
+    """Nor over the definition itself."""
+    for option in ([], ["--output", "order.asl.json"]):
+        (here / "order_once.asl.json").write_text("mine")
+        assert 2 == commands.run(["wrap", "order.asl.json", *option])
+        assert "is there already" in answer()["error"]["message"]
+    assert 0 == commands.run(["wrap", "order.asl.json", "--output", "new.json"])
+    assert 0 == commands.run(["wrap", "order.asl.json", "--force"])
+    assert "mine" != (here / "order_once.asl.json").read_text()
+
+
+def test_what_is_wrapped_is_not_wrapped_again(here: Path, answer: Answer):
+    """The second lock would be the first one's own."""
+    commands.run(["wrap", "order.asl.json"])
+    answer()
+    assert 2 == commands.run(["wrap", "order_once.asl.json"])
+    assert "wrapped already" in answer()["error"]["message"]
+    assert {"order.asl.json", "order_once.asl.json"} == {path.name for path in here.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("definition", "options", "reason"),
+    [
+        (CONTINUED.definition, [], "Wrap it with --around"),
+        (machine({"Do": effect("do", Next="Gone")}), [], "'Gone', and there is no such state"),
+        (machine({"Do": {"Type": "Job"}}), ["--around"], "Type must be one of"),
+        (LATER.definition, ["--may-retry-later", "First"], "First: only a Task that calls a function"),
+        (LATER.definition, ["--around", "--may-retry-later", "Third"], "goes without --around"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_refused_before_anything_is_written(
+    here: Path, answer: Answer, definition: dict[str, Any], options: list[str], reason: str
+):
+    """With the state, and what to do."""
+    (here / "other.asl.json").write_text(json.dumps(definition))
+    assert 2 == commands.run(["wrap", "other.asl.json", *options])
+    assert reason in answer()["error"]["message"]
+    assert not (here / "other_once.asl.json").exists()
+
+
+def test_a_file_that_is_not_there_is_named(answer: Answer):
+    """Wrong usage."""
+    assert 2 == commands.run(["wrap", "none.asl.json"])
+    assert "none.asl.json cannot be read" in answer()["error"]["message"]
+
+
+def test_a_state_may_be_named_that_releases_the_lock(here: Path, answer: Answer):
+    """By default it is one that no effect is before."""
+    for name, case, options, states in (
+        ("soon", SOON, [], ["First"]),
+        ("later", LATER, ["--may-retry-later", "Third"], ["Third"]),
+    ):
+        (here / f"{name}.asl.json").write_text(json.dumps(case.definition))
+        assert 0 == commands.run(["wrap", f"{name}.asl.json", *options])
+        assert states == answer()["mayRetryLater"]
+
+
+@pytest.mark.parametrize("options", [[], ["--around"]])
+def test_the_template_s_part_gives_every_placeholder_a_value(here: Path, answer: Answer, options: list[str]):
+    """What the command cannot know is FILL_IN; it has every parameter and permission that it uses."""
+    assert 0 == commands.run(["wrap", "order.asl.json", *options])
+    text = answer()["template"]
+    found = yaml_parse(text)
+    given = found["Resources"]["RunOnceStateMachine"]["Properties"]["DefinitionSubstitutions"]
+    definition = (here / "order_once.asl.json").read_text()
+
+    assert source.placeholders(definition) == given.keys()
+    unknown = {"WorkStateMachineArn"} if options else {"Partition", "EffectsTable", "FailFunctionArn"}
+    assert unknown & given.keys() == {name for name, value in given.items() if value == "FILL_IN"}
+    used = set(re.findall(r"!Ref (\w+)|\{(\w+)\}", text))
+    assert "DoWorkFunction" not in text
+    assert {name for pair in used for name in pair if name in found["Parameters"]} == found[
+        "Parameters"
+    ].keys()
+    (policy,) = found["Resources"]["RunOnceRole"]["Properties"]["Policies"]
+    allowed = json.dumps(policy["PolicyDocument"]["Statement"])
+    started = ("states:StartExecution", "states:DescribeExecution", "states:StopExecution", "events:PutRule")
+    assert {bool(options)} == {action in allowed for action in started}
+    assert "dynamodb:UpdateItem" in allowed
+
+
+def test_people_see_a_numbered_list(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """And the template's part below."""
+    monkeypatch.setattr(answers, "for_people", lambda: True)
+    (here / "clash.asl.json").write_text(json.dumps(CLASH.definition))
+    assert 0 == commands.run(["wrap", "clash.asl.json"])
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("clash_once.asl.json", "  1. ", "  5. ", "RunOnceStateMachine:"))
