@@ -57,6 +57,7 @@ class Execution:
         closed: When it ended, as UTC text. None while it is open.
         input: Its input. Empty if that is no JSON object.
         failure: Its error and cause. Both are None while it is open, and after a success.
+        output: Its output, JSON text. None without a success, or if this client may not read it.
     """
 
     status: str
@@ -64,6 +65,7 @@ class Execution:
     closed: str | None
     input: Mapping[str, Any]
     failure: Failure
+    output: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -123,6 +125,7 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
         closed=None if closed is None else times.to_text(closed),
         input=read_input(answer.get("input", "{}")),
         failure=Failure(answer.get("error") or _NAMELESS.get(answer["status"]), answer.get("cause")),
+        output=answer.get("output"),
     )
 
 

@@ -78,6 +78,9 @@ AcquireLock's reply was lost or its write took effect late. The states from Coun
 for workflows with a rate limit, before the lock.
 """
 
+WORK = "DoWork"
+"""The state that begins the work. If it starts another execution, that one is asked for its end, too."""
+
 TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed", "HoldLock"})
 """
 States of an execution that takes over a lock. Its own work has not begun, but it is not confirmed that the

@@ -78,6 +78,40 @@ def test_a_machine_that_fails_leaves_its_request_to_a_person(scene: Scene, start
     assert None is lock.ttl
 
 
+def orphaned(scene: Scene, starting: Client, theirs: str, **seems: Any) -> tuple[str, str]:
+    """A request whose workflow was stopped in its work, and its key; its child is not as it should be."""
+    request = scene.new_id("orphan")
+    key = scene.key(request)
+    receipt = starting.start(request, {"wait": True})
+    (child,) = eventually(lambda: scene.lock(key) and children(scene, theirs, key))
+    scene.clock.instead[child["executionArn"]] = seems
+    sfn = scene.stack.boto3("stepfunctions")
+    sfn.stop_execution(executionArn=receipt.execution_arn)
+    eventually(lambda: sfn.describe_execution(executionArn=receipt.execution_arn)["status"] != "RUNNING")
+    scene.clock.let_an_hour_pass()
+    return request, key
+
+
+def test_a_machine_that_outlives_its_workflow_keeps_the_lock(scene: Scene, starting: Client, theirs: str):
+    """However long ago the workflow died; and then its output is the result of the request."""
+    request, key = orphaned(scene, starting, theirs, status="RUNNING", stopDate=None)
+    starting.start(other := scene.new_id(), {"wait": True}, lock_token=key)
+    sfn = scene.stack.boto3("stepfunctions")
+    arn = starting.machine.execution_arn(other, 1)
+    ended = eventually(
+        lambda: (one := sfn.describe_execution(executionArn=arn))["status"] != "RUNNING" and one
+    )
+    assert ("AlreadyInProgress", "INPROGRESS") == (ended["error"], scene.lock(key).status)
+
+    (child,) = children(scene, theirs, key)
+    done = {"status": "SUCCEEDED", "output": '{"paid": 7}', "error": None, "cause": None}
+    scene.clock.instead[child["executionArn"]] = done
+    starting.start(request, {"wait": True}, check_owner=True)
+    found = starting.wait(request, timeout_seconds=PATIENCE_SECONDS)
+    assert ("COMPLETED", {"paid": 7}, 1) == (found.status, found.result, found.attempt)
+    assert 1 == len(children(scene, theirs, key))
+
+
 def test_a_workflow_that_is_stopped_stops_the_machine(scene: Scene, starting: Client, theirs: str):
     """Within its own execution nothing comes after the wait."""
     request = scene.new_id()

@@ -27,7 +27,7 @@ from steponce.executions import machine_of
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
-from steponce.recovery.owner import Finding, lease_is_over, settle_owner, works_until
+from steponce.recovery.owner import Finding, lease_is_over, running_child, settle_owner, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
@@ -293,8 +293,14 @@ class Operator:
             return
         try:
             owner = self._machine.owner(lock)
+            child = running_child(lock, self._machine.sfn)
         except OwnerHidden as hidden:
             raise Refused(f"{hidden} Nothing was written.") from None
+        if child is not None:
+            raise Refused(
+                f"The execution {child}, which is the work of {lock.lock_token!r}, still runs. Nothing was "
+                "written. Wait for its end, or stop it first."
+            )
         known = owner is not None and owner.owns(lock) is not False
         if owner is not None and known and owner.is_open:
             raise Refused(

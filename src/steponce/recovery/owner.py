@@ -4,6 +4,9 @@ Decides whether the owner of an open lock is dead, and records the outcome that 
 `settle_owner` makes this decision for everyone: the workflow (through the function check_owner), the status
 rule, the schedule and the commands. So they never disagree. It asks Step Functions for the execution and its
 history, and decides by no clock. A guard's lock has no execution to ask; its lease decides.
+
+If the owner's work was another execution, which it had started and waited for, that child is asked, too. A
+child that runs is a live owner, and its end is the end of the work.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from steponce.executions import (
 )
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
+from steponce.recovery.child import Child, child_started_by, look_at_child
 from steponce.workflow import (
     BEFORE_WORK,
     INIT_TIME,
@@ -36,6 +40,7 @@ from steponce.workflow import (
     TAKING_OVER,
     THROTTLED,
     TOO_LARGE,
+    WORK,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +151,7 @@ def settle_owner(
     elif verdict == "unknown" and when_outcome_unknown == "hold":
         verdict = "settled"
         wrote = _write(lock, locks, lambda record: _hold(record, locks, by))
-    redrives = owner.redrive_count if owner else 0
+    redrives = _redrives(owner, end.child if end else None)
     if verdict == "unknown" and owner and end is not None and works_until(None, owner.closed, work_timeout):
         # It died taking over. The owner before it may have been redriven, and have just passed its fence.
         return Finding("alive", redrives)
@@ -204,9 +209,31 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     try:
         with looking_at(lock.locked_by):
             owner = describe_execution(sfn, lock.locked_by)
+            if owner is None or owner.is_open:
+                return owner is None
+            history = _History.read(sfn, lock.locked_by)
+            child = None if history is None else _child(lock, history, sfn)
     except OwnerHidden:
         return False
-    return owner is None or (not owner.is_open and owner.redrive_count == redrive_count)
+    return _redrives(owner, child) == redrive_count and (child is None or child.state != "running")
+
+
+def running_child(lock: Lock, sfn: SFNClient) -> str | None:
+    """
+    The execution that a lock's owner has started for its work, if it runs. The owner itself is not asked.
+
+    Raises:
+        OwnerHidden: one of the two may not be looked at from here.
+        Unavailable: Step Functions did not answer; safe to try again.
+    """
+    if not lock.is_of_an_execution:
+        return None
+    with looking_at(lock.locked_by):
+        history = _History.read(sfn, lock.locked_by)
+    if history is None or history.child_arn is None:
+        return None
+    child = look_at_child(lock, history.child_arn, sfn)
+    return child.arn if child is not None and child.state == "running" else None
 
 
 def works_until(failure: Failure | None, since: str | None, work_timeout: timedelta) -> str | None:
@@ -259,12 +286,13 @@ def _work_timeout(
 
 @dataclass(frozen=True)
 class _End:
-    """How an owner died: its last state, that state's input, its failure, and its cancellation, if any."""
+    """How an owner died: its last state and that state's input, its failure, its cancellation, its child."""
 
     state: str
     input: Mapping[str, Any]
     failure: Failure
     cancelled: Failure | None
+    child: Child | None
 
 
 def _look(
@@ -295,7 +323,7 @@ def _look(
     if not owned:
         # A name can be used again after 90 days, or in a new stack. This execution is not the owner.
         return "unknown", None
-    end = _end(owner, history, cancelled)
+    end = _end(owner, history, cancelled, _child(lock, history, sfn))
     verdict = _verdict_by_end(end, owner, work_timeout)
     return verdict, None if verdict == "alive" else end
 
@@ -309,15 +337,40 @@ def _verdict_by_end(end: _End, owner: Execution, work_timeout: timedelta) -> Ver
         return "unknown"
     if owner.failure.error in TOO_LARGE:
         return "unwritten"
+    if end.child is not None and end.child.state == "succeeded":
+        return "settled"
     if end.cancelled is not None:
         return "unknown"
+    if end.child is not None:
+        return _verdict_by_child(end.child, work_timeout)
     return "alive" if works_until(None, owner.closed, work_timeout) else "unknown"
 
 
-def _end(owner: Execution, history: _History, cancelled: Failure | None) -> _End:
+def _verdict_by_child(child: Child, work_timeout: timedelta) -> Verdict:
+    """The verdict on an owner that died while it waited for its child, which has not succeeded."""
+    if child.state == "running":
+        return "alive"
+    if child.state == "failed":
+        return "settled"
+    return "alive" if works_until(None, child.execution.closed, work_timeout) else "unknown"
+
+
+def _child(lock: Lock, history: _History, sfn: SFNClient) -> Child | None:
+    """The execution that the owner has started for its work. None if it died elsewhere, or started none."""
+    if history.last_state != WORK or history.child_arn is None:
+        return None
+    return look_at_child(lock, history.child_arn, sfn)
+
+
+def _redrives(owner: Execution | None, child: Child | None) -> int:
+    """How often the owner and its child were redriven."""
+    return (owner.redrive_count if owner else 0) + (child.execution.redrive_count if child else 0)
+
+
+def _end(owner: Execution, history: _History, cancelled: Failure | None, child: Child | None) -> _End:
     state, given = history.last_state, history.last_input
     failure = Failure.from_catch(given.get("failure", {})) if state == "ReleaseLock" else owner.failure
-    return _End(state, given, failure, owner.failure if owner.is_cancelled else cancelled)
+    return _End(state, given, failure, owner.failure if owner.is_cancelled else cancelled, child)
 
 
 def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
@@ -327,7 +380,9 @@ def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
 
 
 def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
-    """Write the outcome that an execution was about to write when it died."""
+    """Write the outcome that an execution was about to write when it died, or that its child has."""
+    if end.child is not None:
+        return _write_outcome_of_child(lock, locks, end.child, by)
     why = f"{lock.locked_by} died in {end.state}; this is what it meant to write"
     if end.state == "CompleteRequest":
         result = json.dumps(end.input["work"]["result"], separators=(",", ":"), ensure_ascii=False)
@@ -335,6 +390,13 @@ def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
     meant = Failure.from_catch(end.input["failure"])
     write = locks.fail if end.state == "RecordFinalError" else locks.hold
     return write(lock, meant, by=by, why=why)
+
+
+def _write_outcome_of_child(lock: Lock, locks: Locks, child: Child, by: str) -> bool:
+    why = f"{lock.locked_by} died in its work; the execution {child.arn} that it had started has ended"
+    if child.state == "succeeded":
+        return locks.complete(lock, child.result, by=by, why=why)
+    return locks.hold(lock, child.failure, by=by, why=why)
 
 
 def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -> bool:
@@ -360,10 +422,11 @@ def _hold(lock: Lock, locks: Locks, by: str) -> bool:
 
 @dataclass
 class _History:
-    """A summary of an execution's events: the last state that it entered, that state's input, its callId."""
+    """A summary of an execution's events: its last state, that state's input and child, its callId."""
 
     last_state: str = ""
     last_input_text: str = "{}"
+    child_arn: str | None = None
     call_id: str | None = None
     last_event: str = ""
     redrives: int = 0
@@ -395,6 +458,8 @@ class _History:
             self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
             if self.last_state == "AcquireLock" and self.call_id is None:
                 self.call_id = self.last_input.get("callId")
+        if self.last_state == WORK:
+            self.child_arn = child_started_by(event) or self.child_arn
 
 
 def _age(time: str | None) -> timedelta:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from steponce.workflow import WORK
 from steponce.wrap import decisions, source
 from steponce.wrap.refusals import expect_not_wrapped
-from steponce.wrap.workflow import LONGEST_TIMEOUT_SECONDS, WORK, around_work, with_free_placeholders
+from steponce.wrap.workflow import LONGEST_TIMEOUT_SECONDS, around_work, with_free_placeholders
 from steponce.wrap.wrapped import Wrapped
 
 MARGIN_SECONDS = 60

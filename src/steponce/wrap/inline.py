@@ -6,10 +6,11 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from steponce.workflow import WORK
 from steponce.wrap import context, decisions, retry_later, source
 from steponce.wrap.machine import Machine, machines, states, transitions
 from steponce.wrap.refusals import expect_inline, expect_not_wrapped, taken_names
-from steponce.wrap.workflow import WORK, around_work, with_free_placeholders
+from steponce.wrap.workflow import around_work, with_free_placeholders
 from steponce.wrap.wrapped import Wrapped
 
 SAY_RETRY_LATER = "SayRetryLater"

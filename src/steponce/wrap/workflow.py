@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from steponce.scaffold import workflow
+from steponce.workflow import WORK
 from steponce.wrap.machine import Machine, edges, reachable
 from steponce.wrap.source import placeholders
-
-WORK = "DoWork"
-"""The state that stands for the work, as the name of the state that ends it is CompleteRequest."""
 
 LONGEST_TIMEOUT_SECONDS = 31_536_000
 """AWS ends every execution after a year."""

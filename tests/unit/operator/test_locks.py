@@ -31,12 +31,13 @@ from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import LockAction, Operator, find_lock, next_steps, open_locks, result_text
+from steponce.recovery.child import name_of_child
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.unit.locks.large import KEY, bucket, kept
-from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.one_machine import ARN, HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.shared_clients import shared
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
@@ -142,6 +143,26 @@ def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, act
     with pytest.raises(Refused, match="still runs") as raised:
         alice.prepare(action, lock)
     assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("status", [INPROGRESS, FAILED])
+def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
+    world: World, alice: Operator, action: LockAction, status: str
+):
+    """Its owner is dead, and AWS has not stopped it."""
+    lock = world.put(status=status, openStatus=f"{status}#3")
+    machine = ARN.replace(":m", ":theirs")
+    started = {"ExecutionArn": f"{machine.replace(':stateMachine:', ':execution:')}:{name_of_child(lock)}"}
+    details = {"resourceType": "states", "resource": "startExecution.sync:2", "output": json.dumps(started)}
+    world.execution("order-1", "FAILED", *TO_WORK)
+    events = world.sfn.histories[arn("order-1")]
+    events.insert(-1, {"type": "TaskSubmitted", "taskSubmittedEventDetails": details})
+    world.sfn.put(started["ExecutionArn"])
+
+    with pytest.raises(Refused, match=f"{started['ExecutionArn']}.*still runs"):
+        alice.prepare(action, lock)
+    assert lock == world.lock()
 
 
 @pytest.mark.parametrize("action", ACTIONS)
