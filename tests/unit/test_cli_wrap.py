@@ -39,7 +39,7 @@ def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer:
     assert 0 == commands.run(["wrap", "order.asl.json"])
 
     said = answer()
-    assert ("order_once.asl.json", "inline", {}, []) == (
+    assert (["order_once.asl.json"], "inline", {}, []) == (
         said["written"],
         said["form"],
         said["renamed"],
@@ -93,7 +93,7 @@ def test_what_cannot_be_wrapped_is_refused_before_anything_is_written(
 def test_a_file_that_is_not_there_is_named(answer: Answer):
     """Wrong usage."""
     assert 2 == commands.run(["wrap", "none.asl.json"])
-    assert "none.asl.json cannot be read" in answer()["error"]["message"]
+    assert "'none.asl.json'" in answer()["error"]["message"]
 
 
 def test_a_state_may_be_named_that_releases_the_lock(here: Path, answer: Answer):

@@ -19,7 +19,10 @@ OUTPUT_LIMIT = WORKFLOW_LIMIT
 RECORD_LIMIT = 327_680
 """Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent, as for 1e15."""
 ERROR_LIMIT = 256
-RESERVED = ("States.", "Lambda.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended")
+RESERVED = (
+    *("States.", "Lambda.", "Steponce.", "Unavailable", "RetryLater"),
+    *("AlreadyInProgress", "LockContended"),
+)
 """Prefixes of error names that the workflow retries or catches as AWS's own. An answer may not use them."""
 CAUSE_LIMIT = 32_768
 

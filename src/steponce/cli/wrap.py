@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Group, RenderableType
@@ -12,13 +13,15 @@ from rich.text import Text
 
 from steponce.cli.answers import DONE, plain, say
 from steponce.cli.target import Unreachable, needs_local
+from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
+from steponce.wrap.wrapped import Form
 
 _ENDING = ".asl.json"
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--around", is_flag=True, help="Leave the machine as it is, and start it from the workflow.")
 @click.option(
     "--may-retry-later",
@@ -35,54 +38,86 @@ _ENDING = ".asl.json"
     help="Where to write.  [default: NAME_once.asl.json beside it]",
 )
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def wrap(file: Path, around: bool, named: tuple[str, ...], output: Path | None, force: bool) -> int:
+@click.option(
+    "--into",
+    "template",
+    type=click.Path(path_type=Path),
+    metavar="TEMPLATE",
+    help="Change this SAM template, with --machine, instead of writing one definition.",
+)
+@click.option("--machine", metavar="ID", help="The machine's logical id in the template.")
+def wrap(
+    file: Path | None,
+    around: bool,
+    named: tuple[str, ...],
+    output: Path | None,
+    force: bool,
+    template: Path | None,
+    machine: str | None,
+) -> int:
     """
     Wrap the Standard state machine in FILE, so that its requests run at most once.
 
     FILE is its definition in Amazon States Language, as JSON. Its states go into the workflow; with --around
     they stay where they are. FILE itself is not changed. The answer has the template's part, and what you
     must decide.
+
+    With --into, the machine's definition is found by the template. The template is changed, the wrapped
+    definition is written beside the old one, and what belongs to steponce is a nested stack in a folder of
+    its own.
     """
     if around and named:
-        raise click.UsageError("--may-retry-later goes without --around: there RetryLater releases no lock.")
-    target = output or file.with_name(
-        file.name.removesuffix(".json").removesuffix(".asl") + f"_once{_ENDING}"
-    )
+        raise click.UsageError("--may-retry-later goes without --around, where RetryLater releases no lock.")
+    form: Form = "around" if around else "inline"
+    if template is not None and machine is not None and not (file or output or force):
+        return _wrap_into(template, machine, form, named)
+    if file is None or template is not None or machine is not None:
+        raise click.UsageError("Give a FILE, or --into TEMPLATE with --machine and without a FILE.")
+    return _wrap_file(file, form, named, output, force)
+
+
+def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | None, force: bool) -> int:
+    name = file.name.removesuffix(".json").removesuffix(".asl")
+    target = output or file.with_name(f"{name}_once{_ENDING}")
     if target.exists() and not force:
         raise click.UsageError(f"{target} is there already. Name another file with --output, or use --force.")
-    wrapped = _wrapped(_read(file), around, named)
-    text = source.write(wrapped.definition)
-    _expect_taken("The wrapped definition", text)
-    template = fragment.template(wrapped, target.as_posix())
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"{target} cannot be written: {error}.") from None
-    answer = {
-        "written": str(target),
-        "form": wrapped.form,
-        "renamed": wrapped.renamed,
-        "mayRetryLater": wrapped.may_retry_later,
-        "decide": wrapped.decisions,
-        "template": template,
-    }
-    say(answer, _for_people(answer))
+    with _refusing():
+        text = file.read_text(encoding="utf-8")
+        _expect_taken("The definition", text)
+        wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
+        definition = source.write(wrapped.definition)
+        _expect_taken("The wrapped definition", definition)
+        target.write_text(definition, encoding="utf-8")
+    part = fragment.template(wrapped, target.as_posix())
+    _say(wrapped, [str(target)], [*fragment.decisions(wrapped), *wrapped.decisions], part)
     return DONE
 
 
-def _wrapped(text: str, around: bool, named: tuple[str, ...]) -> Wrapped:
+def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...]) -> int:
+    from steponce.wrap.into import wrap_into
+
+    with _refusing():
+        found = wrap_into(template, machine, form=form, may_retry_later=named or None)
+        definition = source.write(found.wrapped.definition)
+        _expect_taken("The definition", found.before)
+        _expect_taken("The wrapped definition", definition)
+        installation.write(found.installation, installation.files(callback=False))
+        found.definition.write_text(definition, encoding="utf-8")
+        template.write_text(found.template, encoding="utf-8")  # the last one: all that it names is there
+    written = [str(template), str(found.definition), f"{found.installation}/"]
+    _say(found.wrapped, written, found.decisions, None)
+    return DONE
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn what cannot be wrapped, read or written into wrong usage."""
     try:
-        _expect_taken("The definition", text)
-        return wrap_around(text) if around else wrap_inline(text, may_retry_later=named or None)
+        yield
     except CannotWrap as error:
         raise click.UsageError(f"{error} Nothing was written.") from None
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{file} cannot be read: {error}.") from None
+        raise click.UsageError(f"It cannot be read or written: {error}.") from None
 
 
 def _expect_taken(what: str, text: str) -> None:
@@ -93,15 +128,27 @@ def _expect_taken(what: str, text: str) -> None:
         raise Unreachable(needs_local(error)) from None
     found = complaints(source.with_values(source.read(text)))
     if found:
-        raise click.UsageError(f"{what} would be refused by AWS: {' '.join(found)} Nothing was written.")
+        raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])
 
 
-def _for_people(answer: dict[str, Any]) -> RenderableType:
-    steps = (plain(f"  {number}. {text}") for number, text in enumerate(answer["decide"], 1))
-    return Group(
-        Text.assemble(("Written: ", "bold"), plain(answer["written"])),
+def _say(wrapped: Wrapped, written: list[str], decisions: list[str], template: str | None) -> None:
+    answer = {
+        "written": written,
+        "form": wrapped.form,
+        "renamed": wrapped.renamed,
+        "mayRetryLater": wrapped.may_retry_later,
+        "decide": decisions,
+        "template": template,
+    }
+    parts: list[RenderableType] = [
+        Text("Written:", "bold"),
+        *(plain(f"  {path}") for path in written),
         Text("\nDecide:", "bold"),
-        *steps,
-        Text("\nThe template's part:", "bold"),
-        Syntax(answer["template"], "yaml", background_color="default"),
-    )
+        *(plain(f"  {number}. {text}") for number, text in enumerate(decisions, 1)),
+    ]
+    if template is not None:
+        parts += [
+            Text("\nThe template's part:", "bold"),
+            Syntax(template, "yaml", background_color="default"),
+        ]
+    say(answer, Group(*parts))

@@ -22,7 +22,6 @@ def inline(
         changed: The states whose references to the execution's input are other ones now.
     """
     found = [
-        "The role needs the permissions of the machine, and those of the workflow beside them.",
         *_who_starts_it(),
         _retry_later(machine, releasing),
         _final_errors(machine),

@@ -18,19 +18,21 @@ _WORK, _WORKFLOW = "  # -- Your work", "  # -- The workflow around it"
 _FUNCTION = "DoWorkFunction"
 _SUBSTITUTIONS = "      DefinitionSubstitutions:\n"
 _STATEMENT = "            Statement:\n              - {"
-_TO_FILL_IN = "FILL_IN"
-_CHILD = (
-    "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:NAME_OF_YOUR_STATE_MACHINE:*"
-)
+TO_FILL_IN = "FILL_IN"
+"""Stands for what only the user knows."""
+NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
+CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
+"""The executions of the machine that is started."""
+
 _RULE = (
     "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/"
     "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 )
 _STATEMENTS_AROUND = f"""\
-              - {{ Effect: Allow, Action: states:StartExecution, Resource: {_TO_FILL_IN} }} # its ARN
+              - {{ Effect: Allow, Action: states:StartExecution, Resource: {TO_FILL_IN} }} # its ARN
               - Effect: Allow
                 Action: [states:DescribeExecution, states:StopExecution]
-                Resource: !Sub "{_CHILD}"
+                Resource: !Sub "{CHILD}"
               - Effect: Allow # by this rule AWS tells the workflow of the machine's end
                 Action: [events:PutTargets, events:PutRule, events:DescribeRule]
                 Resource: !Sub "{_RULE}"
@@ -65,6 +67,14 @@ def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
     return _without_parameter(text, "FinalErrors")
 
 
+def decisions(wrapped: Wrapped) -> list[str]:
+    """What the template leaves to a person."""
+    found = [f"Put the template's part into your template, and a value in the place of each {TO_FILL_IN}."]
+    if wrapped.form == "inline":
+        found.append("The role has the permissions of the workflow. Add those that your machine's role has.")
+    return found
+
+
 def _with_substitutions(text: str, wrapped: Wrapped) -> str:
     """The workflow's values under the names that they have in the definition, and those of the machine."""
     before, _, rest = text.partition(_SUBSTITUTIONS)
@@ -77,7 +87,7 @@ def _with_substitutions(text: str, wrapped: Wrapped) -> str:
             given.append(line.replace(name, wrapped.substitutions[name], 1))
     known = {name.strip().partition(":")[0] for name in given}
     theirs = sorted(source.placeholders(source.write(wrapped.definition)) - known)
-    given += [f"        {name}: {_TO_FILL_IN}\n" for name in theirs]
+    given += [f"        {name}: {TO_FILL_IN}\n" for name in theirs]
     return before + _SUBSTITUTIONS + "".join(given) + "".join(lines[end:])
 
 
@@ -92,3 +102,9 @@ def _replaced(text: str, old: str, new: str) -> str:
     if text.count(old) != 1:
         raise ValueError(f"the template of new applications has {old!r} {text.count(old)} times")
     return text.replace(old, new)
+
+
+def installation_knows_others() -> bool:
+    """Whether the installation has a parameter for other machines, whose executions it may look at."""
+    text = (sources.root() / "template.yaml").read_text(encoding="utf-8")
+    return "\n  OtherStateMachines:\n" in text

@@ -1,0 +1,241 @@
+"""
+Wraps a state machine of a SAM template, and changes the template.
+
+What the template gets is made of the template of new applications: parameters, conditions, the nested stack
+of the installation, permissions and Outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from steponce.scaffold import installation
+from steponce.wrap import fragment, template_file
+from steponce.wrap.around import wrap_around
+from steponce.wrap.errors import CannotWrap
+from steponce.wrap.inline import wrap_inline
+from steponce.wrap.template_file import shown, tag_of, tagged
+from steponce.wrap.wrapped import Form, Wrapped
+
+STACK = "Steponce"
+
+_MACHINE = "AWS::Serverless::StateMachine"
+_SAM = "AWS::Serverless-2016-10-31"
+_WORKFLOW, _ROLE, _LOGS = "RunOnceStateMachine", "RunOnceRole", "StateLogs"
+_SECTIONS = ("Parameters", "Conditions", "Resources")
+
+
+@dataclass(frozen=True)
+class Into:
+    """
+    What is to be written.
+
+    Args:
+        wrapped: The definition.
+        before: The text of the definition as it is.
+        definition: Where the file of the wrapped one goes.
+        template: The text of the changed template.
+        installation: Where the installation's folder goes.
+        decisions: What remains for a person to decide.
+    """
+
+    wrapped: Wrapped
+    before: str
+    definition: Path
+    template: str
+    installation: Path
+    decisions: list[str]
+
+
+def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence[str] | None = None) -> Into:
+    """
+    Wrap a machine of a template. Nothing is written.
+
+    Args:
+        path: The template.
+        machine: The machine's logical id.
+        form: `inline` or `around`.
+        may_retry_later: See `wrap_inline`.
+
+    Raises:
+        CannotWrap: the machine cannot be wrapped, or the template cannot be changed so.
+        OSError: a file cannot be read.
+        UnicodeDecodeError: likewise.
+    """
+    text = path.read_text(encoding="utf-8")
+    template = template_file.read(text)
+    resource = _machine_in(template, machine)
+    _expect_no_installation(template, path)
+    uri = str(resource["Properties"]["DefinitionUri"])
+    definition = (path.parent / uri).read_text(encoding="utf-8")
+    if form == "around":
+        wrapped = wrap_around(definition)
+    else:
+        wrapped = wrap_inline(definition, may_retry_later=may_retry_later)
+    target = f"{uri.removesuffix('.json').removesuffix('.asl')}_once.asl.json"
+    if (path.parent / target).exists():
+        raise CannotWrap([f"{path.parent / target} is there already. Rename it, or delete it."])
+    ours = _ours(fragment.template(wrapped, target), template)
+    if form == "around":
+        decisions = _start(template, ours, machine)
+    else:
+        decisions = _replace(template, ours, machine, target)
+    _add_installation(template, ours)
+    return Into(
+        wrapped,
+        definition,
+        path.parent / target,
+        template_file.write(template, text),
+        path.parent / installation.FOLDER,
+        [*wrapped.decisions, *decisions],
+    )
+
+
+def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
+    """The resource, if it can be wrapped."""
+    if _SAM not in str(template.get("Transform")):
+        raise CannotWrap([f"The template has no Transform {_SAM}, so it is not one of SAM."])
+    resources = template["Resources"]
+    every = [name for name, one in resources.items() if one.get("Type") == _MACHINE]
+    if machine not in every:
+        known = ", ".join(every) or "none"
+        raise CannotWrap([f"{machine} is no {_MACHINE} of the template. There are: {known}."])
+    resource: CommentedMap = resources[machine]
+    properties = resource.get("Properties", {})
+    if properties.get("Type", "STANDARD") != "STANDARD":
+        raise CannotWrap([f"{machine} is an Express workflow, which cannot run a request once."])
+    uri = properties.get("DefinitionUri")
+    if not isinstance(uri, str) or uri.startswith("s3:"):
+        raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])
+    return resource
+
+
+def _expect_no_installation(template: CommentedMap, path: Path) -> None:
+    folder = path.parent / installation.FOLDER
+    if STACK in template["Resources"] or folder.exists():
+        raise CannotWrap(
+            [
+                f"{path} has an installation already, or a resource {STACK} of its own. Wrap the definition "
+                "alone, and take the machine, its role and its logs from the answer's template."
+            ]
+        )
+
+
+def _ours(text: str, theirs: CommentedMap) -> CommentedMap:
+    """The parts of a new application's template, under names that are free in theirs."""
+    ours = template_file.read(text)
+    taken = {name for section in _SECTIONS for name in theirs.get(section, {})}
+    names = {name: STACK + name for section in _SECTIONS for name in ours[section] if name in taken}
+    again = sorted(taken & set(names.values()))
+    outputs = sorted(ours["Outputs"].keys() & theirs.get("Outputs", {}).keys())
+    if again or outputs:
+        listed = ", ".join([*again, *outputs])
+        raise CannotWrap([f"The template has {listed}, which the installation needs. Rename it first."])
+    template_file.rename(ours, names)
+    for section in _SECTIONS:
+        ours[section] = CommentedMap({names.get(name, name): part for name, part in ours[section].items()})
+    return ours
+
+
+def _of(ours: CommentedMap, name: str) -> tuple[str, CommentedMap]:
+    """One of our resources, and the name that it has now."""
+    resources = ours["Resources"]
+    found = name if name in resources else STACK + name
+    return found, resources[found]
+
+
+def _statements(ours: CommentedMap) -> list[CommentedMap]:
+    (policy,) = _of(ours, _ROLE)[1]["Properties"]["Policies"]
+    return list(policy["PolicyDocument"]["Statement"])
+
+
+def _replace(template: CommentedMap, ours: CommentedMap, machine: str, uri: str) -> list[str]:
+    """The machine gets the wrapped definition, the workflow's values, and its permissions."""
+    decisions = []
+    properties = template["Resources"][machine]["Properties"]
+    if "Name" not in properties:
+        properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{_dashed(machine)}"))
+        decisions.append(
+            f"{machine} has a Name now, by which the installation knows it. So CloudFormation makes the "
+            "machine anew: let the executions that run end before you deploy."
+        )
+    if "Events" in properties:
+        decisions.append(
+            f"{', '.join(properties['Events'])}: these Events of {machine} start it with what is no request. "
+            "Delete them, and start requests by the triggers of the installation."
+        )
+    properties["DefinitionUri"] = uri
+    values = _of(ours, _WORKFLOW)[1]["Properties"]["DefinitionSubstitutions"]
+    given = properties.setdefault("DefinitionSubstitutions", CommentedMap())
+    for name, value in values.items():
+        if shown(value) != fragment.TO_FILL_IN:
+            given[name] = value
+        elif name not in given:
+            decisions.append(f"The placeholder {name} of the definition has no value in the template.")
+    _allow(template, machine, [one for one in _statements(ours) if "logs:" not in str(one)])
+    ours["Outputs"]["RunOnceStateMachineArn"]["Value"] = tagged("!Ref", machine)
+    _of(ours, STACK)[1]["Properties"]["Parameters"]["StateMachineName"] = deepcopy(properties["Name"])
+    return decisions
+
+
+def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap]) -> None:
+    """Add the statements to the machine's own role, or to the policies that SAM makes a role of."""
+    properties = template["Resources"][machine]["Properties"]
+    document = CommentedMap({"Version": "2012-10-17", "Statement": CommentedSeq(statements)})
+    role = properties.get("Role")
+    if role is None:
+        policies = properties.get("Policies", CommentedSeq())
+        if not isinstance(policies, CommentedSeq):
+            policies = CommentedSeq([policies])
+        policies.append(document)
+        properties["Policies"] = policies
+        return
+    owner = template["Resources"].get(shown(role).removesuffix(".Arn"), {})
+    if tag_of(role) != "!GetAtt" or owner.get("Type") != "AWS::IAM::Role":
+        raise CannotWrap(
+            [
+                f"The Role of {machine} is not in the template, so it cannot get the permissions of the "
+                "workflow. Wrap the definition alone, and take them from the answer's template."
+            ]
+        )
+    policies = owner["Properties"].setdefault("Policies", CommentedSeq())
+    policies.append(CommentedMap({"PolicyName": "RunOnce", "PolicyDocument": document}))
+
+
+def _start(template: CommentedMap, ours: CommentedMap, machine: str) -> list[str]:
+    """The machine stays as it is; the workflow that starts it is another resource, with a role and logs."""
+    workflow = _of(ours, _WORKFLOW)[1]["Properties"]
+    workflow["DefinitionSubstitutions"]["WorkStateMachineArn"] = tagged("!Ref", machine)
+    started, watched = _statements(ours)[:2]
+    started["Resource"] = tagged("!Ref", machine)
+    watched["Resource"] = tagged(
+        "!Sub", fragment.CHILD.replace(fragment.NAME_OF_CHILD, f"${{{machine}.Name}}")
+    )
+    for part in (_WORKFLOW, _ROLE, _LOGS):
+        name, resource = _of(ours, part)
+        template["Resources"][name] = resource
+    parameters = _of(ours, STACK)[1]["Properties"]["Parameters"]
+    if fragment.installation_knows_others():
+        parameters["OtherStateMachines"] = tagged("!Ref", machine)
+    return []
+
+
+def _add_installation(template: CommentedMap, ours: CommentedMap) -> None:
+    """The nested stack, what it is given, and the Outputs that the commands read."""
+    template["Resources"][STACK] = _of(ours, STACK)[1]
+    for section in ("Parameters", "Conditions"):
+        if section not in template:
+            template.insert(list(template).index("Resources"), section, CommentedMap())
+        template[section].update(ours[section])
+    template.setdefault("Outputs", CommentedMap()).update(ours["Outputs"])
+
+
+def _dashed(name: str) -> str:
+    """`OrdersStateMachine` -> `orders`: for the name of a state machine."""
+    short = name.removesuffix("StateMachine") or name
+    return "".join(f"-{one.lower()}" if one.isupper() else one for one in short).strip("-")

@@ -1,0 +1,118 @@
+"""
+A SAM template that is changed where it must be, and otherwise stays as it is: its comments, quotes and order.
+
+Short functions of CloudFormation (`!Ref`, `!If`) are values with a tag.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.error import YAMLError
+
+from steponce.wrap.errors import CannotWrap
+
+_IN_TEXT = re.compile(r"\$\{(\w+)")
+
+
+def read(text: str) -> CommentedMap:
+    """
+    The template in a text.
+
+    Raises:
+        CannotWrap: it is not YAML, or no template.
+    """
+    try:
+        found = _yaml(text).load(text)
+    except YAMLError as error:
+        raise CannotWrap([f"The template is not YAML: {error}."]) from None
+    if not isinstance(found, CommentedMap) or not isinstance(found.get("Resources"), CommentedMap):
+        raise CannotWrap(["The template has no Resources."])
+    return found
+
+
+def write(template: CommentedMap, before: str) -> str:
+    """The text of a template. A line that says what it said in the text before is that line."""
+    stream = io.StringIO()
+    _yaml(before).dump(template, stream)
+    old, new = before.splitlines(), stream.getvalue().splitlines()
+    same = SequenceMatcher(None, list(map(_plain, old)), list(map(_plain, new)), autojunk=False)
+    for block in same.get_matching_blocks():
+        new[block.b : block.b + block.size] = old[block.a : block.a + block.size]
+    return "\n".join([*new, ""])
+
+
+def _plain(line: str) -> str:
+    """A line without its blanks, of which YAML needs none to be where it is but the indentation."""
+    indent = len(line) - len(line.lstrip())
+    return line[:indent] + line.replace(" ", "")
+
+
+def tagged(tag: str, value: str) -> Any:
+    """A short function of one text: `!Ref Machine`."""
+    return TaggedScalar(value=value, style='"' if tag == "!Sub" else None, tag=tag)
+
+
+def shown(value: Any) -> str:
+    """A value for a comparison or a message."""
+    return str(value.value) if isinstance(value, TaggedScalar) else str(value)
+
+
+def tag_of(value: Any) -> str | None:
+    """The short function that a value is; None if it is none."""
+    found = getattr(value, "tag", None)
+    return None if found is None or found.value is None else str(found.value)
+
+
+def rename(part: Any, names: Mapping[str, str]) -> None:
+    """Use other names for parameters, conditions and resources, in everything below a part of a template."""
+    for holder, key, value in _values(part):
+        tag = tag_of(value)
+        if isinstance(value, TaggedScalar):
+            if tag == "!Sub":
+                value.value = _IN_TEXT.sub(lambda match: "${" + names.get(match[1], match[1]), value.value)
+            else:
+                first, dot, rest = str(value.value).partition(".")
+                value.value = names.get(first, first) + dot + rest
+        elif isinstance(value, CommentedSeq) and tag == "!If":
+            value[0] = names.get(value[0], value[0])
+        elif key in ("Condition", "DependsOn") and isinstance(value, str):
+            holder[key] = names.get(value, value)
+
+
+def _values(part: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Every value below a part, with its holder and its key."""
+    if isinstance(part, CommentedMap):
+        entries: Any = list(part.items())
+    else:
+        entries = list(enumerate(part)) if isinstance(part, CommentedSeq) else []
+    for key, value in entries:
+        yield part, key, value
+        yield from _values(value)
+
+
+def _yaml(text: str) -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    offset = _indent_of_lists(text)
+    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
+    return yaml
+
+
+def _indent_of_lists(text: str) -> int:
+    """How much further than its key the first list of a text begins; 2 if there is none."""
+    key = 0
+    for line in text.splitlines():
+        content = line.lstrip()
+        if content.startswith("- "):
+            return len(line) - len(content) - key
+        if content and not content.startswith("#"):
+            key = len(line) - len(content)
+    return 2

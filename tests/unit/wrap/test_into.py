@@ -1,0 +1,271 @@
+"""A state machine of a template is wrapped in its place: what the template gets, and what stays as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from steponce.cli import commands
+from steponce.local import LocalStack
+from steponce.local.template.definitions import complaints
+from steponce.local.template.reader import read_plan
+from steponce.scaffold import installation
+from steponce.wrap import CannotWrap, template_file
+from steponce.wrap.into import wrap_into
+from tests.machines import machine
+from tests.patience import PATIENCE_SECONDS
+
+TEMPLATE = """\
+AWSTemplateFormatVersion: "2010-09-09"
+Transform: AWS::Serverless-2016-10-31 # as always
+Description: The orders of a shop.
+
+Parameters:
+  # Of the functions.
+  Architecture: { Type: String, Default: x86_64 }
+  Table: { Type: String, Default: orders }
+
+Resources:
+  # -- The work ------------
+  OrdersStateMachine:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      DefinitionUri: states/orders.asl.json # beside the other one
+      DefinitionSubstitutions:
+        Table: !Ref Table
+      Policies:
+        - Version: "2012-10-17"
+          Statement:
+            - { Effect: Allow, Action: dynamodb:Get*, Resource: !Sub "arn:aws:dynamodb:*:*:table/${Table}" }
+
+  # -- Another -------------
+  Express:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Type: EXPRESS
+      DefinitionUri: states/orders.asl.json
+      DefinitionSubstitutions: { Table: t }
+
+Outputs:
+  Orders: { Value: !Ref OrdersStateMachine }
+"""
+NAMED = TEMPLATE.replace("    Properties:\n      Def", "    Properties:\n      Name: orders\n      Def", 1)
+WITH_ROLE = NAMED.replace("      Policies:\n", "      Role: !GetAtt OrdersRole.Arn\n      Other:\n").replace(
+    "  # -- Another",
+    "  OrdersRole:\n    Type: AWS::IAM::Role\n    Properties: { Policies: [] }\n  # -- Another",
+)
+READS = machine({"Read": {"Type": "Pass", "Parameters": {"from": "${Table}", "id.$": "$.id"}, "End": True}})
+
+Write = Callable[[str], Path]
+
+
+FILES = cache(installation.files)
+
+
+@pytest.fixture(autouse=True)
+def quick_installation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installation without the package: nobody runs its functions but the tests that start a stack."""
+    if request.node.get_closest_marker("full") is None:
+        every = FILES(callback=False)
+        kept = {name: text for name, text in every.items() if not name.startswith("src/steponce/")}
+        monkeypatch.setattr(installation, "files", lambda **_: kept)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a template, with its definition beside."""
+
+    def write(text: str) -> Path:
+        (tmp_path / "states").mkdir(exist_ok=True)
+        (tmp_path / "states" / "orders.asl.json").write_text(json.dumps(READS))
+        path = tmp_path / "template.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def changed(path: Path, *options: str) -> dict[str, Any]:
+    """The template after the command."""
+    assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine", *options])
+    found: dict[str, Any] = yaml_parse(path.read_text())
+    return found
+
+
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_what_the_template_says_stays_as_it_was(write: Write, options: list[str]):
+    """Comments, order and blanks too; the one line that changes is that of the definition."""
+    path = write(NAMED)
+    changed(path, *options)
+    gone = [line for line in NAMED.splitlines() if line not in path.read_text().splitlines()]
+    assert gone == ([] if options else ["      DefinitionUri: states/orders.asl.json # beside the other one"])
+    assert "DefinitionUri: states/orders" in path.read_text()
+
+
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_the_stack_can_be_made_of_it(write: Write, options: list[str]):
+    """Every value is there, the nested stack too, and AWS takes the definitions."""
+    path = write(TEMPLATE)
+    resources = changed(path, *options)["Resources"]
+    plan = read_plan(path, stack_name="shop", region="us-east-1")
+    assert [] == [text for one in plan.machines for text in complaints(one.definition)]
+    assert {"LocksTable", "RunOnceStateMachineArn", "RequestsQueueUrl"} <= plan.outputs.keys()
+    runs = "RunOnceStateMachine" if options else "OrdersStateMachine"
+    assert {"Fn::Sub": "${AWS::StackName}-run-once" if options else "${AWS::StackName}-orders"} == resources[
+        runs
+    ]["Properties"]["Name"]
+    assert (
+        resources[runs]["Properties"]["Name"]
+        == resources["Steponce"]["Properties"]["Parameters"]["StateMachineName"]
+    )
+    assert (path.parent / installation.FOLDER / "template.yaml").is_file()
+
+
+def test_the_machine_keeps_its_values_and_permissions(write: Write):
+    """It gets the workflow's beside; a parameter whose name is taken has another."""
+    found = changed(write(NAMED))
+    properties = found["Resources"]["OrdersStateMachine"]["Properties"]
+    given, policies = properties["DefinitionSubstitutions"], properties["Policies"]
+    assert ("orders", {"Ref": "Table"}, "states/orders_once.asl.json") == (
+        properties["Name"],
+        given["Table"],
+        properties["DefinitionUri"],
+    )
+    assert {"Fn::GetAtt": ["Steponce", "Outputs.LocksTable"]} == given["LocksTable"]
+    assert ["dynamodb:Get*"] == [one["Action"] for one in policies[0]["Statement"]]
+    assert ["dynamodb:GetItem", "dynamodb:UpdateItem"] == policies[1]["Statement"][0]["Action"]
+    assert "logs:" not in json.dumps(policies)
+    assert "x86_64" == found["Parameters"]["Architecture"]["Default"]
+    stack = found["Resources"]["Steponce"]["Properties"]["Parameters"]
+    assert ({"Ref": "SteponceArchitecture"}, "orders") == (stack["Architecture"], stack["StateMachineName"])
+    assert {"Ref": "OrdersStateMachine"} == found["Outputs"]["RunOnceStateMachineArn"]["Value"]
+
+
+def test_the_role_of_the_template_gets_the_permissions(write: Write):
+    """Where the machine has one; its other policies stay."""
+    (policy,) = changed(write(WITH_ROLE))["Resources"]["OrdersRole"]["Properties"]["Policies"]
+    assert "RunOnce" == policy["PolicyName"]
+    assert "lambda:InvokeFunction" in json.dumps(policy)
+
+
+def test_a_machine_that_is_started_stays_as_it_is(write: Write):
+    """The workflow may start, look at and stop that machine alone."""
+    found = changed(write(TEMPLATE), "--around")["Resources"]
+    assert yaml_parse(TEMPLATE)["Resources"]["OrdersStateMachine"] == found["OrdersStateMachine"]
+    given = found["RunOnceStateMachine"]["Properties"]["DefinitionSubstitutions"]
+    assert {"Ref": "OrdersStateMachine"} == given["WorkStateMachineArn"]
+    started, watched, _rule, *_ = found["RunOnceRole"]["Properties"]["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ]
+    assert {"Ref": "OrdersStateMachine"} == started["Resource"]
+    assert watched["Resource"]["Fn::Sub"].endswith(":execution:${OrdersStateMachine.Name}:*")
+    assert "FILL_IN" not in json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (TEMPLATE.replace("Transform:", "Metadata:"), "no Transform"),
+        (TEMPLATE.replace("  OrdersStateMachine:", "  Orders:"), "There are: Orders, Express"),
+        (TEMPLATE.replace("Uri: states/orders.asl.json #", "Uri: s3://b/orders #"), "no local file"),
+        (TEMPLATE.replace("Express:", "Steponce:"), "has an installation already"),
+        (TEMPLATE.replace("  Orders: {", "  LocksTable: {"), "The template has LocksTable"),
+        (
+            TEMPLATE.replace("      Policies:", "      Role: arn:aws:iam::1:role/r\n      Other:"),
+            "is not in the template",
+        ),
+        ("a: [", "is not YAML"),
+        ("[]", "no Resources"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_before_anything_is_written(write: Write, text: str, reason: str):
+    """With what to do."""
+    path = write(text)
+    with pytest.raises(CannotWrap, match=reason):
+        wrap_into(path, "OrdersStateMachine", form="inline")
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert text == path.read_text()
+    assert {"orders.asl.json", "states", "template.yaml"} == {one.name for one in path.parent.rglob("*")}
+
+
+def test_an_express_workflow_is_refused(write: Write):
+    """Its executions have no names that AWS keeps apart."""
+    with pytest.raises(CannotWrap, match="Express is an Express workflow"):
+        wrap_into(write(TEMPLATE), "Express", form="around")
+
+
+def test_a_template_is_wrapped_once(write: Write, capsys: pytest.CaptureFixture[str]):
+    """The second time it has an installation."""
+    path = write(TEMPLATE)
+    text = json.dumps(changed(path), default=str)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert "has an installation already" in capsys.readouterr().out
+    assert text == json.dumps(yaml_parse(path.read_text()), default=str)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--into", "t.yaml"], ["--machine", "M"], ["x.json", "--into", "t.yaml", "--machine", "M"]],
+)
+def test_a_file_or_a_template_is_needed(options: list[str], capsys: pytest.CaptureFixture[str]):
+    """And not both."""
+    assert 2 == commands.run(["wrap", *options])
+    assert "Give a FILE, or --into" in capsys.readouterr().out
+
+
+def test_events_that_start_the_machine_are_named(write: Write):
+    """What they send is no request."""
+    nightly = "Nightly: { Type: Schedule, Properties: { Schedule: rate(1 day) } }"
+    events = f"      Events:\n        {nightly}\n      Policies:"
+    found = wrap_into(
+        write(TEMPLATE.replace("      Policies:", events, 1)), "OrdersStateMachine", form="inline"
+    )
+    assert any(text.startswith("Nightly: these Events") for text in found.decisions)
+
+
+@pytest.mark.parametrize("offset", ["", "  "])
+def test_lists_are_indented_as_they_were(offset: str):
+    """Both styles are usual."""
+    text = f"Resources:\n  A:\n    List:\n{offset}    - a # one\n{offset}    - b\n"
+    assert text == template_file.write(template_file.read(text), text)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_the_changed_application_runs_requests_once(write: Write, options: list[str]):
+    """On the embedded stack, with the nested stack of the installation."""
+    path = write(TEMPLATE)
+    changed(path, *options)
+    with LocalStack.from_template(path, name="shop") as stack:
+        client = stack.client()
+        for _ in range(2):
+            receipt = client.start("order-1", {"id": 7})
+            done = client.wait("order-1", timeout_seconds=PATIENCE_SECONDS)
+            assert ("COMPLETED", {"from": "orders", "id": 7}) == (done.status, done.result)
+        assert receipt.duplicate
+
+
+def test_the_price_of_a_wrapped_machine_is_known(write: Write, capsys: pytest.CaptureFixture[str]):
+    """A Parallel costs one transition beside its states."""
+    path = write(TEMPLATE)
+    changed(path)
+    capsys.readouterr()
+    options = ["--machine", "OrdersStateMachine", "--through", "CompleteRequest"]
+    assert 0 == commands.run(["cost", str(path), *options])
+    cheapest = json.loads(capsys.readouterr().out)["cheapest"]
+    own = ["IsRequestPrepared", "AcquireLock", "DoWork"]
+    assert [*own, "Read", "CompleteRequest"] == cheapest["states"]
+    assert (5, 2) == (cheapest["transitions"], cheapest["writes"])
+
+
+def test_the_definition_of_an_older_machine_is_where_it_was(write: Write):
+    """Whoever goes back needs it."""
+    path = write(TEMPLATE)
+    changed(path)
+    assert READS == json.loads((path.parent / "states" / "orders.asl.json").read_text())
