@@ -8,6 +8,11 @@ from typing import Any
 from steponce.wrap import context, source
 from steponce.wrap.machine import Machine, is_action, states
 
+_WORK_TIMEOUT = (
+    "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at the "
+    "most. So long a stopped execution may still have effects."
+)
+
 
 def inline(
     machine: Machine, releasing: Sequence[str], renamed: Mapping[str, str], changed: Sequence[str]
@@ -25,8 +30,7 @@ def inline(
         *_who_starts_it(),
         _retry_later(machine, releasing),
         _final_errors(machine),
-        "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at "
-        "the most. So long a stopped execution may still have effects.",
+        _WORK_TIMEOUT,
     ]
     if "TimeoutSeconds" in machine:
         seconds = source.shown(machine["TimeoutSeconds"])
@@ -66,12 +70,14 @@ def around(machine: Machine, seconds: int) -> list[str]:
         waits += " The machine has no TimeoutSeconds of its own; give it one."
     return [
         "The machine must be a Standard one. WorkStateMachineArn is its ARN.",
-        "The functions of the installation that settle locks need states:DescribeExecution on the machine's "
-        "executions. Without it, a request whose workflow died while the machine ran stays in progress.",
+        "OtherStateMachines of the installation has the machine's ARN, so that the functions that settle "
+        "locks may look at its executions. Without it, a request whose workflow dies while the machine runs "
+        "stays in progress.",
         *_who_starts_it(),
         "A machine that fails is States.TaskFailed, and its request waits for a person. FinalErrors and "
         "RetryLater do not apply.",
         waits,
+        _WORK_TIMEOUT,
         "WhenOutcomeUnknown: keep hold. With take-over, a machine that was stopped is started again, and its "
         "effects must be safe to repeat.",
     ]

@@ -11,19 +11,26 @@ from steponce.scaffold.render import render
 from steponce.wrap import source
 from steponce.wrap.wrapped import Wrapped
 
-LONGEST_FUNCTION_SECONDS = 900
+TO_FILL_IN = "FILL_IN"
+"""Stands for what only the user knows."""
+
+NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
+CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
+"""The executions of the machine that is started."""
 
 _APPLICATION = "application/{{cookiecutter.project_slug}}/template.yaml"
 _WORK, _WORKFLOW = "  # -- Your work", "  # -- The workflow around it"
 _FUNCTION = "DoWorkFunction"
 _SUBSTITUTIONS = "      DefinitionSubstitutions:\n"
-_STATEMENT = "            Statement:\n              - {"
-TO_FILL_IN = "FILL_IN"
-"""Stands for what only the user knows."""
-NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
-CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
-"""The executions of the machine that is started."""
-
+_STATEMENTS = "            Statement:\n"
+_FIRST_OF_ROLE = f"{_STATEMENTS}              - {{"
+_WORK_TIMEOUT = (
+    "    Default: 60\n    MinValue: 1\n    MaxValue: 900\n    Description: Time-out of one try of the work.\n",
+    "    Default: 900\n    MinValue: 1\n    MaxValue: 900\n"
+    "    Description: How long a function of the work may still run after its execution was stopped.\n",
+)
+_NAME_FOR_STACK = '        StateMachineName: !Sub "${AWS::StackName}-run-once"\n'
+_OTHERS_FOR_STACK = f"        OtherStateMachines: {TO_FILL_IN} # its ARN: who settles locks looks there\n"
 _RULE = (
     "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/"
     "StepFunctionsGetEventsForStepFunctionsExecutionRule"
@@ -59,11 +66,11 @@ def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
     text = _replaced(text, "statemachines/run_once.asl.json", uri)
     text = _with_substitutions(text, wrapped)
     statements = _STATEMENTS_INLINE if wrapped.form == "inline" else _STATEMENTS_AROUND
-    text = _replaced(
-        text, _STATEMENT, _STATEMENT.replace("              - {", f"{statements}              - {{")
-    )
+    text = _replaced(text, _FIRST_OF_ROLE, _FIRST_OF_ROLE.replace(_STATEMENTS, _STATEMENTS + statements))
+    text = _replaced(text, *_WORK_TIMEOUT)
     if wrapped.form == "inline":
-        return _replaced(text, "    Default: 60\n", f"    Default: {LONGEST_FUNCTION_SECONDS}\n")
+        return text
+    text = _replaced(text, _NAME_FOR_STACK, _NAME_FOR_STACK + _OTHERS_FOR_STACK)
     return _without_parameter(text, "FinalErrors")
 
 
@@ -102,9 +109,3 @@ def _replaced(text: str, old: str, new: str) -> str:
     if text.count(old) != 1:
         raise ValueError(f"the template of new applications has {old!r} {text.count(old)} times")
     return text.replace(old, new)
-
-
-def installation_knows_others() -> bool:
-    """Whether the installation has a parameter for other machines, whose executions it may look at."""
-    text = (sources.root() / "template.yaml").read_text(encoding="utf-8")
-    return "\n  OtherStateMachines:\n" in text

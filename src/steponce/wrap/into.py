@@ -220,8 +220,7 @@ def _start(template: CommentedMap, ours: CommentedMap, machine: str) -> list[str
         name, resource = _of(ours, part)
         template["Resources"][name] = resource
     parameters = _of(ours, STACK)[1]["Properties"]["Parameters"]
-    if fragment.installation_knows_others():
-        parameters["OtherStateMachines"] = tagged("!Ref", machine)
+    parameters["OtherStateMachines"] = tagged("!Ref", machine)
     return []
 
 

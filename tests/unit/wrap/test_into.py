@@ -108,6 +108,7 @@ def test_what_the_template_says_stays_as_it_was(write: Write, options: list[str]
     assert "DefinitionUri: states/orders" in path.read_text()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_the_stack_can_be_made_of_it(write: Write, options: list[str]):
     """Every value is there, the nested stack too, and AWS takes the definitions."""
@@ -165,6 +166,9 @@ def test_a_machine_that_is_started_stays_as_it_is(write: Write):
     ]
     assert {"Ref": "OrdersStateMachine"} == started["Resource"]
     assert watched["Resource"]["Fn::Sub"].endswith(":execution:${OrdersStateMachine.Name}:*")
+    assert {"Ref": "OrdersStateMachine"} == found["Steponce"]["Properties"]["Parameters"][
+        "OtherStateMachines"
+    ]
     assert "FILL_IN" not in json.dumps(found)
 
 
