@@ -100,7 +100,6 @@ EACH = Case(
     ),
     [{"items": ["a", "b", "c"]}, {"items": []}],
     [3, 0],
-    usual=True,
 )
 ITERATOR = Case(
     "iterator",
@@ -219,7 +218,6 @@ CONTEXT = Case(
     ),
     [{"amount": 4}, {"amount": 0}],
     [0, 0],
-    usual=True,
 )
 CLASH = Case(
     "clash",

@@ -73,9 +73,8 @@ def test_a_wrapped_machine_does_what_it_did_and_does_it_once(scene: Scene, case:
     scene.delete_lock(again.lock_token)  # one that waits for a person would wait in others' tests, too
 
 
-@pytest.mark.parametrize(
-    "case", [ORDER, pytest.param(APPROVAL, marks=pytest.mark.full)], ids=lambda one: one.name
-)
+@pytest.mark.full
+@pytest.mark.parametrize("case", [ORDER, APPROVAL], ids=lambda one: one.name)
 def test_a_wrapped_machine_takes_the_same_way(scene: Scene, case: Case):
     """State by state, between the lock and the end of the request."""
     pair = pair_of(scene, case)

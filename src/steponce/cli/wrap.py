@@ -101,10 +101,12 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         definition = source.write(found.wrapped.definition)
         _expect_taken("The definition", found.before)
         _expect_taken("The wrapped definition", definition)
-        installation.write(found.installation, installation.files(callback=False))
+        if found.installation is not None:
+            installation.write(found.installation, installation.files(callback=False))
         found.definition.write_text(definition, encoding="utf-8")
         template.write_text(found.template, encoding="utf-8")  # the last one: all that it names is there
-    written = [str(template), str(found.definition), f"{found.installation}/"]
+    written = [str(template), str(found.definition)]
+    written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)
     return DONE
 

@@ -25,7 +25,8 @@ _SUBSTITUTIONS = "      DefinitionSubstitutions:\n"
 _STATEMENTS = "            Statement:\n"
 _FIRST_OF_ROLE = f"{_STATEMENTS}              - {{"
 _WORK_TIMEOUT = (
-    "    Default: 60\n    MinValue: 1\n    MaxValue: 900\n    Description: Time-out of one try of the work.\n",
+    "    Default: 60\n    MinValue: 1\n    MaxValue: 900\n"
+    "    Description: Time-out of one try of the work.\n",
     "    Default: 900\n    MinValue: 1\n    MaxValue: 900\n"
     "    Description: How long a function of the work may still run after its execution was stopped.\n",
 )

@@ -2,7 +2,8 @@
 Wraps a state machine of a SAM template, and changes the template.
 
 What the template gets is made of the template of new applications: parameters, conditions, the nested stack
-of the installation, permissions and Outputs.
+of the installation, permissions and Outputs. A template that has an installation keeps it, and the machine
+joins that one.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ from steponce.wrap import fragment, template_file
 from steponce.wrap.around import wrap_around
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.inline import wrap_inline
+from steponce.wrap.join import REQUESTS, join
+from steponce.wrap.parts import LOGS, ROLE, STACK, WORKFLOW, Parts
 from steponce.wrap.template_file import shown, tag_of, tagged
 from steponce.wrap.wrapped import Form, Wrapped
 
-STACK = "Steponce"
-
 _MACHINE = "AWS::Serverless::StateMachine"
 _SAM = "AWS::Serverless-2016-10-31"
-_WORKFLOW, _ROLE, _LOGS = "RunOnceStateMachine", "RunOnceRole", "StateLogs"
-_SECTIONS = ("Parameters", "Conditions", "Resources")
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Into:
         before: The text of the definition as it is.
         definition: Where the file of the wrapped one goes.
         template: The text of the changed template.
-        installation: Where the installation's folder goes.
+        installation: Where the installation's folder goes. None if it is there.
         decisions: What remains for a person to decide.
     """
 
@@ -48,7 +47,7 @@ class Into:
     before: str
     definition: Path
     template: str
-    installation: Path
+    installation: Path | None
     decisions: list[str]
 
 
@@ -70,7 +69,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     text = path.read_text(encoding="utf-8")
     template = template_file.read(text)
     resource = _machine_in(template, machine)
-    _expect_no_installation(template, path)
+    joins = _joins(template, path)
     uri = str(resource["Properties"]["DefinitionUri"])
     definition = (path.parent / uri).read_text(encoding="utf-8")
     if form == "around":
@@ -80,18 +79,21 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     target = f"{uri.removesuffix('.json').removesuffix('.asl')}_once.asl.json"
     if (path.parent / target).exists():
         raise CannotWrap([f"{path.parent / target} is there already. Rename it, or delete it."])
-    ours = _ours(fragment.template(wrapped, target), template)
+    ours = Parts.beside(template, fragment.template(wrapped, target), machine if joins else None)
     if form == "around":
         decisions = _start(template, ours, machine)
     else:
         decisions = _replace(template, ours, machine, target)
-    _add_installation(template, ours)
+    if joins:
+        decisions += join(template, ours, machine)
+    else:
+        _add_installation(template, ours)
     return Into(
         wrapped,
         definition,
         path.parent / target,
         template_file.write(template, text),
-        path.parent / installation.FOLDER,
+        None if joins else path.parent / installation.FOLDER,
         [*wrapped.decisions, *decisions],
     )
 
@@ -115,51 +117,26 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     return resource
 
 
-def _expect_no_installation(template: CommentedMap, path: Path) -> None:
-    folder = path.parent / installation.FOLDER
-    if STACK in template["Resources"] or folder.exists():
-        raise CannotWrap(
-            [
-                f"{path} has an installation already, or a resource {STACK} of its own. Wrap the definition "
-                "alone, and take the machine, its role and its logs from the answer's template."
-            ]
-        )
+def _joins(template: CommentedMap, path: Path) -> bool:
+    """Whether the template has an installation, which the machine joins; otherwise it gets one."""
+    stack, folder = template["Resources"].get(STACK), path.parent / installation.FOLDER
+    if stack is None:
+        if folder.exists():
+            raise CannotWrap([f"{folder} is there already, and {path} does not use it. Delete it first."])
+        return False
+    if stack.get("Properties", {}).get("TemplateURL") != f"{installation.FOLDER}/template.yaml":
+        raise CannotWrap([f"{path} has a resource {STACK} that is no installation. Rename it first."])
+    if not (folder / REQUESTS).is_file():
+        raise CannotWrap([f"The installation in {folder} takes no further state machine. Upgrade it first."])
+    return True
 
 
-def _ours(text: str, theirs: CommentedMap) -> CommentedMap:
-    """The parts of a new application's template, under names that are free in theirs."""
-    ours = template_file.read(text)
-    taken = {name for section in _SECTIONS for name in theirs.get(section, {})}
-    names = {name: STACK + name for section in _SECTIONS for name in ours[section] if name in taken}
-    again = sorted(taken & set(names.values()))
-    outputs = sorted(ours["Outputs"].keys() & theirs.get("Outputs", {}).keys())
-    if again or outputs:
-        listed = ", ".join([*again, *outputs])
-        raise CannotWrap([f"The template has {listed}, which the installation needs. Rename it first."])
-    template_file.rename(ours, names)
-    for section in _SECTIONS:
-        ours[section] = CommentedMap({names.get(name, name): part for name, part in ours[section].items()})
-    return ours
-
-
-def _of(ours: CommentedMap, name: str) -> tuple[str, CommentedMap]:
-    """One of our resources, and the name that it has now."""
-    resources = ours["Resources"]
-    found = name if name in resources else STACK + name
-    return found, resources[found]
-
-
-def _statements(ours: CommentedMap) -> list[CommentedMap]:
-    (policy,) = _of(ours, _ROLE)[1]["Properties"]["Policies"]
-    return list(policy["PolicyDocument"]["Statement"])
-
-
-def _replace(template: CommentedMap, ours: CommentedMap, machine: str, uri: str) -> list[str]:
+def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> list[str]:
     """The machine gets the wrapped definition, the workflow's values, and its permissions."""
     decisions = []
     properties = template["Resources"][machine]["Properties"]
     if "Name" not in properties:
-        properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{_dashed(machine)}"))
+        properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{template_file.dashed(machine)}"))
         decisions.append(
             f"{machine} has a Name now, by which the installation knows it. So CloudFormation makes the "
             "machine anew: let the executions that run end before you deploy."
@@ -170,16 +147,16 @@ def _replace(template: CommentedMap, ours: CommentedMap, machine: str, uri: str)
             "Delete them, and start requests by the triggers of the installation."
         )
     properties["DefinitionUri"] = uri
-    values = _of(ours, _WORKFLOW)[1]["Properties"]["DefinitionSubstitutions"]
+    values = ours.resource(WORKFLOW)["Properties"]["DefinitionSubstitutions"]
     given = properties.setdefault("DefinitionSubstitutions", CommentedMap())
     for name, value in values.items():
         if shown(value) != fragment.TO_FILL_IN:
             given[name] = value
         elif name not in given:
             decisions.append(f"The placeholder {name} of the definition has no value in the template.")
-    _allow(template, machine, [one for one in _statements(ours) if "logs:" not in str(one)])
-    ours["Outputs"]["RunOnceStateMachineArn"]["Value"] = tagged("!Ref", machine)
-    _of(ours, STACK)[1]["Properties"]["Parameters"]["StateMachineName"] = deepcopy(properties["Name"])
+    _allow(template, machine, [one for one in ours.statements() if "logs:" not in str(one)])
+    ours.template["Outputs"]["RunOnceStateMachineArn"]["Value"] = tagged("!Ref", machine)
+    ours.resource(STACK)["Properties"]["Parameters"]["StateMachineName"] = deepcopy(properties["Name"])
     return decisions
 
 
@@ -207,34 +184,29 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
     policies.append(CommentedMap({"PolicyName": "RunOnce", "PolicyDocument": document}))
 
 
-def _start(template: CommentedMap, ours: CommentedMap, machine: str) -> list[str]:
+def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     """The machine stays as it is; the workflow that starts it is another resource, with a role and logs."""
-    workflow = _of(ours, _WORKFLOW)[1]["Properties"]
+    workflow = ours.resource(WORKFLOW)["Properties"]
     workflow["DefinitionSubstitutions"]["WorkStateMachineArn"] = tagged("!Ref", machine)
-    started, watched = _statements(ours)[:2]
+    started, watched = ours.statements()[:2]
     started["Resource"] = tagged("!Ref", machine)
     watched["Resource"] = tagged(
         "!Sub", fragment.CHILD.replace(fragment.NAME_OF_CHILD, f"${{{machine}.Name}}")
     )
-    for part in (_WORKFLOW, _ROLE, _LOGS):
-        name, resource = _of(ours, part)
-        template["Resources"][name] = resource
-    parameters = _of(ours, STACK)[1]["Properties"]["Parameters"]
+    for part in (WORKFLOW, ROLE, LOGS):
+        template["Resources"][ours.name(part)] = ours.resource(part)
+    parameters = ours.resource(STACK)["Properties"]["Parameters"]
     parameters["OtherStateMachines"] = tagged("!Ref", machine)
     return []
 
 
-def _add_installation(template: CommentedMap, ours: CommentedMap) -> None:
+def _add_installation(template: CommentedMap, ours: Parts) -> None:
     """The nested stack, what it is given, and the Outputs that the commands read."""
-    template["Resources"][STACK] = _of(ours, STACK)[1]
-    for section in ("Parameters", "Conditions"):
-        if section not in template:
-            template.insert(list(template).index("Resources"), section, CommentedMap())
-        template[section].update(ours[section])
-    template.setdefault("Outputs", CommentedMap()).update(ours["Outputs"])
-
-
-def _dashed(name: str) -> str:
-    """`OrdersStateMachine` -> `orders`: for the name of a state machine."""
-    short = name.removesuffix("StateMachine") or name
-    return "".join(f"-{one.lower()}" if one.isupper() else one for one in short).strip("-")
+    taken = sorted(ours.template["Outputs"].keys() & template.get("Outputs", {}).keys())
+    if taken:
+        raise CannotWrap(
+            [f"The template has the Outputs {', '.join(taken)}, which the commands need. Rename them first."]
+        )
+    template["Resources"][STACK] = ours.resource(STACK)
+    for section in ("Parameters", "Conditions", "Outputs"):
+        template_file.add(template, section, ours.template[section])

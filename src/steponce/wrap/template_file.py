@@ -15,6 +15,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.tag import Tag
 
 from steponce.wrap.errors import CannotWrap
 
@@ -59,6 +60,14 @@ def tagged(tag: str, value: str) -> Any:
     return TaggedScalar(value=value, style='"' if tag == "!Sub" else None, tag=tag)
 
 
+def function(tag: str, arguments: list[Any]) -> Any:
+    """A short function of a list: `!If [HasLimits, yes, no]`."""
+    found = CommentedSeq(arguments)
+    found.yaml_set_ctag(Tag(suffix=tag))
+    found.fa.set_flow_style()
+    return found
+
+
 def shown(value: Any) -> str:
     """A value for a comparison or a message."""
     return str(value.value) if isinstance(value, TaggedScalar) else str(value)
@@ -68,6 +77,19 @@ def tag_of(value: Any) -> str | None:
     """The short function that a value is; None if it is none."""
     found = getattr(value, "tag", None)
     return None if found is None or found.value is None else str(found.value)
+
+
+def add(template: CommentedMap, section: str, entries: Mapping[str, Any]) -> None:
+    """Add entries to a section, which a template may not have yet."""
+    if section not in template and section != "Outputs":
+        template.insert(list(template).index("Resources"), section, CommentedMap())
+    template.setdefault(section, CommentedMap()).update(entries)
+
+
+def dashed(name: str) -> str:
+    """`OrdersStateMachine` -> `orders`: for the name of a state machine."""
+    short = name.removesuffix("StateMachine") or name
+    return "".join(f"-{one.lower()}" if one.isupper() else one for one in short).strip("-")
 
 
 def rename(part: Any, names: Mapping[str, str]) -> None:

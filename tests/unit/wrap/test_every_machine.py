@@ -9,13 +9,14 @@ import pytest
 from statelint.linter import Linter
 
 from steponce import workflow
+from steponce.cost import estimate
 from steponce.local.template.definitions import complaints
 from steponce.scaffold.workflow import definition as definition_of
 from steponce.wrap import CannotWrap, Wrapped, source, wrap_around, wrap_inline
 from steponce.wrap.machine import edges, machines, reachable, states
 from tests.machines import Case
 from tests.machines.around import AROUND
-from tests.machines.inline import INLINE
+from tests.machines.inline import INLINE, ORDER
 from tests.rules import flow
 
 EVERY = [*INLINE, *AROUND]
@@ -100,6 +101,16 @@ def test_what_cannot_go_inside_a_parallel_is_refused_with_the_remedy(case: Case)
     """With the state that it is about."""
     with pytest.raises(CannotWrap, match=r"Wrap it with --around"):
         wrap_inline(json.dumps(case.definition))
+
+
+def test_the_price_of_a_wrapped_machine_is_that_of_its_states_and_the_workflow():
+    """Three transitions and two writes beside the machine's own, and one transition for the Parallel."""
+    definition = json.loads(source.with_values(wrapped(ORDER).definition))
+    way = ["Reserve", "IsPayable", "Charge", "Ship", "Confirm"]
+    found = estimate(definition, region="us-east-1", through=["Confirm", "CompleteRequest"]).cheapest
+
+    assert ("IsRequestPrepared", "AcquireLock", "DoWork", *way, "CompleteRequest") == found.states
+    assert (3 + 1 + len(way), 2 + 3) == (found.usage.transitions, found.usage.writes)
 
 
 @pytest.mark.parametrize("case", EVERY, ids=name)

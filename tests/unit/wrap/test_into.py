@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +62,6 @@ WITH_ROLE = NAMED.replace("      Policies:\n", "      Role: !GetAtt OrdersRole.A
 READS = machine({"Read": {"Type": "Pass", "Parameters": {"from": "${Table}", "id.$": "$.id"}, "End": True}})
 
 Write = Callable[[str], Path]
-
-
-FILES = cache(installation.files)
-
-
-@pytest.fixture(autouse=True)
-def quick_installation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installation without the package: nobody runs its functions but the tests that start a stack."""
-    if request.node.get_closest_marker("full") is None:
-        every = FILES(callback=False)
-        kept = {name: text for name, text in every.items() if not name.startswith("src/steponce/")}
-        monkeypatch.setattr(installation, "files", lambda **_: kept)
 
 
 @pytest.fixture
@@ -178,8 +165,8 @@ def test_a_machine_that_is_started_stays_as_it_is(write: Write):
         (TEMPLATE.replace("Transform:", "Metadata:"), "no Transform"),
         (TEMPLATE.replace("  OrdersStateMachine:", "  Orders:"), "There are: Orders, Express"),
         (TEMPLATE.replace("Uri: states/orders.asl.json #", "Uri: s3://b/orders #"), "no local file"),
-        (TEMPLATE.replace("Express:", "Steponce:"), "has an installation already"),
-        (TEMPLATE.replace("  Orders: {", "  LocksTable: {"), "The template has LocksTable"),
+        (TEMPLATE.replace("Express:", "Steponce:"), "that is no installation"),
+        (TEMPLATE.replace("  Orders: {", "  LocksTable: {"), "has the Outputs LocksTable"),
         (
             TEMPLATE.replace("      Policies:", "      Role: arn:aws:iam::1:role/r\n      Other:"),
             "is not in the template",
@@ -205,11 +192,11 @@ def test_an_express_workflow_is_refused(write: Write):
 
 
 def test_a_template_is_wrapped_once(write: Write, capsys: pytest.CaptureFixture[str]):
-    """The second time it has an installation."""
+    """The second time it has the workflow's states."""
     path = write(TEMPLATE)
     text = json.dumps(changed(path), default=str)
     assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
-    assert "has an installation already" in capsys.readouterr().out
+    assert "wrapped already" in capsys.readouterr().out
     assert text == json.dumps(yaml_parse(path.read_text()), default=str)
 
 
@@ -255,6 +242,7 @@ def test_the_changed_application_runs_requests_once(write: Write, options: list[
         assert receipt.duplicate
 
 
+@pytest.mark.full
 def test_the_price_of_a_wrapped_machine_is_known(write: Write, capsys: pytest.CaptureFixture[str]):
     """A Parallel costs one transition beside its states."""
     path = write(TEMPLATE)

@@ -1,0 +1,88 @@
+"""A further state machine on an installation that a template has: it gets triggers of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from steponce.scaffold import installation
+from steponce.wrap import template_file
+from steponce.wrap.errors import CannotWrap
+from steponce.wrap.parts import STACK, Parts
+from steponce.wrap.template_file import shown, tag_of, tagged
+
+REQUESTS = "workflow.yaml"
+"""The installation's template of the triggers of one workflow."""
+
+_OTHERS = "OtherStateMachines"
+_OF_THE_INSTALLATION = ("Architecture", "LogRetentionDays", _OTHERS)
+_ARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"
+_SHARED = ("LocksTableArn", "ResultBucket", "OpenShards", "SteponceLayer", "FunctionLogs", "ServiceName")
+"""What all workflows of an installation share: Outputs of the one, and parameters of the others."""
+
+
+def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
+    """
+    Let the installation of a template know a machine, and give the machine its triggers and its Output.
+
+    Returns:
+        What remains for a person to decide.
+    """
+    given = ours.resource(STACK)["Properties"]["Parameters"]
+    arns = [_arn_of(given["StateMachineName"], machine), *([given[_OTHERS]] if _OTHERS in given else [])]
+    parameters = template["Resources"][STACK]["Properties"].setdefault("Parameters", CommentedMap())
+    _know(parameters, arns)
+    requests = f"{machine}Requests"
+    limit = ours.name("HasRateLimit")
+    own = {name: value for name, value in given.items() if name not in _OF_THE_INSTALLATION}
+    shared = {name: tagged("!GetAtt", f"{STACK}.Outputs.{name}") for name in _SHARED}
+    table = template_file.function("!If", [limit, tagged("!GetAtt", f"{STACK}.Outputs.LimitsTableArn"), ""])
+    more: dict[str, Any] = {"LimitsTableArn": table}
+    if "AlarmsTopicArn" in template.get("Outputs", {}):
+        more["AlarmsTopicArn"] = tagged("!GetAtt", f"{STACK}.Outputs.AlarmsTopicArn")
+    properties = {
+        "TemplateURL": f"{installation.FOLDER}/{REQUESTS}",
+        "Parameters": CommentedMap({**own, **shared, **more}),
+    }
+    name = f"{machine}Workflow"
+    for section, one in (("Resources", requests), ("Outputs", name)):
+        if one in template.get(section, {}):
+            raise CannotWrap([f"The template has {one} already. Rename it first."])
+    resource = CommentedMap({"Type": "AWS::CloudFormation::Stack", "Properties": CommentedMap(properties)})
+    template["Resources"][requests] = resource
+    output = {
+        "Value": tagged("!GetAtt", f"{requests}.Outputs.Workflow"),
+        "Description": "Everything that a client or a command needs to know of this workflow.",
+    }
+    template_file.add(template, "Outputs", {name: CommentedMap(output)})
+    template_file.add(template, "Conditions", {limit: ours.template["Conditions"][limit]})
+    used = set(re.findall(r"\w+", template_file.write(template, "")))
+    read = {name: part for name, part in ours.template["Parameters"].items() if name in used}
+    template_file.add(template, "Parameters", read)
+    return [
+        f"The parameters of this workflow begin with {machine}. If {ours.name('RateLimit')} is not 0, the "
+        "installation needs Limits=yes.",
+    ]
+
+
+def _arn_of(name: Any, machine: str) -> Any:
+    """The ARN of a state machine by its name. A reference to the machine would be a cycle."""
+    if isinstance(name, str) or tag_of(name) == "!Sub":
+        return tagged("!Sub", _ARN + shown(name))
+    if tag_of(name) == "!Ref":
+        return tagged("!Sub", f"{_ARN}${{{shown(name)}}}")
+    raise CannotWrap(
+        [f"The Name of {machine} is neither text nor !Sub nor !Ref. Write it as one of these first."]
+    )
+
+
+def _know(parameters: CommentedMap, arns: list[Any]) -> None:
+    known = parameters.get(_OTHERS)
+    every = [*([] if known is None else [known]), *arns]
+    if len(every) == 1:
+        parameters[_OTHERS] = every[0]
+        return
+    joined = template_file.function("!Join", [",", CommentedSeq(every)])
+    parameters[_OTHERS] = joined

@@ -1,0 +1,178 @@
+"""A state machine of an application that has an installation: it joins that one, with triggers of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from steponce import Client
+from steponce.cli import commands
+from steponce.local import LocalStack
+from steponce.scaffold import application, installation
+from steponce.scaffold.application import Choices
+from steponce.wrap import CannotWrap
+from steponce.wrap.into import wrap_into
+from tests.machines import machine
+from tests.patience import PATIENCE_SECONDS
+from tests.unit.wrap.conftest import without_package
+
+REFUND = """\
+  # -- Refunds ------------
+  RefundStateMachine:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Name: !Sub "${AWS::StackName}-refund"
+      DefinitionUri: statemachines/refund.asl.json
+      Policies: [AWSXRayDaemonWriteAccess]
+
+Outputs:"""
+DEFINITION = machine({"Refund": {"Type": "Pass", "Parameters": {"refunded.$": "$.amount"}, "End": True}})
+OPTIONS = pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A template before and after the command, and what it nests."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    installation: dict[str, Any]
+    requests: dict[str, Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The template of a new application, to which somebody has added a machine."""
+    return make(tmp_path / "shop")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param([], id="inline"),
+        pytest.param(["--around"], id="around", marks=pytest.mark.full),
+    ],
+)
+def joined(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Joined:
+    """An application whose other machine was wrapped, inline or around."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(installation, "files", lambda **_: without_package())
+        path = make(tmp_path_factory.mktemp("application") / "shop")
+    before = yaml_parse(path.read_text())
+    after = changed(path, *request.param)
+    folder = path.parent / installation.FOLDER
+    nested = [yaml_parse((folder / name).read_text()) for name in ("template.yaml", "workflow.yaml")]
+    return Joined(before, after, *nested)
+
+
+def make(folder: Path) -> Path:
+    """Write the application."""
+    application.init(folder, Choices("shop"))
+    template = folder / "template.yaml"
+    template.write_text(re.sub(r"^Outputs:", REFUND, template.read_text(), flags=re.MULTILINE))
+    (folder / "statemachines" / "refund.asl.json").write_text(json.dumps(DEFINITION))
+    return template
+
+
+def changed(path: Path, *options: str) -> dict[str, Any]:
+    """The template after the command."""
+    assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "RefundStateMachine", *options])
+    found: dict[str, Any] = yaml_parse(path.read_text())
+    return found
+
+
+def is_started(joined: Joined) -> bool:
+    """Whether the machine stays as it is, and the workflow starts it."""
+    return "RefundStateMachineOnce" in joined.after["Resources"]
+
+
+def test_the_installation_knows_the_machine(joined: Joined):
+    """By its ARN, which is made of its name; and it knows a machine that is started by the workflow."""
+    given = dict(joined.after["Resources"]["Steponce"]["Properties"]["Parameters"])
+    others = given.pop("OtherStateMachines")
+    arn = (
+        "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:${AWS::StackName}-refund"
+    )
+    assert joined.before["Resources"]["Steponce"]["Properties"]["Parameters"] == given
+    both = {"Fn::Join": [",", [{"Fn::Sub": f"{arn}-once"}, {"Ref": "RefundStateMachine"}]]}
+    assert (both if is_started(joined) else {"Fn::Sub": arn}) == others
+
+
+def test_it_has_triggers_and_an_output_of_its_own(joined: Joined):
+    """Every parameter of the nested stack has a value, and every value a parameter."""
+    nested, outputs = joined.requests["Parameters"], joined.installation["Outputs"]
+    stack = joined.after["Resources"]["RefundStateMachineRequests"]["Properties"]
+    assert "steponce-installation/workflow.yaml" == stack["TemplateURL"]
+    assert stack["Parameters"].keys() <= nested.keys()
+    assert {name for name, one in nested.items() if "Default" not in one} <= stack["Parameters"].keys()
+    read = set(re.findall(r"\"Outputs\.(\w+)", json.dumps(stack)))
+    assert {"LocksTableArn", "ServiceName"} <= read <= outputs.keys()
+    output = joined.after["Outputs"]["RefundStateMachineWorkflow"]["Value"]
+    assert {"Fn::GetAtt": ["RefundStateMachineRequests", "Outputs.Workflow"]} == output
+
+
+def test_its_parameters_are_its_own_and_each_is_read(joined: Joined):
+    """The application's say something of its other workflow, and no other resource changes."""
+    before, after = joined.before, joined.after
+    added = after["Parameters"].keys() - before["Parameters"].keys()
+    text = json.dumps({key: after[key] for key in ("Resources", "Conditions", "Outputs")})
+    assert {"RefundStateMachineWorkTimeoutSeconds", "RefundStateMachineRateLimit"} <= added
+    assert [] == [name for name in added if f'"{name}"' not in text]
+    assert [] == [name for name in added if not name.startswith("RefundStateMachine")]
+    assert {"RefundStateMachineHasRateLimit"} == after["Conditions"].keys() - before["Conditions"].keys()
+    other = {name for name, one in before["Resources"].items() if after["Resources"][name] != one}
+    assert ({"Steponce"} if is_started(joined) else {"Steponce", "RefundStateMachine"}) == other
+
+
+def test_it_is_named_beside_the_others(path: Path):
+    """Those that the installation knows already stay."""
+    known = '        OtherStateMachines: "arn:aws:states:us-east-1:123456789012:stateMachine:theirs"\n'
+    path.write_text(
+        path.read_text().replace("      Parameters: # its", f"      Parameters:\n{known}        # its", 1)
+    )
+    others = changed(path)["Resources"]["Steponce"]["Properties"]["Parameters"]["OtherStateMachines"][
+        "Fn::Join"
+    ][1]
+    assert ("arn:aws:states:us-east-1:123456789012:stateMachine:theirs", 2) == (others[0], len(others))
+
+
+def test_an_installation_that_takes_no_other_is_upgraded_first(path: Path):
+    """It is of an earlier version."""
+    (path.parent / installation.FOLDER / "workflow.yaml").unlink()
+    with pytest.raises(CannotWrap, match="Upgrade it first"):
+        wrap_into(path, "RefundStateMachine", form="inline")
+
+
+def test_a_name_that_nobody_can_foresee_is_refused(path: Path):
+    """The installation is made before the machine."""
+    named = path.read_text().replace('Name: !Sub "${AWS::StackName}-refund"', "Name: !GetAtt A.B")
+    path.write_text(named)
+    with pytest.raises(CannotWrap, match="neither text nor"):
+        wrap_into(path, "RefundStateMachine", form="inline")
+
+
+@pytest.mark.full
+@OPTIONS
+def test_both_workflows_run_requests_once(path: Path, options: list[str]):
+    """On one installation, each by its own name."""
+    changed(path, *options)
+    with LocalStack.from_template(path, name="shop") as stack:
+        said = json.loads(stack.outputs["RefundStateMachineWorkflow"])
+        outputs = {f"{name[0].upper()}{name[1:]}": value for name, value in said.items()}
+        outputs["RunOnceStateMachineArn"] = outputs.pop("StateMachineArn")
+        client = Client.from_outputs(outputs, session=stack.session(), endpoints=stack.endpoints)
+        for _ in range(2):
+            receipt = client.start("refund-1", {"amount": 7})
+            done = client.wait("refund-1", timeout_seconds=PATIENCE_SECONDS)
+            assert ("COMPLETED", {"refunded": 7}) == (done.status, done.result)
+        assert receipt.duplicate
+        assert ("RUNNING", False) == (
+            (other := stack.client().start("refund-1", {"orderId": "1"})).status,
+            other.duplicate,
+        )
