@@ -271,19 +271,16 @@ NESTED = Case(
 )
 NAMELESS = Case("fail without a name", machine({"Stop": {"Type": "Fail"}}), [{}], [0])
 ERROR_ONLY = Case("fail without a cause", machine({"Stop": {"Type": "Fail", "Error": "No"}}), [{}], [0])
-NO_MATCH = Case(
-    "no choice",
+UNREADABLE = Case(
+    "absent path",
     machine(
         {
-            "IsKnown": {
-                "Type": "Choice",
-                "Choices": [{"Variable": "$.kind", "StringEquals": "known", "Next": "Known"}],
-            },
-            "Known": passes(),
+            "Do": effect("do", Next="Read"),
+            "Read": {"Type": "Pass", "Parameters": {"x.$": "$.absent"}, "End": True},
         }
     ),
-    [{"kind": "strange"}],
-    [0],
+    [{}],
+    [1],
 )
 FINAL = Case(
     "final error",
@@ -389,7 +386,7 @@ INLINE = [
     NESTED,
     NAMELESS,
     ERROR_ONLY,
-    NO_MATCH,
+    UNREADABLE,
     FINAL,
     SHAPED,
     EMPTY,

@@ -304,6 +304,7 @@ MALFORMED = [
     (400, "InvalidAnswer", b'{"outcome": "failure", "error": "States.Runtime"}'),
     (400, "InvalidAnswer", b'{"outcome": "failure", "error": "Lambda.ServiceException"}'),
     (400, "InvalidAnswer", b'{"outcome": "failure", "error": "Unavailable"}'),
+    (400, "InvalidAnswer", b'{"outcome": "failure", "error": "Steponce.NothingHappened"}'),
     (400, "InvalidAnswer", b"[" * 20_000),
     (413, "OutputTooLarge", json.dumps({"outcome": "success", "output": "x" * 262_143}).encode()),
     (413, "OutputTooLarge", json.dumps({"outcome": "failure", "error": "x" * 257}).encode()),

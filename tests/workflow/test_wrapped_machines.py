@@ -63,6 +63,11 @@ def test_a_wrapped_machine_does_what_it_did_and_does_it_once(scene: Scene, case:
     assert (*before[:3], without_place(before[3])) == (*found[:3], without_place(found[3]))
     assert case.effects[place] == pair.effects(plain) == pair.effects(request)
 
+    if ended.get("error") == "States.Runtime":
+        # Nothing catches it, so the lock is open, and the owner check settles it later.
+        assert "INPROGRESS" == scene.lock(scene.key(request)).status
+        scene.delete_lock(scene.key(request))
+        return
     again = pair.client.start(request, {**case.inputs[place], "id": request})
     assert (True, ended["status"] == "SUCCEEDED") == (again.duplicate, again.status == "COMPLETED")
     other = scene.new_id("again")

@@ -18,6 +18,7 @@ from tests.machines import Case
 from tests.machines.around import AROUND
 from tests.machines.inline import INLINE, ORDER
 from tests.rules import flow
+from tests.rules.documents import ROOT
 
 EVERY = [*INLINE, *AROUND]
 REFUSED_INLINE = [case for case in AROUND if case.name != "order, started"]
@@ -111,6 +112,18 @@ def test_the_price_of_a_wrapped_machine_is_that_of_its_states_and_the_workflow()
 
     assert ("IsRequestPrepared", "AcquireLock", "DoWork", *way, "CompleteRequest") == found.states
     assert (3 + 1 + len(way), 2 + 3) == (found.usage.transitions, found.usage.writes)
+
+
+def test_the_state_that_starts_a_machine_is_the_example():
+    """Whoever copies the example gets what the command makes, but for the time that it waits."""
+    (example,) = json.loads((ROOT / "examples" / "states" / "start_machine.asl.json").read_text()).values()
+    made = dict(wrap_around(json.dumps(ORDER.definition)).definition["States"]["DoWork"])
+    made["Resource"] = made["Resource"].replace("SteponcePartition", "Partition")
+
+    assert 3600 + 60 == made.pop("TimeoutSeconds")
+    assert "$.held.workTimeoutSeconds" == example.pop("TimeoutSecondsPath")
+    assert made.pop("Comment") != example.pop("Comment")
+    assert example == made
 
 
 @pytest.mark.parametrize("case", EVERY, ids=name)

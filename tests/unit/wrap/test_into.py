@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -261,3 +263,13 @@ def test_the_definition_of_an_older_machine_is_where_it_was(write: Write):
     path = write(TEMPLATE)
     changed(path)
     assert READS == json.loads((path.parent / "states" / "orders.asl.json").read_text())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_the_linter_has_nothing_to_say_of_the_template(write: Write, options: list[str]):
+    """cfn-lint is what `sam validate --lint` runs."""
+    path = write(TEMPLATE)
+    changed(path, *options)
+    linter = Path(sys.executable).with_name("cfn-lint")
+    subprocess.run([linter, "-t", path, "--regions", "us-east-1"], check=True)

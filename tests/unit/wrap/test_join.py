@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -176,3 +178,12 @@ def test_both_workflows_run_requests_once(path: Path, options: list[str]):
             (other := stack.client().start("refund-1", {"orderId": "1"})).status,
             other.duplicate,
         )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_the_linter_has_nothing_to_say_of_the_template(path: Path, options: list[str]):
+    """cfn-lint is what `sam validate --lint` runs."""
+    changed(path, *options)
+    linter = Path(sys.executable).with_name("cfn-lint")
+    subprocess.run([linter, "-t", path, "--regions", "us-east-1"], check=True)
