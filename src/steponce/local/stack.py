@@ -129,7 +129,11 @@ class RunningStack:
         return self._clients_session.client(
             service,  # type: ignore[call-overload]
             endpoint_url=self.endpoints[_BOTO3_NAMES[service]],
-            config=Config(max_pool_connections=50, read_timeout=960 if service == "lambda" else 60),
+            config=Config(
+                max_pool_connections=50,
+                read_timeout=960 if service == "lambda" else 60,
+                inject_host_prefix=False,  # StartSyncExecution has another host on AWS
+            ),
         )
 
 

@@ -44,7 +44,7 @@ def test_everything_passes_but_what_fails_on_purpose(said: str):
         "test_more.py::test_on_purpose_a_fault_is_never_reached": "ERROR",
         "test_more.py::test_on_purpose_there_is_no_run_once_workflow": "ERROR",
     } == ends
-    assert "1 failed, 20 passed, 2 errors" in said
+    assert "1 failed, 21 passed, 2 errors" in said
 
 
 def test_a_failed_test_has_the_story_of_what_did_not_succeed(said: str):

@@ -18,6 +18,7 @@ from moto.stepfunctions.parser.api import ExecutionStatus
 from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 from moto.stepfunctions.responses import StepFunctionResponse
 
+from steponce.local.errors import not_supported
 from steponce.workflow import WORKFLOW_LIMIT
 
 _NAME_LIMIT = 80
@@ -36,6 +37,7 @@ def install() -> None:
             exception.TYPE = name  # type: ignore[attr-defined]
     DynamoHandler.call_action = _one_at_a_time(DynamoHandler.call_action)
     StepFunctionResponse.start_execution = _start_execution
+    StepFunctionResponse.start_sync_execution = _start_no_sync_execution
     StepFunctionResponse.describe_execution = _describe_execution
     StepFunctionResponse.stop_execution = _stop_execution
     StepFunctionResponse.get_execution_history = _get_execution_history
@@ -68,6 +70,11 @@ def _start_execution(response: StepFunctionResponse) -> ActionResult:
             response._get_param("stateMachineArn"), name, text
         )
     return ActionResult({"executionArn": execution.execution_arn, "startDate": execution.start_date})
+
+
+def _start_no_sync_execution(_response: StepFunctionResponse) -> ActionResult:
+    """moto answers with a status of 500 and nothing else."""
+    raise AWSError(not_supported("StartSyncExecution. Use StartExecution."), "UnsupportedOperation")
 
 
 def _too_long(field: str, limit: int) -> AWSError:

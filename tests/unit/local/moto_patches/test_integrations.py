@@ -172,6 +172,26 @@ def test_a_feature_that_does_not_run_says_so(workflows, feature):
     assert "not supported on the local stack: " in found["cause"]
 
 
+@pytest.mark.usefixtures("names")
+def test_a_distributed_map_reads_its_items_from_s3(workflows):
+    """From a JSON object, as the page says; its iterations are executions of their own on AWS."""
+    workflows.stack.boto3("s3").put_object(Bucket="integrations", Key="items.json", Body=b"[1, 2]")
+    reader = {
+        "Resource": "arn:aws:states:::s3:getObject",
+        "ReaderConfig": {"InputType": "JSON"},
+        "Parameters": {"Bucket": "integrations", "Key": "items.json"},
+    }
+    inside = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "Go",
+        "States": {"Go": {"Type": "Pass", "End": True}},
+    }
+    found = workflows.run(
+        {"All": {"Type": "Map", "ItemReader": reader, "ItemProcessor": inside, "End": True}}
+    )
+    assert [1, 2] == json.loads(found["output"])
+
+
 @pytest.mark.parametrize("feature", NOT_CREATED)
 def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, feature):
     """Nothing of AWS's own refusals is left by then."""

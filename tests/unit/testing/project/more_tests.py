@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 
 from steponce.testing.faults import FaultRefused
 
@@ -142,6 +143,14 @@ class TestWhatDoesNotClean:
 def test_who_cleans_begins_with_nothing(bookings):
     """Also after those who do not."""
     assert bookings.item("kept-1") is None
+
+
+def test_an_execution_that_is_waited_for_is_refused_in_words(steponce_stack):
+    """Express machines run, and are started without waiting."""
+    sfn = steponce_stack.boto3("stepfunctions")
+
+    with pytest.raises(ClientError, match="not supported on the local stack: StartSyncExecution"):
+        sfn.start_sync_execution(stateMachineArn=steponce_stack.outputs["AskPartnerArn"], input="{}")
 
 
 def test_on_purpose_the_assertion_fails(bookings, fail_state):
