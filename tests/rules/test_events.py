@@ -87,9 +87,10 @@ def test_the_closing_function_s_event_is_of_the_example_s_execution() -> None:
     assert set(Envelope.make("order-1", {}, RULES).to_dict()) == set(envelope)
 
 
-def test_the_monitor_s_event_is_a_schedule_s() -> None:
-    """find_overdue.json is what a rule with a rate sends; the monitor reads nothing of it."""
-    sent = event("find_overdue")
+@pytest.mark.parametrize("name", ["find_overdue", "find_missed_ends"])
+def test_the_event_of_what_looks_regularly_is_a_schedule_s(name: str) -> None:
+    """It is what a rule with a rate sends; the function reads nothing of it."""
+    sent = event(name)
     assert ("aws.events", "Scheduled Event", {}) == (sent["source"], sent["detail-type"], sent["detail"])
 
 
