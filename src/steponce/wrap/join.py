@@ -10,7 +10,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from steponce.scaffold import installation
 from steponce.wrap import template_file
 from steponce.wrap.errors import CannotWrap
-from steponce.wrap.parts import STACK, Parts
+from steponce.wrap.parts import STACK, Parts, requests_of
 from steponce.wrap.template_file import shown, tag_of, tagged
 
 REQUESTS = "workflow.yaml"
@@ -34,7 +34,7 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     arns = [_arn_of(given["StateMachineName"], machine), *([given[_OTHERS]] if _OTHERS in given else [])]
     parameters = template["Resources"][STACK]["Properties"].setdefault("Parameters", CommentedMap())
     _know(parameters, arns)
-    requests = f"{machine}Requests"
+    requests = requests_of(machine)
     limit = ours.name("HasRateLimit")
     own = {name: value for name, value in given.items() if name not in _OF_THE_INSTALLATION}
     shared = {name: tagged("!GetAtt", f"{STACK}.Outputs.{name}") for name in _SHARED}

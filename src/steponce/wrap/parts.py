@@ -17,6 +17,13 @@ WORKFLOW, ROLE, LOGS = "RunOnceStateMachine", "RunOnceRole", "StateLogs"
 _SECTIONS = ("Parameters", "Conditions", "Resources")
 _OF_A_FURTHER = {WORKFLOW: "Once", ROLE: "OnceRole", LOGS: "OnceLogs"}
 _PHYSICAL = "${AWS::StackName}-run-once"
+_PREPARES = "Outputs.PrepareRequestFunctionArn"
+"""The function completes a request by the settings of its workflow, so each workflow has one of its own."""
+
+
+def requests_of(machine: str) -> str:
+    """The nested stack by which requests reach a further machine."""
+    return f"{machine}Requests"
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Parts:
         """
         if machine is not None:
             text = text.replace(_PHYSICAL, f"${{AWS::StackName}}-{template_file.dashed(machine)}-once")
+            text = text.replace(f"{STACK}.{_PREPARES}", f"{requests_of(machine)}.{_PREPARES}")
         ours = template_file.read(text)
         taken = {name for section in _SECTIONS for name in theirs.get(section, {})}
         if machine is None:

@@ -39,20 +39,27 @@ def read(text: str) -> CommentedMap:
 
 
 def write(template: CommentedMap, before: str) -> str:
-    """The text of a template. A line that says what it said in the text before is that line."""
+    """The text of a template. Lines that say what they said in the text before are those lines."""
     stream = io.StringIO()
     _yaml(before).dump(template, stream)
     old, new = before.splitlines(), stream.getvalue().splitlines()
+    lines: list[str] = []
     same = SequenceMatcher(None, list(map(_plain, old)), list(map(_plain, new)), autojunk=False)
-    for block in same.get_matching_blocks():
-        new[block.b : block.b + block.size] = old[block.a : block.a + block.size]
-    return "\n".join([*new, ""])
+    for _, begin, end, new_begin, new_end in same.get_opcodes():
+        was, written = old[begin:end], new[new_begin:new_end]
+        lines += was if _says(was) == _says(written) else written
+    return "\n".join([*lines, ""])
 
 
 def _plain(line: str) -> str:
     """A line without its blanks, of which YAML needs none to be where it is but the indentation."""
     indent = len(line) - len(line.lstrip())
     return line[:indent] + line.replace(" ", "")
+
+
+def _says(lines: list[str]) -> str:
+    """Lines without what a writer of YAML may choose: blanks, line breaks, and a comma at a list's end."""
+    return re.sub(r",(?=[\]}])", "", re.sub(r"\s", "", "".join(lines)))
 
 
 def tagged(tag: str, value: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import subprocess
@@ -117,6 +118,32 @@ def test_it_has_triggers_and_an_output_of_its_own(joined: Joined):
     assert {"LocksTableArn", "ServiceName"} <= read <= outputs.keys()
     output = joined.after["Outputs"]["RefundStateMachineWorkflow"]["Value"]
     assert {"Fn::GetAtt": ["RefundStateMachineRequests", "Outputs.Workflow"]} == output
+
+
+def test_its_requests_are_completed_by_its_own_settings(joined: Joined):
+    """An execution that is started by hand gets its lock token from the function of its own workflow."""
+    runs = "RefundStateMachineOnce" if is_started(joined) else "RefundStateMachine"
+    given = joined.after["Resources"][runs]["Properties"]["DefinitionSubstitutions"]
+    own = {"Fn::GetAtt": ["RefundStateMachineRequests", "Outputs.PrepareRequestFunctionArn"]}
+    assert own == given["PrepareRequestFunctionArn"]
+    changed = {name: one for name, one in joined.after["Resources"].items() if name.startswith("RefundState")}
+    assert 2 == json.dumps(changed).count("Outputs.PrepareRequestFunctionArn")
+    assert 2 == json.dumps(changed).count(json.dumps(own))
+
+
+def test_no_line_changes_but_those_of_the_machine(path: Path):
+    """Lists over several lines and blank lines stay as somebody has written them."""
+    before = path.read_text()
+    changed(path)
+    added = [
+        line[2:]
+        for line in difflib.ndiff(before.splitlines(), path.read_text().splitlines())
+        if line.startswith("- ")
+    ]
+    assert [
+        "      DefinitionUri: statemachines/refund.asl.json",
+        "      Policies: [AWSXRayDaemonWriteAccess]",
+    ] == added
 
 
 def test_its_parameters_are_its_own_and_each_is_read(joined: Joined):
