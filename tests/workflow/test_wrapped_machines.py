@@ -44,7 +44,7 @@ def without_place(text: Any) -> Any:
     try:
         return json.loads(text)["errorMessage"]
     except (ValueError, TypeError, KeyError):
-        return re.sub(r"^An error occurred while executing the state .*? #\d+\)\. ", "", text or "")
+        return re.sub(r"An error occurred while executing the state '.*?' \(.*?\)\. ", "", text or "")
 
 
 @pytest.mark.parametrize(("case", "place"), RUNS)
