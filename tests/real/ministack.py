@@ -41,7 +41,11 @@ class Application:
     @cached_property
     def outputs(self) -> dict[str, str]:
         """The stack's outputs."""
-        stack = self.boto3("cloudformation").describe_stacks(StackName=STACK)["Stacks"][0]
+        return self.outputs_of(STACK)
+
+    def outputs_of(self, name: str) -> dict[str, str]:
+        """Another stack's outputs."""
+        stack = self.boto3("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
     @cached_property
@@ -135,12 +139,12 @@ def _stream_arn(application: Application) -> str:
     return str(stream["StreamDescriptionSummary"]["StreamARN"])
 
 
-def deploy(built: Path, url: str, parameters: dict[str, str]) -> None:
+def deploy(built: Path, url: str, parameters: dict[str, str], *, stack: str = STACK) -> None:
     """`sam deploy` of what `sam build` has put into a folder, as far as ministack can take it."""
     template = _without_what_it_cannot_take(built / "template.yaml")
     account = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": url}
     command = [tool("sam"), "deploy", "--template-file", str(template)]
-    command += ["--config-file", str(ROOT / "samconfig.toml"), "--stack-name", STACK]
+    command += ["--config-file", str(ROOT / "samconfig.toml"), "--stack-name", stack]
     command += ["--no-confirm-changeset", "--no-progressbar", "--region", REGION, "--parameter-overrides"]
     command += [f'{key}="{value}"' for key, value in {"Architecture": MACHINE, **parameters}.items()]
     run(command, env=environment(**account), cwd=built)
