@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twi
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 
 .PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
-  picture parameters openapi docs dist setup lock clean
+  picture parameters lint-page openapi docs dist setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python examples/tour.py
@@ -37,7 +37,10 @@ test-tools: setup tools $(NPM)
 
 check: ruff types test  ## Lint, types and tests.
 
+MACHINES = template.yaml $(wildcard examples/*/template.yaml statemachines/*.asl.json)
+
 lint: ruff
+	@$(BIN)/steponce lint --strict --format text $(MACHINES)
 	@$(BIN)/pytest tests/rules
 
 ruff: setup
@@ -55,6 +58,9 @@ picture: setup  ## Draw the state machine into docs/concepts.md.
 
 parameters: setup  ## Write docs/parameters.md from the template.
 	@$(BIN)/python -m tests.rules.parameters
+
+lint-page: setup  ## Write the rules of steponce lint into docs/lint.md.
+	@$(BIN)/python -m tests.rules.lint_page
 
 docs: setup  ## Build the pages of docs/ into site/.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

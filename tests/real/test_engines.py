@@ -17,6 +17,8 @@ from steponce.local.servers.aws import DYNAMODB_JAR, STATES_JAR, STATES_PORT, st
 from tests import engines, stand_in_states
 from tests.ports import free_port
 from tests.rules.renderings import each_value_alone
+from tests.unit.lint.test_tools import expect_as_stored
+from tests.unit.lint.tools import VALIDATOR, by_asl_validator
 
 ROOT = Path(__file__).parents[2]
 FIXTURE = ROOT / "tests" / "unit" / "local" / "fixture" / "template.yaml"
@@ -131,6 +133,13 @@ def test_asl_validator_sees_a_planted_fault(validator: Path, tmp_path: Path):
     """The linter reads what it is given."""
     broken = {"StartAt": "A", "States": {"A": {"Type": "Pass", "End": "true"}}}
     assert "/States/A/End is invalid" in "".join(_complaints(validator, tmp_path, json.dumps(broken)))
+
+
+@pytest.mark.timeout(300)
+def test_asl_validator_finds_what_the_page_of_lint_says(validator: Path):
+    """Of the faults that are planted there; and is wrong about what the page says."""
+    assert validator == VALIDATOR
+    expect_as_stored("asl-validator", by_asl_validator)
 
 
 def _complaints(validator: Path, folder: Path, *definitions: str) -> list[str]:

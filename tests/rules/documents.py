@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -122,6 +122,21 @@ def spoilt(document: Any, faults: dict[str, Any]) -> Any:
         else:
             part[last] = value(part[last]) if callable(value) else value
     return document
+
+
+def instead(old: str, new: str) -> Callable[[str], str]:
+    """A fault that puts one text in the place of another, which must be there."""
+
+    def replace(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return replace
+
+
+def without(item: str) -> Callable[[list[str]], list[str]]:
+    """A fault that leaves one item out."""
+    return lambda items: [other for other in items if other != item]
 
 
 def walk(value: Any) -> Iterator[Any]:

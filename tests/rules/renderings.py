@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from steponce.local.template.machines import Machines
 from steponce.local.template.physical_names import PhysicalNames
+from steponce.local.template.renderings import combinations, that_matter
 
 from .documents import ROOT, template, transformed_template
 
@@ -48,27 +48,18 @@ def values_to_try(name: str, declared: Mapping[str, Any]) -> list[str]:
     return [str(value) for value in limits or [declared["Default"]]]
 
 
+@cache
 def parameters_that_matter() -> dict[str, list[str]]:
     """The parameters that reach a definition, with the values to try."""
-    usual = definitions_with()
     tried = {name: values_to_try(name, declared) for name, declared in template()["Parameters"].items()}
-    return {
-        name: values
-        for name, values in tried.items()
-        if any(definitions_with(**{name: value}) != usual for value in values)
-    }
+    return that_matter(lambda values: definitions_with(**values), tried)
 
 
 @cache
 def every_definition() -> tuple[str, ...]:
     """One text for each combination."""
-    matter = parameters_that_matter()
-    combinations = itertools.product(*matter.values())
-    return tuple(
-        definition
-        for values in combinations
-        for definition in definitions_with(**dict(zip(matter, values, strict=True)))
-    )
+    everything = combinations(parameters_that_matter())
+    return tuple(definition for values in everything for definition in definitions_with(**values))
 
 
 def each_value_alone() -> list[str]:

@@ -31,7 +31,7 @@ LAYERS = [
     {"triggers", "http_api", "powertools"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
-    {"cost", "scaffold"},
+    {"cost", "lint", "scaffold"},
     {"wrap"},
     {"local"},
     {"cli"},
@@ -135,7 +135,15 @@ def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     neighbours = {"app", "functions", *(other.stem for other in path.parent.parent.iterdir())}
     complaints = []
     for name in imports(text):
-        is_for_a_laptop = _steponce_part(name) in ("cli", "cost", "local", "scaffold", "testing", "wrap")
+        is_for_a_laptop = _steponce_part(name) in (
+            "cli",
+            "cost",
+            "lint",
+            "local",
+            "scaffold",
+            "testing",
+            "wrap",
+        )
         if is_for_a_laptop or name.partition(".")[0] in neighbours:
             complaints.append(f"{path.parent.name} imports {name}")
     return complaints

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.lint.machine import reachable
+
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
-from .flow import reachable
 from .source import environment_read_by
 
 Template = dict[str, Any]

@@ -135,7 +135,7 @@ def imported_at_run_time(path: Path) -> list[str]:
 
 def test_the_layer_leaves_out_no_part_that_functions_may_import():
     """Only the command line, the local stack and the files of new applications stay away."""
-    assert {"cli", "cost", "local", "scaffold", "testing", "wrap"} == LAPTOP
+    assert {"cli", "cost", "lint", "local", "scaffold", "testing", "wrap"} == LAPTOP
     assert {True} == {(ROOT / "src" / "steponce" / part).is_dir() for part in LAPTOP}
 
 

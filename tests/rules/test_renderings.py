@@ -8,10 +8,11 @@ from dataclasses import fields
 import pytest
 from statelint.linter import Linter
 
-from steponce.local.template.definitions import complaints
+from steponce.lint import lint
+from steponce.lint.definitions import complaints
 from steponce.request.envelope import Envelope
 
-from .renderings import definitions_with, every_definition, parameters_that_matter
+from .renderings import definitions_with, each_value_alone, every_definition, parameters_that_matter
 
 
 def test_every_parameter_of_a_definition_is_varied():
@@ -41,6 +42,11 @@ def test_statelint_has_nothing_to_say():
     assert [] == [
         text for definition in every_definition() for text in Linter.validate(json.loads(definition))
     ]
+
+
+def test_our_own_rules_have_nothing_to_say():
+    """With each value of each parameter that reaches a definition."""
+    assert [] == [found for text in each_value_alone() for found in lint(json.loads(text)).findings]
 
 
 def test_a_heartbeat_comes_before_its_time_out():

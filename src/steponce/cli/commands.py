@@ -18,6 +18,7 @@ from steponce.cli.ending import cancel, erase
 from steponce.cli.errors import EXIT_CODES, say_error
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
+from steponce.cli.lint import lint_files
 from steponce.cli.locks import locks
 from steponce.cli.machines import Machines
 from steponce.cli.parameters import template_parameters
@@ -108,6 +109,7 @@ steponce.add_command(cost)
 steponce.add_command(erase)
 steponce.add_command(letters)
 steponce.add_command(limits)
+steponce.add_command(lint_files)
 steponce.add_command(locks)
 steponce.add_command(requests)
 steponce.add_command(wrap)

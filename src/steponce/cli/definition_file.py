@@ -1,16 +1,19 @@
-"""Reads a state machine's definition from its own file or from a template."""
+"""Reads state machines' definitions from their own files or from a template."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
 from steponce.cli.target import Unreachable, needs_local
+from steponce.lint.lines import line_of
+from steponce.lint.reading import Unreadable, read_text
 
 if TYPE_CHECKING:
     from steponce.local.template.plan import MachinePlan
@@ -41,15 +44,13 @@ def read_definition(file: str, machine: str | None, parameters: Mapping[str, str
         click.UsageError: the file, the machine or a parameter is not what it must be.
         Unreachable: what reads templates is not installed.
     """
-    path = Path(file)
+    text = _text(file)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{file} cannot be read: {error}.") from None
-    try:
-        content = _own_definition(text)
-        if content is None:
-            return _from_template(path, machine, parameters, region)
+        content = read_text(text)
+        if not _is_definition(content):
+            return _from_template(Path(file), machine, parameters, region)
+    except Unreadable as error:
+        raise click.UsageError(f"{file}:{error.line}: {error}") from None
     except ModuleNotFoundError as error:
         raise Unreachable(needs_local(error)) from None
     if machine is not None or parameters:
@@ -57,18 +58,80 @@ def read_definition(file: str, machine: str | None, parameters: Mapping[str, str
     return Definition(None, content)
 
 
-def _own_definition(text: str) -> dict[str, Any] | None:
-    """The text as a definition; None if it is something else."""
-    try:
-        content = json.loads(text)
-    except ValueError:
-        import yaml
+@dataclass(frozen=True)
+class Rendering:
+    """
+    A definition that a file may give a state machine.
 
-        try:
-            content = yaml.safe_load(text)
-        except yaml.YAMLError:  # a template's short functions are no plain YAML, for example
-            return None
-    return content if isinstance(content, dict) and "States" in content else None
+    Attributes:
+        machine: The name that its template has for it; None if it has a file of its own.
+        content: What the definition says.
+        values: The template's parameters that do not have their usual values.
+        file: The path of the file with the states, as a person would type it here.
+        text: What is in this file.
+        begin: The line on which this machine begins there.
+    """
+
+    machine: str | None
+    content: Any
+    values: Mapping[str, str]
+    file: str
+    text: str
+    begin: int
+
+
+def read_renderings(file: str, parameters: Mapping[str, str], region: str) -> list[Rendering]:
+    """
+    Read every state machine of a file, with each choice that its parameters have.
+
+    Args:
+        file: A path, as for `read_definition`.
+        parameters: Values of the template's parameters that are not to vary.
+        region: What the template gets as AWS::Region.
+
+    Raises:
+        click.UsageError: the file cannot be read, or has no state machine.
+        Unreadable: it is not what it must be.
+        Unreachable: what reads templates, or YAML, is not installed.
+    """
+    text = _text(file)
+    try:
+        content = read_text(text)
+        if _is_definition(content):
+            if parameters:
+                raise click.UsageError(f"--parameter goes with a template, and {file} is a definition.")
+            return [Rendering(None, content, {}, file, text, 1)]
+        return _of_template(file, text, parameters, region)
+    except ModuleNotFoundError as error:
+        raise Unreachable(needs_local(error)) from None
+
+
+def _of_template(file: str, text: str, parameters: Mapping[str, str], region: str) -> list[Rendering]:
+    from steponce.local import TemplateError
+    from steponce.local.template.reader import read_renderings
+
+    try:
+        found = read_renderings(file, parameters=parameters, stack_name=_STACK, region=region)
+    except TemplateError as error:
+        raise Unreadable(str(error)) from None
+    renderings = []
+    for one in found:
+        own = text if one.file is None else _text(str(one.file))
+        path = file if one.file is None else os.path.relpath(one.file)
+        begin = line_of(text, one.machine) if one.file is None else 1
+        renderings.append(Rendering(one.machine, json.loads(one.text), one.values, path, own, begin))
+    return renderings
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} cannot be read: {error}.") from None
+
+
+def _is_definition(content: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(content, dict) and "States" in content
 
 
 def _from_template(path: Path, machine: str | None, parameters: Mapping[str, str], region: str) -> Definition:

@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from steponce.cli.answers import DONE, plain, say
-from steponce.cli.target import Unreachable, needs_local
+from steponce.lint.definitions import complaints
 from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
 from steponce.wrap.wrapped import Form
@@ -124,10 +124,6 @@ def _refusing() -> Iterator[None]:
 
 def _expect_taken(what: str, text: str) -> None:
     """Refuse a definition that AWS would refuse."""
-    try:
-        from steponce.local.template.definitions import complaints
-    except ModuleNotFoundError as error:
-        raise Unreachable(needs_local(error)) from None
     found = complaints(source.with_values(source.read(text)))
     if found:
         raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])

@@ -20,7 +20,7 @@ from steponce.scaffold import sources, workflow
 FOLDER = "steponce-installation"
 MANIFEST = "manifest.json"
 
-ON_A_LAPTOP = ("cli", "cost", "local", "scaffold", "testing", "wrap")
+ON_A_LAPTOP = ("cli", "cost", "lint", "local", "scaffold", "testing", "wrap")
 """The parts of the package that no function needs; src/Makefile names them too."""
 
 _OF_THE_SAMPLE = "charge_card"

@@ -10,7 +10,7 @@ from statelint.linter import Linter
 
 from steponce import workflow
 from steponce.cost import estimate
-from steponce.local.template.definitions import complaints
+from steponce.lint.definitions import complaints
 from steponce.scaffold.workflow import definition as definition_of
 from steponce.wrap import CannotWrap, Wrapped, source, wrap_around, wrap_inline
 from steponce.wrap.machine import edges, machines, reachable, states

@@ -13,8 +13,8 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from steponce.cli import commands
+from steponce.lint.definitions import complaints
 from steponce.local import LocalStack
-from steponce.local.template.definitions import complaints
 from steponce.local.template.reader import read_plan
 from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, template_file

@@ -8,7 +8,7 @@ from typing import Any
 from moto.core.exceptions import AWSError
 from moto.stepfunctions.responses import StepFunctionResponse
 
-from steponce.local.template.definitions import complaints
+from steponce.lint.definitions import complaints
 
 
 def install() -> None:

@@ -5,10 +5,9 @@ From a SAM template to a plan of what one stack creates.
     intrinsics         CloudFormation's intrinsic functions
     resources          the resources whose condition holds, with their properties resolved
     plan               what a stack creates, as data
-    definition_fields  what one state of a definition may say
-    definitions        why AWS would refuse a definition
     nested             nested stacks, from template files
     machines           state machines with their substitutions
+    renderings         every definition that a template can give a state machine
     parameters         values of parameters, as far as their declarations allow them
     routes             routes of HTTP APIs
     messaging          queues, topics and subscriptions

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from steponce.lint.definitions import complaints
 from steponce.local.errors import TemplateError, not_supported
-from steponce.local.template.definitions import complaints
 from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.nested import NestedStacks
 from steponce.local.template.physical_names import STATE_MACHINE, PhysicalNames
@@ -57,6 +57,14 @@ class Machines:
         for machine in machines.values():
             _expect_valid(machine)
         return machines
+
+    def renderings(self, values: Mapping[str, str]) -> dict[str, MachinePlan]:
+        """
+        The same as `by_logical_id`, also for machines that AWS would not create.
+
+        Outputs of nested stacks have stand-ins, because their templates need not be there.
+        """
+        return dict(self._read(values, None))
 
     def expect_other_choices(self, values: Mapping[str, str]) -> None:
         """

@@ -9,9 +9,16 @@ from typing import Any
 from steponce.local.errors import TemplateError
 
 
-def parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+def parameter_values(
+    source: Mapping[str, Any], given: Mapping[str, str], checked: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """
     The value of every parameter: a given one, or its default.
+
+    Args:
+        source: The template.
+        given: Values by the names of parameters.
+        checked: Those whose values must be allowed. None for all, the defaults too.
 
     Raises:
         TemplateError: a parameter is unknown, has no value, or has one that its declaration does not allow.
@@ -26,6 +33,8 @@ def parameter_values(source: Mapping[str, Any], given: Mapping[str, str]) -> dic
     if missing := sorted(set(declared) - set(values)):
         raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
     for key, value in values.items():
+        if checked is not None and key not in checked:
+            continue
         if complaint := _complaint(value, declared[key]):
             said = declared[key].get("ConstraintDescription", "")
             raise TemplateError(f"Parameter {key} is {value!r}; allowed: {complaint}. {said}".rstrip())

@@ -25,6 +25,14 @@ from steponce.local.template.physical_names import (
     PhysicalNames,
 )
 from steponce.local.template.plan import BucketPlan, Deliveries, FunctionPlan, MachinePlan, Plan, TablePlan
+from steponce.local.template.renderings import (
+    MOST,
+    Rendering,
+    choices,
+    combinations,
+    stand_ins,
+    that_matter,
+)
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
@@ -84,6 +92,40 @@ def read_machines(
     return opened.machines.by_logical_id(opened.values)
 
 
+def read_renderings(
+    path: str | Path, *, parameters: Mapping[str, str] | None = None, stack_name: str, region: str
+) -> list[Rendering]:
+    """
+    Read every definition that a template can give its state machines, in whatever state they are.
+
+    Args:
+        path: The template.
+        parameters: Values that stay as they are. Other parameters with AllowedValues have each of them, and
+            those without a default have a value that is made up.
+        stack_name: What the template gets as AWS::StackName.
+        region: What the template gets as AWS::Region.
+
+    Raises:
+        TemplateError: the template, one of its files or one of `parameters` is not what it must be.
+    """
+    given = dict(parameters or {})
+    declared = _parse(Path(path)).get("Parameters", {})
+    usual = stand_ins(declared) | given
+    opened = _open(Path(path).resolve(), usual, PhysicalNames(stack_name, region), region, checked=given)
+
+    def render(values: Mapping[str, str]) -> dict[str, MachinePlan]:
+        return opened.machines.renderings({**opened.values, **values})
+
+    tried = {name: values for name, values in choices(declared).items() if name not in given}
+    found: dict[tuple[str, str], Rendering] = {}
+    for values in ({}, *combinations(that_matter(render, tried), MOST)):
+        told = {name: value for name, value in values.items() if value != opened.values[name]}
+        for machine, plan in render(values).items():
+            file = opened.planner.definition_file(machine)
+            found.setdefault((machine, plan.definition), Rendering(machine, file, plan.definition, told))
+    return list(found.values())
+
+
 class _Opened(NamedTuple):
     """A template after the SAM transform, and who reads its parts."""
 
@@ -94,9 +136,15 @@ class _Opened(NamedTuple):
     machines: Machines
 
 
-def _open(path: Path, parameters: Mapping[str, str], names: PhysicalNames, region: str) -> _Opened:
+def _open(
+    path: Path,
+    parameters: Mapping[str, str],
+    names: PhysicalNames,
+    region: str,
+    checked: Mapping[str, str] | None = None,
+) -> _Opened:
     source = _parse(path)
-    values = parameter_values(source, parameters)
+    values = parameter_values(source, parameters, checked)
     files = _local_files(source)
     template = _transform(source, values, region)
 

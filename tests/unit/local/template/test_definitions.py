@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from steponce.lint.definitions import complaints
 from steponce.local import LocalStack
 from steponce.local.errors import TemplateError
-from steponce.local.template.definitions import complaints
 from steponce.local.template.reader import read_plan
 
 INNER = {"StartAt": "Inner", "States": {"Inner": {"Type": "Succeed"}}}

@@ -75,7 +75,7 @@ _TEXT_IN_FUNCTION = re.compile(r"'(?:[^'\\]|\\.)*'?")
 def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
     """Why AWS would refuse this state, whatever is around it."""
     kind = state.get("Type")
-    if kind not in _OF_TYPE:
+    if not isinstance(kind, str) or kind not in _OF_TYPE:
         yield f"Type must be one of {', '.join(_OF_TYPE)}, and is {kind!r}."
         return
     spoken = _IN_JSONATA if language == JSONATA else _IN_JSONPATH
@@ -124,8 +124,6 @@ def _handlers(state: dict[str, Any]) -> Iterator[str]:
             names = part.get("ErrorEquals")
             if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
                 yield f"{where}: ErrorEquals must be a list of names, and not empty."
-            elif "States.ALL" in names and (len(names) > 1 or place < len(parts) - 1):
-                yield f"{where}: States.ALL must stand alone, and in the last one."
             if key == "Catch" and not isinstance(part.get("Next"), str):
                 yield f"{where}: Next must be a state's name."
             if key == "Retry":
@@ -139,12 +137,13 @@ def _retrier(retrier: dict[str, Any], where: str) -> Iterator[str]:
         ("MaxDelaySeconds", 1, 31_622_400),
     ):
         if not _is_whole(retrier.get(field, least), least, most):
-            yield f"{where}: {field} must be a whole number from {least} to {most:,}."
+            given = retrier[field]
+            yield f"{where}: {field} must be a whole number from {least} to {most:,}, and is {given!r}."
     rate = retrier.get("BackoffRate", 1)
     if not isinstance(rate, int | float) or isinstance(rate, bool) or rate < 1:
-        yield f"{where}: BackoffRate must be a number from 1 on."
+        yield f"{where}: BackoffRate must be a number from 1 on, and is {rate!r}."
     if retrier.get("JitterStrategy", "FULL") not in ("FULL", "NONE"):
-        yield f"{where}: JitterStrategy must be FULL or NONE."
+        yield f"{where}: JitterStrategy must be FULL or NONE, and is {retrier['JitterStrategy']!r}."
 
 
 def _paths(state: dict[str, Any]) -> Iterator[str]:
@@ -197,9 +196,6 @@ def _task(state: dict[str, Any], language: str) -> Iterator[str]:
         value = state.get(field, 1)
         if not _is_whole(value, 1, _LONGEST_TIMEOUT) and not _is_expression(value, language):
             yield f"{field} must be a whole number from 1 to {_LONGEST_TIMEOUT:,}, and is {value!r}."
-    heartbeat, timeout = state.get("HeartbeatSeconds"), state.get("TimeoutSeconds")
-    if isinstance(heartbeat, int) and isinstance(timeout, int) and heartbeat >= timeout:
-        yield f"HeartbeatSeconds ({heartbeat}) must be less than TimeoutSeconds ({timeout})."
 
 
 def _choice(state: dict[str, Any], language: str) -> Iterator[str]:

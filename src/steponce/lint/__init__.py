@@ -1,0 +1,56 @@
+"""
+Rules for state machines: what AWS refuses, and what loses or repeats work.
+
+    findings         what a rule says
+    calls            what a Task calls, by its Resource
+    fields           what one state of a definition may say
+    definitions      why AWS would refuse a definition
+    machine          a definition as the rules read it
+    rule             the rules by their ids
+    ignores          what a Comment ignores, and why
+    facts            which paths of a value are known
+    answers          what is known of a Task's result
+    reads            which paths are there in each state
+    services         the APIs' models
+    structure        rules: the shape of a definition
+    waiting          rules: time-outs, heartbeats and tokens
+    error_names      rules: names of errors, and what becomes of them
+    repeating        which calls a second time are not the same
+    retries          rules: what is tried again
+    data             rules: what a state reads and hands on
+    tables           rules: DynamoDB
+    parameters       rules: parameters of APIs
+    protocol         the lock's protocol
+    run_once_writes  rules: lock records
+    run_once_flow    rules: the way through a machine that takes locks
+    check            all rules on one definition
+    lines            where in a file a state is
+    sarif            findings for code scanners
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steponce.lint.check import RULES, Report, lint
+    from steponce.lint.findings import Finding
+    from steponce.lint.rule import Rule
+
+__all__ = ["RULES", "Finding", "Report", "Rule", "lint"]
+
+_IMPORTED_WHEN_WANTED = {
+    "RULES": "steponce.lint.check",
+    "Finding": "steponce.lint.findings",
+    "Report": "steponce.lint.check",
+    "Rule": "steponce.lint.rule",
+    "lint": "steponce.lint.check",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Let the local stack, which asks only for what AWS refuses, start without the rules."""
+    if name not in _IMPORTED_WHEN_WANTED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)

@@ -1,0 +1,63 @@
+"""Rules for what a state reads and hands on."""
+
+from __future__ import annotations
+
+import re
+
+from steponce.lint.findings import Complaint, Complaints
+from steponce.lint.machine import Machine, leaves
+from steponce.lint.protocol import takes_lock
+from steponce.lint.reads import Expectations, missing_reads
+from steponce.lint.rule import Rules
+
+DATA = Rules("general")
+
+_READS = re.compile(r"\$\.[A-Za-z_*\[]|\$\$\.[A-Z]|\$\[|States\.[A-Z]\w*\(")
+_TEMPLATES = ("Parameters", "ResultSelector", "ItemSelector")
+
+
+@DATA.rule("path-not-marked", "warning", reads_paths=True)
+def path_not_marked(machine: Machine) -> Complaints:
+    """
+    A path stands under a key that does not end with `.$`, so it is passed on as text.
+
+    `"orderId": "$.order.id"` hands over the nine characters and more of the path; `"orderId.$"` reads it.
+    "For key-value pairs where the value is selected using a path, the key name must end in `.$`."
+
+    Source: [Parameters](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-inputpath-params.html).
+    """
+    for state in machine.all_states():
+        for key in () if state.is_jsonata else _TEMPLATES:
+            for field, value in leaves(state.body.get(key)):
+                if isinstance(value, str) and not field.endswith(".$") and _READS.match(value):
+                    text = f"{key} passes {value!r} on as text. Call the key {field + '.$'!r} to read it."
+                    yield Complaint(state.name, text)
+
+
+@DATA.rule("unguarded-path", "warning", reads_paths=True)
+def unguarded_path(machine: Machine) -> Complaints:
+    """
+    A state reads a path that may be missing there.
+
+    The execution fails with `States.Runtime`, which no Retry and no Catch matches. A path counts as missing
+    only where the definition shows it:
+
+    - the machine itself asks with `IsPresent` whether it is there, and then reads it on a way where that is
+      not answered;
+    - `dynamodb:getItem` finds nothing, so there is no `Item`;
+    - a Catch without `ResultPath` has replaced the input by `Error` and `Cause`;
+    - the result of a call has replaced the input: that of `lambda:invoke` is in `Payload`;
+    - `Parameters`, `ResultSelector` or `Result` made the object without this field.
+
+    Ask with `IsPresent` in a Choice before it, or keep the input with a `ResultPath`. Nothing is said about
+    an execution's own input: its fields are not in a definition. For a machine that takes a lock,
+    `unproven-path` is stricter.
+
+    Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html),
+    `States.Runtime`.
+    """
+    if takes_lock(machine):
+        return  # unproven-path is stricter
+    for state, path in missing_reads(machine, frozenset(), Expectations()):
+        advice = "Test for it with IsPresent before, or keep the input with a ResultPath."
+        yield Complaint(state, f"it reads {path}, which may be missing there. {advice}")

@@ -1,0 +1,208 @@
+"""
+What AWS refuses when a state machine is created.
+
+Only what CreateStateMachine certainly refuses is refused here, since users' own definitions run on this
+stack, too. statelint is no substitute: it takes Assign in JSONPath states, filters in paths and JSONata
+time-outs for mistakes, all of which AWS accepts, and it misses heartbeats, retriers and resources.
+
+Source: Amazon States Language specification; Step Functions API reference, ValidateStateMachineDefinition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from steponce.lint.fields import JSONATA, JSONPATH, state_complaints
+
+_LONGEST = 1_048_576
+_LONGEST_NAME = 80
+_WHOLE = "The state machine"
+_LONGEST_TIMEOUT = 99_999_999
+_MACHINE = {"Comment", "StartAt", "States", "TimeoutSeconds", "Version", "QueryLanguage"}
+_INNER = {"Comment", "StartAt", "States", "QueryLanguage", "ProcessorConfig"}
+
+
+class Refusal(NamedTuple):
+    """
+    Why AWS would not create a state machine.
+
+    Attributes:
+        kind: Which of `KINDS`.
+        state: The state that it is about. For a machine in a Map or a branch: "Each.ItemProcessor". Empty for
+            the whole state machine.
+        text: What is wrong.
+    """
+
+    kind: str
+    state: str
+    text: str
+
+
+KINDS = (
+    "invalid-definition",
+    "missing-target",
+    "unreachable-state",
+    "duplicate-name",
+    "states-all-not-last",
+    "heartbeat-timeout",
+)
+
+
+def complaints(text: str) -> list[str]:
+    """Why AWS would not create a state machine with this definition; each with the state that it is about."""
+    if len(text) > _LONGEST:
+        return [f"The definition has {len(text):,} characters; {_LONGEST:,} are allowed."]
+    try:
+        definition = json.loads(text)
+    except ValueError as error:
+        return [f"The definition is not JSON: {error}."]
+    return [f"{refusal.state or _WHOLE}: {refusal.text}" for refusal in refusals(definition)]
+
+
+def refusals(definition: Any) -> list[Refusal]:
+    """Why AWS would not create a state machine with this definition, which is what its JSON says."""
+    if not isinstance(definition, dict):
+        return [Refusal("invalid-definition", "", "the definition is not a JSON object.")]
+    spoken = definition.get("QueryLanguage", JSONPATH)
+    return [*_machine(definition, "", spoken), *_names(definition)]
+
+
+def refusals_before_substitution(definition: Any) -> list[Refusal]:
+    """
+    The same for a definition whose placeholders, `${Name}`, are still there.
+
+    Nobody knows what one of them becomes. So nothing is said about a value that holds one; and where one
+    names the next state, nothing about states that cannot be reached.
+    """
+    unknown = _leads_to_placeholder(definition)
+    return [
+        refusal
+        for refusal in refusals(definition)
+        if "${" not in refusal.text and not (unknown and refusal.kind == "unreachable-state")
+    ]
+
+
+def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Refusal]:
+    """A machine, or the one inside of a Map or of a Parallel's branch."""
+    yield from (Refusal("invalid-definition", where, text) for text in _machine_fields(machine, where))
+    states = machine.get("States")
+    if not isinstance(states, dict) or not states:
+        return
+    yield from _transitions(machine.get("StartAt"), states, where)
+    for name, state in states.items():
+        spoken = state.get("QueryLanguage", language) if isinstance(state, dict) else language
+        yield from _state(name, state, spoken)
+        for inside, inner in _inner_machines(state):
+            yield from _machine(inner, f"{name}.{inside}", spoken)
+
+
+def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:
+    for field in sorted(set(machine) - (_INNER if where else _MACHINE)):
+        yield f"there is no field {field!r}."
+    if not where and not _is_timeout(machine.get("TimeoutSeconds", 1)):
+        given = machine["TimeoutSeconds"]
+        yield f"TimeoutSeconds must be a whole number from 1 to {_LONGEST_TIMEOUT:,}, and is {given!r}."
+    if machine.get("QueryLanguage", JSONPATH) not in (JSONPATH, JSONATA):
+        yield f"QueryLanguage must be {JSONPATH} or {JSONATA}."
+    states = machine.get("States")
+    if not isinstance(states, dict) or not states:
+        yield "States must be an object with at least one state."
+
+
+def _state(name: str, state: Any, language: Any) -> Iterator[Refusal]:
+    if len(name) > _LONGEST_NAME:
+        text = f"a state's name has at most {_LONGEST_NAME} characters."
+        yield Refusal("invalid-definition", name, text)
+    if not isinstance(state, dict):
+        yield Refusal("invalid-definition", name, "a state must be an object.")
+        return
+    yield from (Refusal("invalid-definition", name, text) for text in state_complaints(state, language))
+    for key in ("Retry", "Catch"):
+        parts = _objects(state.get(key))
+        for place, part in enumerate(parts):
+            names = part.get("ErrorEquals")
+            alone = isinstance(names, list) and len(names) == 1 and place == len(parts) - 1
+            if isinstance(names, list) and "States.ALL" in names and not alone:
+                text = f"{key}[{place}]: States.ALL must stand alone, and in the last one."
+                yield Refusal("states-all-not-last", name, text)
+    heartbeat, timeout = state.get("HeartbeatSeconds"), state.get("TimeoutSeconds")
+    if isinstance(heartbeat, int) and isinstance(timeout, int) and heartbeat >= timeout:
+        text = f"HeartbeatSeconds ({heartbeat}) must be less than TimeoutSeconds ({timeout})."
+        yield Refusal("heartbeat-timeout", name, text)
+
+
+def _transitions(start: Any, states: dict[str, Any], where: str) -> Iterator[Refusal]:
+    """Every target exists, and every state can be reached."""
+    if not isinstance(start, str) or start not in states:
+        text = f"StartAt must name one of its states, and is {start!r}."
+        yield Refusal("missing-target", where, text)
+        return
+    graph = {name: list(_targets(state)) for name, state in states.items()}
+    for name, targets in graph.items():
+        for target in sorted(set(targets) - set(states)):
+            text = f"it leads to {target!r}, and there is no such state beside it."
+            yield Refusal("missing-target", name, text)
+    seen, waiting = {start}, [start]
+    while waiting:
+        onward = set(graph.get(waiting.pop(), [])) & set(states) - seen
+        seen |= onward
+        waiting += onward
+    for name in states:
+        if name not in seen:
+            text = "the state is not reachable; nothing leads there from StartAt."
+            yield Refusal("unreachable-state", name, text)
+
+
+def _leads_to_placeholder(machine: Any) -> bool:
+    states = machine.get("States") if isinstance(machine, dict) else None
+    return isinstance(states, dict) and any(
+        any("${" in target for target in _targets(state))
+        or any(_leads_to_placeholder(inner) for _, inner in _inner_machines(state))
+        for state in states.values()
+    )
+
+
+def _targets(state: Any) -> Iterator[str]:
+    if not isinstance(state, dict):
+        return
+    rules = [part for key in ("Choices", "Catch") for part in _objects(state.get(key))]
+    for part in [state, *rules]:
+        for key in ("Next", "Default"):
+            if isinstance(part.get(key), str):
+                yield part[key]
+
+
+def _names(definition: dict[str, Any]) -> Iterator[Refusal]:
+    """A history tells states by their names only."""
+    for name, times in Counter(_all_names(definition)).items():
+        if times > 1:
+            yield Refusal("duplicate-name", name, f"{times} states of the state machine have this name.")
+
+
+def _all_names(machine: dict[str, Any]) -> Iterator[str]:
+    states = machine.get("States")
+    for name, state in states.items() if isinstance(states, dict) else ():
+        yield name
+        for _, inner in _inner_machines(state):
+            yield from _all_names(inner)
+
+
+def _inner_machines(state: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(state, dict):
+        return
+    for place, branch in enumerate(_objects(state.get("Branches"))):
+        yield f"Branches[{place}]", branch
+    for key in ("Iterator", "ItemProcessor"):
+        if isinstance(state.get(key), dict):
+            yield key, state[key]
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _is_timeout(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LONGEST_TIMEOUT

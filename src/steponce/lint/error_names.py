@@ -1,0 +1,180 @@
+"""Rules for the names of errors in Retry and Catch, and for what becomes of a caught error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from steponce.lint.calls import Call
+from steponce.lint.findings import Complaint, Complaints
+from steponce.lint.machine import Handler, Machine, State, reachable
+from steponce.lint.rule import Rules
+from steponce.lint.services import errors_of
+
+ERROR_NAMES = Rules("general")
+
+RESERVED = {
+    "States.ALL",
+    "States.BranchFailed",
+    "States.DataLimitExceeded",
+    "States.ExceedToleratedFailureThreshold",
+    "States.HeartbeatTimeout",
+    "States.Http.Socket",
+    "States.IntrinsicFailure",
+    "States.ItemReaderFailed",
+    "States.NoChoiceMatched",
+    "States.ParameterPathFailure",
+    "States.Permissions",
+    "States.QueryEvaluationError",
+    "States.ResultPathMatchFailure",
+    "States.ResultWriterFailed",
+    "States.TaskFailed",
+    "States.Timeout",
+}
+"""The errors of Step Functions itself that a Retry or a Catch can match."""
+
+_PREFIXES = {
+    "dynamodb": ("DynamoDB", "DynamoDb"),
+    "states": ("StepFunctions", "Sfn"),
+    "sfn": ("StepFunctions", "Sfn"),
+}
+"""By service: how the errors of the optimized integration begin, and those of the AWS SDK integration."""
+
+_LAMBDA = {
+    "AWSLambdaException",
+    "ClientExecutionTimeoutException",
+    "SdkClientException",
+    "ServiceException",
+    "TooManyRequestsException",
+    "Unknown",
+}
+
+
+@ERROR_NAMES.rule("error-name", "error")
+def error_name(machine: Machine) -> Complaints:
+    """
+    A Retry or a Catch names an error of Step Functions that does not exist, or that nothing can catch.
+
+    Names that begin with `States.` are reserved. A misspelt one matches nothing, and nothing says so.
+    An error of a Fail state of the same machine may have such a name. `States.Runtime` "is not retriable, and
+    will always cause the execution to fail": it comes of a path that is missing or of a value of the wrong
+    type. Test for the path in a Choice instead.
+
+    Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
+    """
+    raised = {state.body.get("Error") for state in machine.all_states() if state.kind == "Fail"}
+    for state, handler in _handlers(machine):
+        for name in handler.errors:
+            if name == "States.Runtime":
+                yield Complaint(
+                    state.name, "nothing catches States.Runtime. Test for what is missing in a Choice."
+                )
+            elif name.startswith("States.") and not _is_reserved(name) and name not in raised:
+                close = get_close_matches(name, RESERVED, 1)
+                hint = f" Did you mean {close[0]}?" if close else ""
+                yield Complaint(state.name, f"there is no error {name}.{hint}")
+
+
+def _is_reserved(name: str) -> bool:
+    return name in RESERVED or name.startswith("States.Http.StatusCode.")
+
+
+@ERROR_NAMES.rule("error-spelling", "error")
+def error_spelling(machine: Machine) -> Complaints:
+    """
+    A Retry or a Catch spells an error otherwise than the integration does, so it never matches.
+
+    `dynamodb:putItem` raises `DynamoDB.ConditionalCheckFailedException`, and `aws-sdk:dynamodb:putItem`
+    raises `DynamoDb.ConditionalCheckFailedException`. Names are case-sensitive. Both spellings in one list
+    are fine. So is an exception that the API's model does not have, unless it looks like one that it has.
+
+    Source: [AWS SDK integrations](https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html).
+    """
+    for state in machine.all_states():
+        calls = [inner.call for inner in _states_in(machine, state) if inner.call is not None]
+        for handler in [*state.retriers, *state.catchers]:
+            for name in handler.errors:
+                right = _right_spelling(name, calls)
+                if right is not None and right not in handler.errors:
+                    yield Complaint(state.name, f"{name} never matches here. Write {right}.")
+
+
+def _right_spelling(name: str, calls: list[Call]) -> str | None:
+    """How an error would have to be written; None if it is right, or if nobody knows."""
+    prefix, dot, rest = name.partition(".")
+    possible = [(own, call) for call in calls for own in _prefixes(call) if own.lower() == prefix.lower()]
+    if not dot or not possible:
+        return _other_family(prefix, rest, calls) if dot else None
+    known = {error for _, call in possible for error in _errors(call)}
+    close = [rest] if rest in known or not known else get_close_matches(rest, sorted(known), 1, 0.85)
+    spellings = {f"{own}.{(close or [rest])[0]}" for own, _ in possible}
+    return None if name in spellings else min(spellings)
+
+
+def _other_family(prefix: str, rest: str, calls: list[Call]) -> str | None:
+    """`Sfn.X` where `StepFunctions.X` would match, and the other way round."""
+    for call in calls:
+        if call.service in _PREFIXES and prefix in _PREFIXES[call.service]:
+            return f"{_prefixes(call)[0]}.{rest}"
+    return None
+
+
+def _prefixes(call: Call) -> list[str]:
+    if call.integration in ("function", "optimized") and call.service == "lambda":
+        return ["Lambda"]
+    optimized, sdk = _PREFIXES.get(call.service, ("", ""))
+    found = {"optimized": optimized, "sdk": sdk}.get(call.integration)
+    return [found] if found else []
+
+
+def _errors(call: Call) -> set[str]:
+    found = errors_of(call)
+    return found | _LAMBDA if call.service == "lambda" else found
+
+
+@ERROR_NAMES.rule("swallowed-failure", "warning")
+def swallowed_failure(machine: Machine) -> Complaints:
+    """
+    A Catch of every error leads to an end that says success, and nothing is done on the way.
+
+    The execution is `SUCCEEDED`. No alarm rings, and whoever started it believes that the work is done. Let
+    it lead to a Fail state. A catcher that does something, such as a compensation, a default value or a
+    message to a person, is not meant. Neither is one inside of a Map or a Parallel, where one item may fail
+    without the others.
+    """
+    for state in machine.states.values():
+        for catcher in state.catchers:
+            if set(catcher.errors) & {"States.ALL", "States.TaskFailed"} and _ends_well(
+                machine, catcher.target
+            ):
+                names = ", ".join(catcher.errors)
+                text = f"{names} leads to success by {catcher.target}. Lead it to a Fail state."
+                yield Complaint(state.name, text)
+
+
+def _ends_well(machine: Machine, start: str) -> bool:
+    """Whether every way on ends well without doing anything."""
+    after = [machine.states[name] for name in reachable(machine.graph, start) if name in machine.states]
+    return bool(after) and all(
+        state.kind in ("Succeed", "Choice") or (state.kind == "Pass" and not _gives_default(state))
+        for state in after
+    )
+
+
+def _gives_default(state: State) -> bool:
+    return bool({"Result", "Parameters", "Output", "Assign"} & set(state.body))
+
+
+def _handlers(machine: Machine) -> Iterator[tuple[State, Handler]]:
+    for state in machine.all_states():
+        for handler in [*state.retriers, *state.catchers]:
+            yield state, handler
+
+
+def _states_in(machine: Machine, state: State) -> Iterator[State]:
+    """The state, and those inside of it."""
+    yield state
+    for one in machine.all():
+        if state.name in one.states:
+            for inner in one.inside(state):
+                yield from inner.all_states()

@@ -1,0 +1,238 @@
+"""Follows every way through a machine and notes which paths are there in each state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steponce.lint.answers import answer
+from steponce.lint.facts import (
+    OPTIONAL,
+    TEXT,
+    WHOLE,
+    Facts,
+    Path,
+    below,
+    is_there,
+    may_be_missing,
+    of_template,
+    parse,
+    paths_in,
+    put,
+    read_by,
+    there,
+)
+from steponce.lint.findings import Complaint
+from steponce.lint.machine import Body, Machine, State, as_object, objects
+
+FAILURE = there(("Error",), ("Cause",)) | {(WHOLE,)}
+"""What a Catch puts into its ResultPath."""
+
+_PATH_FIELDS = ("TimeoutSecondsPath", "HeartbeatSecondsPath", "SecondsPath", "TimestampPath", "ItemsPath")
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """
+    What counts as missing, and what is known beside the definition.
+
+    Attributes:
+        strict: Every path must be there for certain. Else only those count that are known to be missing on
+            some way, and a Catch brings Error and Cause.
+        answers: What functions answer with, by the name of the state that calls them.
+        together: By a path, the paths that are there whenever this one is.
+    """
+
+    strict: bool = False
+    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    together: Mapping[Path, Facts] = field(default_factory=dict)
+
+    def misses(self, text: str, facts: Facts, *, is_text: bool = False) -> bool:
+        """Whether a path that is read may be missing."""
+        path = parse(text)
+        if path is None:
+            return False
+        known = facts.union(*(more for first, more in self.together.items() if first in facts))
+        if self.strict:
+            return not is_there((*path, TEXT) if is_text else path, known)
+        return may_be_missing(path, known)
+
+
+def missing_reads(machine: Machine, start: Facts, expected: Expectations) -> Iterator[Complaint]:
+    """The paths that states read although they may be missing; the message ends with the path."""
+    found: dict[str, Facts] = {}
+    waiting = {machine.start: start} if machine.start in machine.states else {}
+    while waiting:
+        name = next(iter(waiting))
+        facts = waiting.pop(name)
+        known = found.get(name)
+        merged = facts if known is None else known & facts
+        if merged != known:
+            found[name] = merged
+            for target, after in _visit(machine, machine.states[name], merged, expected)[1]:
+                if target in machine.states:
+                    waiting[target] = waiting[target] & after if target in waiting else after
+    for name, facts in found.items():
+        state = machine.states[name]
+        for path in dict.fromkeys(_visit(machine, state, facts, expected)[0]):
+            yield Complaint(name, path)
+        for inner in machine.inside(state):
+            yield from missing_reads(inner, *_inside(state, facts, expected))
+
+
+def _inside(state: State, facts: Facts, expected: Expectations) -> tuple[Facts, Expectations]:
+    """What the first state of a branch or of an item gets."""
+    given = _selected(state, facts)
+    if state.kind == "Map" and not {"Parameters", "ItemSelector"} & set(state.body):
+        given = frozenset()
+    if expected.strict and ("lockToken",) in given:
+        given |= {(WHOLE,)}  # the envelope, whose fields are known
+    return given, Expectations()
+
+
+def _visit(
+    machine: Machine, state: State, facts: Facts, expected: Expectations
+) -> tuple[list[str], list[tuple[str, Facts]]]:
+    """What a state reads in vain, and what is there in the states that may follow."""
+    if state.is_jsonata:
+        return [], [(target, frozenset()) for target in state.ways]
+    missing = [] if _has_path(state, "InputPath", facts, expected) else [str(state.body["InputPath"])]
+    given = _below(facts, state.body.get("InputPath", "$"))
+    if state.kind == "Choice":
+        vain, ways = _choose(state, given, expected)
+        return missing + vain, ways
+    vain, output = _run(state, facts, given, expected)
+    after = [(target, output) for target in state.ways_on]
+    raised = _raised_inside(machine, state)
+    for catcher in state.catchers:
+        known = not expected.strict or set(catcher.errors) <= raised
+        failure = FAILURE if known else frozenset()
+        after.append((catcher.target, put(facts, _place(catcher.body), failure)))
+    return missing + vain, after
+
+
+def _raised_inside(machine: Machine, state: State) -> set[str]:
+    """The errors of Fail states in a Map or a Parallel that say why: their Error and Cause are there."""
+    inner = [one for part in machine.inside(state) for one in part.all_states()]
+    return {
+        str(one.body.get("Error"))
+        for one in inner
+        if one.kind == "Fail" and {"Cause", "CausePath"} & set(one.body)
+    }
+
+
+def _run(state: State, facts: Facts, given: Facts, expected: Expectations) -> tuple[list[str], Facts]:
+    """One Task, Pass, Fail …: the paths that it reads in vain, and what its output has."""
+    body = state.body
+    selector = body.get("Parameters", body.get("ItemSelector"))
+    texts = [str(body[key]) for key in ("ErrorPath", "CausePath") if key in body]
+    read = [*read_by(selector), *(str(body[key]) for key in _PATH_FIELDS if key in body)]
+    missing = [path for path in read if expected.misses(path, given)]
+    missing += [
+        path
+        for text in texts
+        for path in paths_in(text)
+        if expected.misses(path, given, is_text=not text.startswith("States."))
+    ]
+    result = _result(state, given, expected)
+    if "ResultSelector" in body:
+        missing += [path for path in read_by(body["ResultSelector"]) if expected.misses(path, result)]
+        result = of_template(body["ResultSelector"])
+    output = put(facts, _place(body), result)
+    if not _has_path(state, "OutputPath", output, expected):
+        missing.append(str(body["OutputPath"]))
+    return missing, _below(output, body.get("OutputPath", "$"))
+
+
+def _result(state: State, given: Facts, expected: Expectations) -> Facts:
+    """What a state makes of its input, before ResultSelector and ResultPath."""
+    if state.kind == "Pass":
+        return of_template(state.body["Result"]) if "Result" in state.body else _parameters(state, given)
+    if state.kind == "Task":
+        known = answer(state)
+        if state.name in expected.answers and ("Payload",) in known:
+            return known | there(*(("Payload", name) for name in expected.answers[state.name]))
+        return known
+    if state.kind == "Parallel":
+        return frozenset((f"[{place}]",) for place in range(len(objects(state.body.get("Branches")))))
+    return frozenset() if state.kind == "Map" else given
+
+
+def _selected(state: State, facts: Facts) -> Facts:
+    return _parameters(state, _below(facts, state.body.get("InputPath", "$")))
+
+
+def _parameters(state: State, given: Facts) -> Facts:
+    for key in ("Parameters", "ItemSelector"):
+        if key in state.body:
+            return of_template(state.body[key])
+    return given
+
+
+def _choose(state: State, facts: Facts, expected: Expectations) -> tuple[list[str], list[tuple[str, Facts]]]:
+    """One Choice: every rule is tried where those before it were false."""
+    missing, ways = [], []
+    facts |= {(*path, OPTIONAL) for rule in state.rules for path in _tested(rule)}
+    for rule in state.rules:
+        vain, if_true, facts = _test(rule, facts, expected)
+        missing += vain
+        ways.append((str(rule.get("Next")), if_true))
+    if "Default" in state.body:
+        ways.append((str(state.body["Default"]), facts))
+    return missing, ways
+
+
+def _test(rule: Body, facts: Facts, expected: Expectations) -> tuple[list[str], Facts, Facts]:
+    """The paths that a test reads in vain, and what is there if it is true, and if it is false."""
+    if "Not" in rule:
+        missing, if_true, if_false = _test(as_object(rule["Not"]), facts, expected)
+        return missing, if_false, if_true
+    if "And" in rule or "Or" in rule:
+        missing, leaving, going = [], [], facts
+        for part in objects(rule.get("And", rule.get("Or"))):
+            vain, if_true, if_false = _test(part, going, expected)
+            going, left = (if_true, if_false) if "And" in rule else (if_false, if_true)
+            missing += vain
+            leaving.append(left)
+        left = frozenset.intersection(*leaving) if leaving else facts
+        return (missing, going, left) if "And" in rule else (missing, left, going)
+    text = str(rule.get("Variable", ""))
+    path = parse(text)
+    if "IsPresent" in rule and path is not None:
+        tested = facts | {(*path, OPTIONAL)}
+        found = tested | there(path)
+        return ([], found, tested) if rule["IsPresent"] else ([], tested, found)
+    read = [text, *(value for key, value in rule.items() if key.endswith("Path") and isinstance(value, str))]
+    if_true = facts | {(*path, TEXT)} if rule.get("IsString") and path is not None else facts
+    return [one for one in read if expected.misses(one, facts)], if_true, facts
+
+
+def _tested(rule: Body) -> Iterator[Path]:
+    """The paths whose presence a rule tests."""
+    for part in [*objects(rule.get("And")), *objects(rule.get("Or")), *objects([rule.get("Not")])]:
+        yield from _tested(part)
+    path = parse(str(rule.get("Variable", "")))
+    if "IsPresent" in rule and path:
+        yield path
+
+
+def _has_path(state: State, key: str, facts: Facts, expected: Expectations) -> bool:
+    text = state.body.get(key)
+    return not isinstance(text, str) or not expected.misses(text, facts)
+
+
+def _below(facts: Facts, text: Any) -> Facts:
+    """What is left by InputPath or OutputPath. null leaves an empty object."""
+    if text is None:
+        return frozenset({(WHOLE,)})
+    path = parse(str(text))
+    if path is None:
+        return frozenset()
+    return below(facts, path) if path else facts
+
+
+def _place(body: Body) -> Path | None:
+    """Where ResultPath puts the result; None if it drops it."""
+    given = body.get("ResultPath", "$")
+    return None if given is None else parse(str(given))

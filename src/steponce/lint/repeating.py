@@ -1,0 +1,87 @@
+"""Which calls a second time are not the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from steponce.lint.machine import Body, State, as_object
+
+_TOKENS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "states:startExecution": (("Name",), "another execution starts without a Name"),
+    "sfn:startExecution": (("Name",), "another execution starts without a Name"),
+    "sqs:sendMessage": (("MessageDeduplicationId",), "a second message is sent"),
+    "sns:publish": (("MessageDeduplicationId",), "a second message is sent"),
+    "dynamodb:transactWriteItems": (
+        ("ClientRequestToken",),
+        "it is written again without a ClientRequestToken",
+    ),
+    "ecs:runTask": (("ClientToken",), "a second task runs without a ClientToken"),
+    "athena:startQueryExecution": (
+        ("ClientRequestToken",),
+        "a second query runs without a ClientRequestToken",
+    ),
+    "codebuild:startBuild": (("IdempotencyToken",), "a second build runs without an IdempotencyToken"),
+}
+"""By call: the parameters that make a second one the same as the first, and what happens without them."""
+
+_NEVER = {
+    "lambda:invoke": "the function runs again",
+    "sqs:sendMessageBatch": "second messages are sent",
+    "sns:publishBatch": "second messages are sent",
+    "events:putEvents": "second events are sent",
+    "eventbridge:putEvents": "second events are sent",
+    "batch:submitJob": "a second job runs",
+    "glue:startJobRun": "a second job runs",
+    "ses:sendEmail": "a second mail is sent",
+    "sesv2:sendEmail": "a second mail is sent",
+    "kinesis:putRecord": "a second record is written",
+}
+
+
+def why_not_repeatable(state: State) -> str | None:
+    """What happens if the call of a Task is made again; None if nothing is known against it."""
+    call = state.call
+    if call is None:
+        return None
+    name = f"{call.service}:{call.action}"
+    if name in _NEVER:
+        return _NEVER[name]
+    if name in _TOKENS:
+        keys, what = _TOKENS[name]
+        return None if any(_has(state.arguments, key) for key in keys) else what
+    special = _SPECIAL.get(name)
+    return special(state.arguments) if special else None
+
+
+def _update(arguments: Body) -> str | None:
+    expression = arguments.get("UpdateExpression")
+    adds = isinstance(expression, str) and _adds(expression)
+    return "the value grows again" if adds and not _has(arguments, "ConditionExpression") else None
+
+
+def _adds(expression: str) -> bool:
+    """Whether an UpdateExpression makes a value from the one that is there."""
+    words = expression.replace("(", " ").replace(",", " , ").split()
+    if "ADD" in words or "list_append" in words:
+        return True
+    assigned = [place for place, word in enumerate(words) if word == "=" and place]
+    repeated = any(words[place - 1] in words[place + 1 : place + 3] for place in assigned)
+    return repeated and bool({"+", "-"} & set(words))
+
+
+def _request(arguments: Body) -> str | None:
+    method = str(arguments.get("Method", arguments.get("HttpMethod", ""))).upper()
+    headers = as_object(arguments.get("Headers"))
+    named = any(key.removesuffix(".$").lower() == "idempotency-key" for key in headers)
+    return f"a second {method} is sent" if method in ("POST", "PATCH") and not named else None
+
+
+def _has(arguments: Body, key: str) -> bool:
+    return key in arguments or f"{key}.$" in arguments
+
+
+_SPECIAL: Mapping[str, Callable[[Body], str | None]] = {
+    "dynamodb:updateItem": _update,
+    "http:invoke": _request,
+    "apigateway:invoke": _request,
+}

@@ -1,0 +1,217 @@
+"""Rules for the way through a machine that takes locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steponce import workflow
+from steponce.lint.findings import Complaint, Complaints
+from steponce.lint.machine import Handler, Machine, State, reachable
+from steponce.lint.protocol import (
+    ACQUIRE_LOCK,
+    ANSWERS,
+    BEFORE_EFFECT,
+    COMPLETE_REQUEST,
+    RELEASE_LOCK,
+    SAFE,
+    TOGETHER,
+    WORK,
+)
+from steponce.lint.reads import Expectations, missing_reads
+from steponce.lint.repeating import why_not_repeatable
+from steponce.lint.rule import Rules
+
+RUN_ONCE_FLOW = Rules("run-once")
+
+
+@RUN_ONCE_FLOW.rule("complete-without-catch", "error")
+def complete_without_catch(machine: Machine) -> Complaints:
+    """
+    `CompleteRequest` has a Catch.
+
+    The work is done when it is entered. A lost write must not look like a failed request: the monitor reads
+    the result from the execution's history. Remove the Catch.
+    """
+    state = machine.states.get(COMPLETE_REQUEST)
+    if state is not None and "Catch" in state.body:
+        yield Complaint(
+            COMPLETE_REQUEST, "the work is done there, so nothing may be caught. Remove its Catch."
+        )
+
+
+@RUN_ONCE_FLOW.rule("work-retry", "error")
+def work_retry(machine: Machine) -> Complaints:
+    """
+    `DoWork` is tried again after an error that does not prove that it has not run, or gives up too early.
+
+    After most errors the work may have taken effect: a second try would be a second charge. `RetryLater` and
+    `Lambda.TooManyRequestsException` prove that a function has not run; both are retried, and both release
+    the lock afterwards. A call that AWS itself makes once, such as an execution with a `Name`, may be
+    retried. Work of several Tasks has no Retry at all, since it would repeat those that are done.
+    """
+    work = machine.states.get(WORK)
+    if work is None:
+        yield Complaint("", f"it takes a lock and has no state {WORK} for the work.")
+        return
+    retried = {error for retrier in work.retriers for error in retrier.errors if retrier.tries > 0}
+    if work.call is None:
+        for error in sorted(retried):
+            yield Complaint(
+                WORK, f"it is tried again after {error}, which would repeat what is done. Remove it."
+            )
+        return
+    if why_not_repeatable(work):
+        for error in sorted(retried - SAFE):
+            text = f"it is tried again after {error}, which does not prove that the work has not run."
+            yield Complaint(WORK, f"{text} Remove it from Retry.")
+    if work.call.service == "lambda" and not work.call.pattern:
+        released = {error for catcher in _releasing(machine, work) for error in catcher.errors}
+        for error in sorted(SAFE - retried):
+            yield Complaint(
+                WORK, f"it gives up at {error}, which proves that nothing has happened. Retry it."
+            )
+        for error in sorted(SAFE - released):
+            yield Complaint(WORK, f"it keeps the lock after {error}. Catch it and lead it to {RELEASE_LOCK}.")
+
+
+@RUN_ONCE_FLOW.rule("release-after-effects", "error")
+def release_after_effects(machine: Machine) -> Complaints:
+    """
+    The lock may be released although the work has taken effect.
+
+    Another execution would do it again. Only a Catch of `DoWork` leads to `ReleaseLock`, for errors that
+    prove that nothing has happened. If the work has several Tasks, an error of a later one proves nothing
+    about those before: it must be caught inside, or `DoWork` must not release the lock after it. A Fail state
+    inside of the work, to which only such errors of the first Task lead, may name an error for it.
+    """
+    work = machine.states.get(WORK)
+    if work is None:
+        return
+    if RELEASE_LOCK in reachable(machine.graph, *work.ways_on):
+        yield Complaint(WORK, f"a way leads from its success to {RELEASE_LOCK}. Only its Catch may.")
+    released = {error for catcher in _releasing(machine, work) for error in catcher.errors}
+    for error in sorted(released - SAFE - BEFORE_EFFECT - _markers(machine, work)):
+        yield Complaint(
+            WORK, f"it releases the lock after {error}, which does not prove that nothing has happened."
+        )
+    for state in _later_tasks(machine, work):
+        caught = {error for catcher in state.catchers for error in catcher.errors}
+        escaping = set() if {"States.ALL", "States.TaskFailed"} & caught else (released & SAFE) - caught
+        if escaping:
+            text = f"{', '.join(sorted(escaping))} there releases the lock, and a Task before it has run."
+            yield Complaint(state.name, f"{text} Catch it, or let {WORK} lead it elsewhere.")
+
+
+@RUN_ONCE_FLOW.rule("skipped-completion", "error")
+def skipped_completion(machine: Machine) -> Complaints:
+    """
+    A way from the lock ends well without `CompleteRequest`.
+
+    The lock stays in progress and has no result, so every duplicate waits for nothing. Lead the way to
+    `CompleteRequest`, or to a state that records the error.
+    """
+    graph = {name: ways if name != COMPLETE_REQUEST else [] for name, ways in machine.graph.items()}
+    acquire, work = machine.states.get(ACQUIRE_LOCK), machine.states.get(WORK)
+    starts = [*(acquire.ways_on if acquire else ()), *([WORK] if work else ())]
+    for name in sorted(reachable(graph, *starts) - {COMPLETE_REQUEST}):
+        if name in machine.states and machine.states[name].ends:
+            yield Complaint(name, f"it ends the execution without {COMPLETE_REQUEST}. Lead it there.")
+
+
+@RUN_ONCE_FLOW.rule("before-work", "error")
+def before_work(machine: Machine) -> Complaints:
+    """
+    A state that counts as before the work follows it, or does the work as well.
+
+    If an execution dies in such a state, the repair takes its work for unstarted and lets it run again.
+    """
+    work = machine.states.get(WORK)
+    if work is None:
+        return
+    after = reachable(machine.graph, *work.ways)
+    for name in sorted((workflow.BEFORE_WORK - {RELEASE_LOCK} | workflow.TAKING_OVER | {WORK}) & after):
+        yield Complaint(name, f"it counts as before the work, and a way from {WORK} leads there.")
+    function = work.arguments.get("FunctionName")
+    for name, state in machine.states.items():
+        known = name in workflow.BEFORE_WORK | workflow.TAKING_OVER
+        if known and function is not None and state.arguments.get("FunctionName") == function:
+            yield Complaint(name, f"it calls the function of {WORK}, and counts as before the work.")
+
+
+@RUN_ONCE_FLOW.rule("data-limit-caught", "error")
+def data_limit_caught(machine: Machine) -> Complaints:
+    """
+    A Catch of `States.ALL` does not name `States.DataLimitExceeded` before.
+
+    `States.DataLimitExceeded` "is a terminal error that can't be caught by the `States.ALL` error type", and
+    it strikes work that is done: only its result is too large. The execution would end with the lock held,
+    and nothing on record.
+    """
+    for state in machine.states.values():
+        errors = {error for catcher in state.catchers for error in catcher.errors}
+        if "States.ALL" in errors and "States.DataLimitExceeded" not in errors:
+            text = "its States.ALL misses States.DataLimitExceeded. Name it in a catcher before."
+            yield Complaint(state.name, text)
+
+
+@RUN_ONCE_FLOW.rule("unproven-path", "error", reads_paths=True)
+def unproven_path(machine: Machine) -> Complaints:
+    """
+    A state outside of the work reads a path that is not there for certain.
+
+    `States.Runtime` would end the execution with its lock held. The general rule `unguarded-path` is content
+    if nothing speaks against a path. Around a lock it must be proven on every way: by `IsPresent`, by what
+    this package's functions answer, or by what a state before has made.
+    """
+    expected = Expectations(strict=True, answers=ANSWERS, together=TOGETHER)
+    for state, path in missing_reads(machine, frozenset(), expected):
+        yield Complaint(
+            state, f"it reads {path}, which is not there on every way. Test for it with IsPresent."
+        )
+
+
+def _releasing(machine: Machine, work: State) -> list[Handler]:
+    """The catchers of the work after which the lock is released, perhaps by way of a Pass or a Choice."""
+    graph = {
+        name: ways if machine.states[name].kind in ("Pass", "Choice") else []
+        for name, ways in machine.graph.items()
+    }
+    return [catcher for catcher in work.catchers if RELEASE_LOCK in reachable(graph, catcher.target)]
+
+
+def _markers(machine: Machine, work: State) -> set[str]:
+    """Errors of Fail states inside of the work to which only errors lead that prove that nothing happened."""
+    found = set()
+    for branch in machine.inside(work):
+        for name, state in branch.states.items():
+            leading = [
+                catcher
+                for one in branch.states.values()
+                for catcher in one.catchers
+                if catcher.target == name
+            ]
+            only_caught = (
+                not any(name in one.ways_on for one in branch.states.values()) and branch.start != name
+            )
+            if state.kind == "Fail" and only_caught and all(set(one.errors) <= SAFE for one in leading):
+                found.add(str(state.body.get("Error")))
+    return found
+
+
+def _later_tasks(machine: Machine, work: State) -> Iterator[State]:
+    """Tasks inside of the work before which, or beside which, another one may have run."""
+    branches = machine.inside(work)
+    for branch in branches:
+        acting = [state for state in branch.states.values() if _tasks(branch, state)]
+        later = {name for state in acting for name in reachable(branch.graph, *state.ways)}
+        for state in acting:
+            tasks = _tasks(branch, state)
+            several = len(branches) > 1 or len(tasks) > 1 or "Map" in (state.kind, work.kind)
+            if state.name in later or several:
+                yield from tasks
+
+
+def _tasks(machine: Machine, state: State) -> list[State]:
+    """The state, if it is a Task, or the Tasks inside of it."""
+    inner = [one for part in machine.inside(state) for one in part.all_states()]
+    return [one for one in [state, *inner] if one.kind == "Task"]

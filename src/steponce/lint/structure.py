@@ -1,0 +1,132 @@
+"""Rules for the shape of a definition: what AWS refuses, what leads nowhere, what does not end."""
+
+from __future__ import annotations
+
+from steponce.lint.findings import Complaint, Complaints
+from steponce.lint.machine import Machine, State, reachable
+from steponce.lint.rule import Rules
+
+STRUCTURE = Rules("general")
+
+
+def _refused(machine: Machine, kind: str) -> Complaints:
+    for refusal in machine.refusals:
+        if refusal.kind == kind:
+            yield Complaint(refusal.state, refusal.text)
+
+
+@STRUCTURE.rule("invalid-definition", "error")
+def invalid_definition(machine: Machine) -> Complaints:
+    """
+    A field that the state does not have, a value that it cannot have, or a field that is missing.
+
+    CreateStateMachine refuses the definition. CloudFormation finds out in the middle of a deployment.
+
+    Source: [Amazon States Language](https://states-language.net/spec.html).
+    """
+    yield from _refused(machine, "invalid-definition")
+
+
+@STRUCTURE.rule("missing-target", "error")
+def missing_target(machine: Machine) -> Complaints:
+    """
+    `StartAt`, `Next` or `Default` names a state that does not exist beside it.
+
+    A state in a Map or in a branch of a Parallel can only lead to states of the same Map or branch. Mend the
+    name. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
+    """
+    yield from _refused(machine, "missing-target")
+
+
+@STRUCTURE.rule("unreachable-state", "error")
+def unreachable_state(machine: Machine) -> Complaints:
+    """
+    No way leads from `StartAt` to the state.
+
+    Let a state lead there, or remove it. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
+    """
+    yield from _refused(machine, "unreachable-state")
+
+
+@STRUCTURE.rule("duplicate-name", "error")
+def duplicate_name(machine: Machine) -> Complaints:
+    """
+    Two states have one name, for example in two branches of a Parallel.
+
+    A state's name "must be unique within the scope of the entire state machine". Histories tell states by
+    their names only. Rename one of them.
+
+    Source: [Step Functions developer guide, states](https://docs.aws.amazon.com/step-functions/latest/dg/workflow-states.html).
+    """
+    yield from _refused(machine, "duplicate-name")
+
+
+@STRUCTURE.rule("states-all-not-last", "error")
+def states_all_not_last(machine: Machine) -> Complaints:
+    """
+    `States.ALL` stands beside other errors, or before another retrier or catcher.
+
+    `States.ALL` "must appear alone in the `ErrorEquals` array and must appear in the last retrier in the
+    `Retry` array", and the same holds for `Catch`. AWS refuses the definition. Move it.
+
+    Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
+    """
+    yield from _refused(machine, "states-all-not-last")
+
+
+@STRUCTURE.rule("endless-loop", "error")
+def endless_loop(machine: Machine) -> Complaints:
+    """
+    States lead to one another, and none of them leads to an end.
+
+    An execution fails when its history has 25,000 events. Add a way out: a Choice that counts, or one that
+    sees that the work is done.
+
+    Source: [Quotas](https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+    """
+    for one in machine.all():
+        back: dict[str, list[str]] = {name: [] for name in one.states}
+        for name, targets in one.graph.items():
+            for target in targets:
+                back[target].append(name)
+        ending = reachable(back, *(name for name, state in one.states.items() if _may_end(state, one)))
+        reached = reachable(one.graph, one.start) - ending
+        stuck = [name for name in one.states if name in reached]
+        if stuck:
+            others = f" with {', '.join(stuck[1:4])}" if stuck[1:] else ""
+            text = f"it is in a loop{others} that has no way to an end. Add a Choice that leads out of it."
+            yield Complaint(stuck[0], text)
+
+
+def _may_end(state: State, machine: Machine) -> bool:
+    """A state that leads to what is not there counts: other rules name it."""
+    return state.ends or state.kind == "Fail" or not state.ways or not set(state.ways) <= set(machine.states)
+
+
+@STRUCTURE.rule("choice-without-default", "warning")
+def choice_without_default(machine: Machine) -> Complaints:
+    """
+    A Choice has no `Default`, and its rules may all be false.
+
+    The execution fails with `States.NoChoiceMatched` then, and a Choice has no Catch. A `Default` that leads
+    to a Fail state says what is wrong. Rules that complement each other, such as `IsPresent` true and false,
+    need none.
+
+    Source: [Choice state](https://docs.aws.amazon.com/step-functions/latest/dg/state-choice.html): `Default`
+    is "Optional, Recommended".
+    """
+    for state in machine.all_states():
+        if state.kind == "Choice" and "Default" not in state.body and not _is_complete(state):
+            yield Complaint(state.name, "it has no Default. Add one, which may lead to a Fail state.")
+
+
+def _is_complete(state: State) -> bool:
+    """Whether two of the rules are the two answers to one question."""
+    tests = [
+        {key: part for key, part in rule.items() if key not in ("Next", "Comment")} for rule in state.rules
+    ]
+    negated = [
+        test | {key: not part} for test in tests for key, part in test.items() if isinstance(part, bool)
+    ]
+    opposites = [test["Not"] for test in tests if set(test) == {"Not"}]
+    return any(test in tests for test in [*negated, *opposites])

@@ -1,0 +1,151 @@
+"""Rules for Tasks that wait: time-outs, heartbeats and task tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steponce.lint.facts import parse
+from steponce.lint.findings import Complaint, Complaints
+from steponce.lint.machine import Body, Machine, State, as_object, leaves
+from steponce.lint.rule import Rules
+
+WAITING = Rules("general")
+
+_LIMITS = ("TimeoutSeconds", "TimeoutSecondsPath", "HeartbeatSeconds", "HeartbeatSecondsPath")
+
+
+@WAITING.rule("task-timeout", "warning")
+def task_timeout(machine: Machine) -> Complaints:
+    """
+    A Task waits for an answer from outside, and neither the Task nor the machine has a time-out.
+
+    It may wait for 99,999,999 seconds, which is three years. "If something goes wrong and the
+    `TimeoutSeconds` field isn't specified for an Activity or Task state, an execution is stuck waiting for a
+    response that will never come." Such Tasks are callbacks (`.waitForTaskToken`), activities and jobs
+    (`.sync`). A heartbeat bounds the wait, too. A function ends after 15 minutes by itself, so its Task is
+    not meant here.
+
+    Source: [Best practices](https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html).
+    """
+    if "TimeoutSeconds" in machine.body:
+        return
+    for state, call in machine.tasks():
+        waits = call.pattern or call.integration == "activity"
+        if waits and not set(_LIMITS) & set(state.body):
+            text = "it may wait for three years. Give it TimeoutSeconds, or HeartbeatSeconds."
+            yield Complaint(state.name, text)
+
+
+@WAITING.rule("heartbeat-timeout", "error")
+def heartbeat_timeout(machine: Machine) -> Complaints:
+    """
+    A heartbeat is not shorter than its time-out, so it can never be missed.
+
+    `HeartbeatSeconds` must be "less than the number of seconds specified in the `TimeoutSeconds` field".
+    AWS refuses literal values. Paths fail when the state is entered: this rule sees two fields that read
+    one path, and a Pass state that writes both values.
+
+    Source: [Task state](https://docs.aws.amazon.com/step-functions/latest/dg/state-task.html).
+    """
+    for refusal in machine.refusals:
+        if refusal.kind == "heartbeat-timeout":
+            yield Complaint(refusal.state, refusal.text)
+    for state, _ in machine.tasks():
+        heartbeat, timeout = (state.body.get(f"{kind}SecondsPath") for kind in ("Heartbeat", "Timeout"))
+        if isinstance(heartbeat, str) and heartbeat == timeout:
+            text = f"heartbeat and time-out are both {heartbeat}. The heartbeat must be less."
+            yield Complaint(state.name, text)
+        else:
+            yield from _written_by_a_pass(machine, state)
+
+
+def _written_by_a_pass(machine: Machine, state: State) -> Complaints:
+    for other in machine.all_states():
+        if other.kind != "Pass" or other.is_jsonata:
+            continue
+        heartbeat, timeout = (_seconds(state, other, kind) for kind in ("Heartbeat", "Timeout"))
+        if heartbeat is not None and timeout is not None and heartbeat >= timeout:
+            text = f"{other.name} gives it a heartbeat of {heartbeat} s and a time-out of {timeout} s."
+            yield Complaint(state.name, f"{text} The heartbeat must be less.")
+
+
+def _seconds(state: State, source: State, kind: str) -> int | None:
+    """The number in a Pass state that a field of a Task reads; or the field's own number."""
+    own = state.body.get(f"{kind}Seconds")
+    if isinstance(own, int):
+        return own
+    wanted = parse(str(state.body.get(f"{kind}SecondsPath", "")))
+    place = parse(str(source.body.get("ResultPath", "$")))
+    if wanted is None or place is None or wanted[: len(place)] != place:
+        return None
+    value: Any = source.body.get("Result", source.body.get("Parameters"))
+    for step in wanted[len(place) :]:
+        value = as_object(value).get(step)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+@WAITING.rule("heartbeat-unheard", "warning")
+def heartbeat_unheard(machine: Machine) -> Complaints:
+    """
+    A Task has a heartbeat, and nobody gets a token to send one with.
+
+    Only activity workers and callbacks (`.waitForTaskToken`) call `SendTaskHeartbeat`. Use `TimeoutSeconds`.
+
+    Source: [SendTaskHeartbeat](https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskHeartbeat.html).
+    """
+    for state, call in machine.tasks():
+        has_one = {"HeartbeatSeconds", "HeartbeatSecondsPath"} & set(state.body)
+        if has_one and call.integration in ("optimized", "sdk") and not call.waits_for_token:
+            text = "it has a heartbeat, and nobody has a token to send one. Use TimeoutSeconds."
+            yield Complaint(state.name, text)
+
+
+@WAITING.rule("token-not-passed", "error")
+def token_not_passed(machine: Machine) -> Complaints:
+    """
+    A callback does not hand its task token to anyone, so nobody can answer it.
+
+    It waits in silence until its time-out. Hand `$$.Task.Token` over in `Parameters`, or
+    `$states.context.Task.Token` in `Arguments`.
+
+    Source: [Wait for a callback](https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
+    """
+    for state, call in machine.tasks():
+        if call.waits_for_token and not _hands_token_over(state):
+            text = "it waits for a token that it passes to nobody. Hand $$.Task.Token over in Parameters."
+            yield Complaint(state.name, text)
+
+
+@WAITING.rule("token-without-wait", "warning")
+def token_without_wait(machine: Machine) -> Complaints:
+    """
+    A Task reads its task token, and does not wait for an answer.
+
+    Whoever gets the token answers a Task that is over. Let its Resource end with `.waitForTaskToken`.
+
+    Source: [Context object](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-contextobject.html).
+    """
+    for state, call in machine.tasks():
+        read = [
+            text
+            for text in _texts(state.arguments)
+            if "$$.Task.Token" in text or "context.Task.Token" in text
+        ]
+        if read and not call.waits_for_token and call.integration in ("optimized", "sdk"):
+            text = (
+                "it hands a task token over and waits for no answer. End its Resource with .waitForTaskToken."
+            )
+            yield Complaint(state.name, text)
+
+
+def _hands_token_over(state: State) -> bool:
+    texts = _texts(state.arguments)
+    if state.is_jsonata:
+        return any("$states.context" in text for text in texts) or isinstance(
+            state.body.get("Arguments"), str
+        )
+    return any("$$.Task" in text or text == "$$" for text in texts)
+
+
+def _texts(arguments: Body) -> list[str]:
+    return [value for _, value in leaves(arguments) if isinstance(value, str)]

@@ -1,0 +1,76 @@
+"""Every general rule finds what was planted for it, and says nothing about machines that are right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steponce.lint import RULES, lint
+
+from .planted import FAULTS, RIGHT, SPOILT, Fault
+
+
+@pytest.mark.parametrize("path", [*RIGHT, *SPOILT], ids=lambda path: path.name.partition(".")[0])
+def test_a_machine_that_is_right_has_no_findings(path: Path):
+    """Neither an error nor a warning: what AWS' guides call right is right."""
+    assert () == lint(json.loads(path.read_text())).findings
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}-{fault.what}")
+def test_a_planted_fault_is_found(fault: Fault):
+    """By its rule. A rule that cannot fail is no rule."""
+    found = {finding.rule for finding in lint(fault.planted()).findings}
+
+    assert fault.rule in found
+    assert found - {fault.rule} <= COMPANIONS.get(fault.rule, set())
+
+
+COMPANIONS = {
+    "bad-ignore": {"retry-too-large"},
+    "missing-target": {"unreachable-state"},
+    "retry-repeats-work": {"retry-too-large"},
+    "token-without-wait": {"heartbeat-unheard"},
+}
+"""What else a fault breaks."""
+
+
+def test_there_are_ten_of_each():
+    """As many that are right as there are to plant faults in."""
+    assert (10, 10) == (len(RIGHT), len(SPOILT))
+    assert {path.name.partition(".")[0] for path in SPOILT} == {fault.machine for fault in FAULTS}
+
+
+def test_every_general_rule_has_a_planted_fault():
+    """No rule goes without proof that it can fail; tests/rules has the faults of the run-once rules."""
+    assert {rule.id for rule in RULES if rule.family == "general"} == {fault.rule for fault in FAULTS}
+
+
+GET: dict[str, Any] = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::aws-sdk:dynamodb:getItem",
+    "Parameters": {"TableName": "t", "Key": {"id": {"S": "1"}}},
+    "End": True,
+}
+FAIL = {"Type": "Fail", "Error": "States.Renamed", "Cause": "It is known."}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        GET | {"Parameters": GET["Parameters"] | {"ConsistentRead": "true"}},
+        GET | {"Catch": [{"ErrorEquals": ["States.Renamed"], "Next": "Failed"}]},
+        {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
+    ],
+    ids=["a flag as text", "an error of a Fail state", "a wait"],
+)
+def test_what_aws_takes_is_no_fault(state: dict[str, Any]):
+    """Shapes of AWS' samples that run there."""
+    choice = {
+        "Type": "Choice",
+        "Choices": [{"Variable": "$.a", "IsNull": True, "Next": "Failed"}],
+        "Default": "B",
+    }
+    assert () == lint({"StartAt": "A", "States": {"A": choice, "B": state, "Failed": FAIL}}).findings
