@@ -7,24 +7,9 @@ from typing import Any
 import pytest
 
 from . import asl
-from .documents import GONE, MACHINES, load_json, machine, rules_of, spoilt
+from .documents import GONE, MACHINES, instead, load_json, machine, rules_of, spoilt, without
 
 RULES = rules_of(asl)
-
-
-def instead(old: str, new: str) -> Callable[[str], str]:
-    """A fault that puts one text in the place of another, which must be there."""
-
-    def replace(text: str) -> str:
-        assert old in text
-        return text.replace(old, new)
-
-    return replace
-
-
-def without(item: str) -> Callable[[list[str]], list[str]]:
-    """A fault that leaves one item out."""
-    return lambda items: [other for other in items if other != item]
 
 
 def lacking(changes: dict[str, Any], place: str) -> dict[str, Any]:
@@ -38,7 +23,6 @@ CALLBACK = {
     "States/DoWork/HeartbeatSeconds": 10,
     "States/DoWork/TimeoutSeconds": 60,
     "States/DoWork/TimeoutSecondsPath": GONE,
-    "States/DoWork/Parameters/Payload/taskToken.$": "$$.Task.Token",
 }
 
 A_MAP: dict[str, Any] = {
@@ -55,145 +39,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_tasks_have_timeouts, {"States/DoWork/TimeoutSeconds": 60}),
     (asl.rule_tasks_have_timeouts, {"States/CheckOwner/TimeoutSeconds": 99_999_999}),
     (asl.rule_tasks_have_timeouts, CALLBACK | {"States/DoWork/TimeoutSeconds": 2_592_001}),
-    (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/HeartbeatSeconds")),
-    (asl.rule_callbacks_can_end, CALLBACK | {"States/DoWork/HeartbeatSeconds": 60}),
-    (asl.rule_callbacks_can_end, lacking(CALLBACK, "States/DoWork/Parameters/Payload/taskToken.$")),
-    (asl.rule_callbacks_can_end, {"States/CheckOwner/HeartbeatSeconds": 10}),
-    (
-        asl.rule_counting_twice_does_no_harm,
-        {
-            "States/CountRequest/Parameters/ConditionExpression": instead(
-                "contains(members, :member) OR (", "NOT contains(members, :member) AND ("
-            )
-        },
-    ),
-    (
-        asl.rule_counting_twice_does_no_harm,
-        {"States/CountRequest/Parameters/ConditionExpression": instead("< :limit", "<= :limit")},
-    ),
-    (
-        asl.rule_counting_twice_does_no_harm,
-        {"States/CountRequest/Parameters/UpdateExpression": instead("ADD members", "SET members")},
-    ),
-    (
-        asl.rule_counting_twice_does_no_harm,
-        {
-            "States/CountRequest/Parameters/ExpressionAttributeValues/:members": {
-                "SS.$": "States.Array($.callId)"
-            }
-        },
-    ),
-    (
-        asl.rule_counting_twice_does_no_harm,
-        {"States/CountRequest/Parameters/Key/member": {"S.$": "$.limit.member"}},
-    ),
-    (asl.rule_writes_are_fenced, {"States/RecordError/Parameters/ConditionExpression": GONE}),
-    (
-        asl.rule_writes_are_fenced,
-        {
-            "States/CompleteRequest/Parameters/ConditionExpression": instead(
-                "callId = :callId AND lockedBy = :execution AND", "lockedBy = :execution AND"
-            )
-        },
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/CompleteRequest/Parameters/ConditionExpression": instead("AND (#status", "OR (#status")},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/AcquireLock/Parameters/ConditionExpression": instead("NOT callId = :callId AND ", "")},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {
-            "States/AcquireLock/Parameters/ConditionExpression": instead(
-                "expiresAt < :now", ":now < expiresAt"
-            )
-        },
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {
-            "States/TakeOverLock/Parameters/ConditionExpression": instead(
-                "callId = :deadCallId AND lockedBy = :deadExecution", "lockedBy = :deadExecution"
-            )
-        },
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/TakeOverLock/Parameters/ConditionExpression": instead(" OR leaseUntil < :now", "")},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/ReleaseLock/Parameters/ExpressionAttributeValues/:callId": {"S.$": "$.lockToken"}},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/ReleaseLock/Parameters/ExpressionAttributeValues/:execution": {"S.$": "$$.Execution.Name"}},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/TakeOverLock/Parameters/ExpressionAttributeValues/:deadCallId": {"S.$": "$.callId"}},
-    ),
-    (
-        asl.rule_writes_are_fenced,
-        {"States/TakeOverLock/Parameters/ExpressionAttributeValues/:attempt": {"N": "2"}},
-    ),
-    (
-        asl.rule_outcomes_can_be_repeated,
-        {
-            "States/CompleteRequest/Parameters/ConditionExpression": instead(
-                "OR (#status = :new AND #result = :result)", "OR #status = :new"
-            )
-        },
-    ),
-    (
-        asl.rule_outcomes_can_be_repeated,
-        {
-            "States/RecordError/Parameters/UpdateExpression": instead(
-                "#status = :new", "#status = :inprogress"
-            )
-        },
-    ),
-    (
-        asl.rule_open_records_never_expire,
-        {
-            "States/RecordError/Parameters/UpdateExpression": instead(
-                "openStatus = :open", "openStatus = :open, #ttl = :ttl"
-            )
-        },
-    ),
-    (
-        asl.rule_open_records_never_expire,
-        {"States/RecordFinalError/Parameters/UpdateExpression": instead(" REMOVE openStatus", "")},
-    ),
-    (
-        asl.rule_open_records_never_expire,
-        {"States/CompleteRequest/Parameters/UpdateExpression": instead(", #ttl = :ttl", "")},
-    ),
-    (
-        asl.rule_open_records_never_expire,
-        {
-            "States/RecordError/Parameters/ExpressionAttributeValues/:open/S.$": instead(
-                "FAILED", "INPROGRESS"
-            )
-        },
-    ),
-    (
-        asl.rule_completing_has_no_catch,
-        {"States/CompleteRequest/Catch": [{"ErrorEquals": ["States.ALL"], "Next": "RecordError"}]},
-    ),
-    (asl.rule_states_all_stands_alone_and_last, {"States/DoWork/Catch/0/ErrorEquals": ["States.ALL"]}),
-    (
-        asl.rule_states_all_stands_alone_and_last,
-        {"States/DoWork/Catch/3/ErrorEquals": ["States.ALL", "States.Timeout"]},
-    ),
-    (
-        asl.rule_states_all_stands_alone_and_last,
-        {"States/ReadLock/Retry/1/ErrorEquals": ["States.Timeout", "States.ALL"]},
-    ),
-    (asl.rule_data_limit_is_named, {"States/DoWork/Catch/2": GONE}),
+    (asl.rule_callbacks_have_heartbeats, lacking(CALLBACK, "States/DoWork/HeartbeatSeconds")),
     (asl.rule_error_names_are_known, {"States/DoWork/Catch/2/ErrorEquals": ["States.DataLimitExceded"]}),
     (asl.rule_error_names_are_known, {"States/DoWork/Catch/0/ErrorEquals": ["RetryLatter"]}),
     (asl.rule_error_names_are_known, {"States/CheckOwner/Retry/1/ErrorEquals": ["Unavaliable"]}),
@@ -210,74 +56,8 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": GONE}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": 99_999_999}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxDelaySeconds": GONE}),
-    (asl.rule_refused_writes_are_not_retried, {"States/AcquireLock/Retry/0": GONE}),
-    (asl.rule_refused_writes_are_not_retried, {"States/AcquireLock/Retry/0/MaxAttempts": 1}),
-    (asl.rule_refused_writes_are_not_retried, {"States/TakeOverLock/Retry": lambda retry: retry[::-1]}),
-    (asl.rule_what_is_too_large_is_not_retried, {"States/ReadLock/Retry/0": GONE}),
-    (asl.rule_what_is_too_large_is_not_retried, {"States/ReadLock/Retry/0/MaxAttempts": 1}),
-    (
-        asl.rule_what_is_too_large_is_not_retried,
-        {"States/CompleteRequest/Retry/0/ErrorEquals": without("States.DataLimitExceeded")},
-    ),
-    (asl.rule_what_is_too_large_is_not_retried, {"States/RecordError/Retry": lambda retry: retry[::-1]}),
     (asl.rule_transient_errors_are_retried, {"States/PrepareRequest/Retry": GONE}),
-    (
-        asl.rule_work_is_retried_only_if_it_has_not_run,
-        {"States/DoWork/Retry/0/ErrorEquals": ["States.TaskFailed"]},
-    ),
-    (asl.rule_work_is_retried_only_if_it_has_not_run, {"States/DoWork/Retry": []}),
-    (
-        asl.rule_work_is_retried_only_if_it_has_not_run,
-        {"States/DoWork/Catch/0/ErrorEquals": without("Lambda.TooManyRequestsException")},
-    ),
     (asl.rule_transient_errors_are_retried, {"States/ReadLock/Retry/1/ErrorEquals": ["States.Timeout"]}),
-    (
-        asl.rule_paths_are_marked,
-        {
-            "States/DoWork/Parameters/Payload/callId.$": GONE,
-            "States/DoWork/Parameters/Payload/callId": "$.callId",
-        },
-    ),
-    (
-        asl.rule_paths_are_marked,
-        {"States/RecordError/Parameters/ExpressionAttributeValues/:now": {"S": "$$.State.EnteredTime"}},
-    ),
-    (
-        asl.rule_paths_are_marked,
-        {"States/RecordError/Parameters/ExpressionAttributeValues/:open": {"S": "States.Format('FAILED')"}},
-    ),
-    (
-        asl.rule_paths_are_marked,
-        {"States/CompleteRequest/Parameters/ExpressionAttributeValues/:new": {"S.$": "X"}},
-    ),
-    (asl.rule_paths_are_marked, {"States/ConfirmTakeover/ResultSelector": {"verdict": "$.Payload.verdict"}}),
-    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/ConsistentReed": True}),
-    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/ConsistentRead": "true"}),
-    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Parameters/TableName": GONE}),
-    (asl.rule_parameters_are_the_api_s, {"States/DoWork/Parameters/Function.$": "$.callId"}),
-    (asl.rule_parameters_are_the_api_s, {"States/DoWork/Parameters/payload": {}}),
-    (asl.rule_parameters_are_the_api_s, {"States/AcquireLock/Parameters/ReturnValues": "UPDATED"}),
-    (
-        asl.rule_parameters_are_the_api_s,
-        {"States/AcquireLock/Parameters/ExpressionAttributeValues/:one": {"N": 1}},
-    ),
-    (
-        asl.rule_parameters_are_the_api_s,
-        {"States/AcquireLock/Parameters/ExpressionAttributeValues/:open": {"T.$": "$.shard"}},
-    ),
-    (asl.rule_parameters_are_the_api_s, {"States/ReadLock/Resource": instead("getItem", "readItem")}),
-    (
-        asl.rule_placeholders_are_defined_and_used,
-        {"States/RecordError/Parameters/ExpressionAttributeNames": {"#state": "status"}},
-    ),
-    (
-        asl.rule_placeholders_are_defined_and_used,
-        {"States/RecordError/Parameters/ExpressionAttributeValues/:now": GONE},
-    ),
-    (
-        asl.rule_placeholders_are_defined_and_used,
-        {"States/RecordError/Parameters/ExpressionAttributeValues/:ttl": {"N.$": "$.ttl"}},
-    ),
     (
         asl.rule_reserved_words_are_aliased,
         {"States/RecordError/Parameters/UpdateExpression": instead("#status", "status")},
@@ -308,6 +88,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemProcessor": A_MAP["Iterator"]}}),
     (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemSelector": {}}}),
     (asl.rule_the_language_is_old_enough, {"States/Each": A_MAP | {"ItemReader": {}}}),
+    (asl.rule_flags_are_no_texts, {"States/ReadLock/Parameters/ConsistentRead": "true"}),
     (asl.rule_failures_say_why, {"States/PayloadMismatch/Cause": GONE}),
     (asl.rule_failures_say_why, {"States/AlreadyInProgress/Error": ""}),
     (asl.rule_failures_say_why, {"States/RequestFailed/CausePath": GONE}),
@@ -347,7 +128,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_a_callback_done_right_keeps_the_rules() -> None:
     """The faults of callbacks are planted in a callback that has none of its own."""
     callback = spoilt(machine("run_once"), CALLBACK)
-    assert [] == asl.rule_callbacks_can_end(callback) + asl.rule_tasks_have_timeouts(callback)
+    assert [] == asl.rule_callbacks_have_heartbeats(callback) + asl.rule_tasks_have_timeouts(callback)
 
 
 def test_a_map_of_the_old_kind_keeps_the_rule() -> None:

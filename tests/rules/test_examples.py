@@ -15,7 +15,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 from statelint.linter import Linter
 
-from steponce.local.template.definitions import complaints
+from steponce.lint.definitions import complaints
 from steponce.local.template.reader import read_plan
 from steponce.locks.claim import Claim
 
@@ -24,15 +24,10 @@ from .documents import EXAMPLES, GONE, ROOT, load_json, machine, rules_of, spoil
 from .prose import read
 
 OF_THE_LOCK = {
-    asl.rule_writes_are_fenced,
-    asl.rule_outcomes_can_be_repeated,
-    asl.rule_open_records_never_expire,
-    asl.rule_completing_has_no_catch,
-    asl.rule_work_is_retried_only_if_it_has_not_run,
     flow.rule_states_are_classified,
     flow.rule_statuses_are_the_packages,
     flow.rule_errors_are_the_packages,
-    flow.rule_classes_agree_with_the_graph,
+    flow.rule_outcomes_are_the_packages,
 }
 """Rules about lock records, which a machine without a lock does not have."""
 
@@ -198,10 +193,3 @@ def test_the_state_for_one_write_checks_what_python_checks() -> None:
     assert state["Catch"][0]["ErrorEquals"] == [
         f"DynamoDb.{shape.name}" for shape in cancelled if "Canceled" in shape.name
     ]
-
-
-def test_a_name_in_brackets_is_guarded_as_well() -> None:
-    """Without its guard, the rule for reads complains."""
-    guards = "States/IsEventReadable/Choices/0/And"
-    unguarded = spoilt(load_json(KEEP_CUSTOMER), {guards: lambda tests: [tests[0], *tests[2:]]})
-    assert [] != flow.rule_reads_are_guarded(unguarded)
