@@ -19,15 +19,17 @@ WRONG = {"StartAt": "B", "States": {"A": {"Type": "Succeed"}}}
 
 TEMPLATE = """\
 Transform: AWS::Serverless-2016-10-31
+Globals:
 Parameters:
   Answer: { Type: String, Default: Good, AllowedValues: [Good, Bad] }
   Table: { Type: String }
+  Seconds: { Type: Number, Default: 5 }
 Resources:
   Sam:
     Type: AWS::Serverless::StateMachine
     Properties:
       DefinitionUri: flow.asl.yaml
-      DefinitionSubstitutions: { Answer: !Ref Answer, Table: !Ref Table }
+      DefinitionSubstitutions: { Answer: !Ref Answer, Table: !Ref Table, Seconds: !Ref Seconds, Unused: x }
   Plain:
     Type: AWS::StepFunctions::StateMachine
     Properties:
@@ -37,8 +39,11 @@ Resources:
         States:
           Ask:
             Type: Task
-            Resource: !Sub arn:aws:states:${AWS::Region}:123456789012:activity:a
+            Resource: !Ref Person
             End: true
+  Person:
+    Type: AWS::StepFunctions::Activity
+    Properties: { Name: person }
 """
 FLOW = """\
 StartAt: Read
@@ -47,6 +52,7 @@ States:
     Type: Task
     Resource: arn:aws:states:::dynamodb:getItem
     Parameters: { TableName: "${Table}", Key: { id: { S.$: $.id } } }
+    TimeoutSeconds: ${Seconds}
     Next: ${Answer}
   Good: { Type: Succeed }
 """
@@ -119,9 +125,10 @@ def test_every_machine_of_a_template_is_read_with_every_choice(run: Run, file: C
     ]
 
     assert 1 == code
-    assert ("Plain", "template.yaml", 18, "task-timeout", {}) in found
+    assert ("Plain", "template.yaml", 20, "task-timeout", {}) in found
     assert ("Sam", "flow.asl.yaml", 3, "missing-target", {"Answer": "Bad"}) in found
     assert Path(definition).exists()
+    assert {"missing-target", "unreachable-state", "task-timeout"} == {rule for *_, rule, _ in found}
     assert 0 == run(path, "--parameter", "Answer=Good")[0]
 
 

@@ -62,9 +62,10 @@ class Machines:
         """
         The same as `by_logical_id`, also for machines that AWS would not create.
 
-        Outputs of nested stacks have stand-ins, because their templates need not be there.
+        Outputs of nested stacks have stand-ins, because their templates need not be there. A substitution
+        without a placeholder is no fault here, because AWS takes it.
         """
-        return dict(self._read(values, None))
+        return dict(self._read(values, None, may_be_unused=True))
 
     def expect_other_choices(self, values: Mapping[str, str]) -> None:
         """
@@ -83,20 +84,25 @@ class Machines:
                     seen.add(machine.definition)
 
     def _read(
-        self, values: Mapping[str, str], nested: NestedStacks | None
+        self, values: Mapping[str, str], nested: NestedStacks | None, *, may_be_unused: bool = False
     ) -> Iterator[tuple[str, MachinePlan]]:
         resolver = Resolver(self._template, values, self._names, nested)
         resources = Resources(self._template, resolver, self._names)
         for logical_id, name, properties in resources.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)
-            definition = substitute(logical_id, text, properties.get("DefinitionSubstitutions", {}))
+            given = properties.get("DefinitionSubstitutions", {})
+            if may_be_unused:
+                given = {name: value for name, value in given.items() if f"${{{name}}}" in text}
+            path = self._file_of(logical_id)
+            is_yaml = path is not None and path.suffix in (".yaml", ".yml")
+            definition = substitute(logical_id, text, given, is_yaml=is_yaml)
             kind = properties.get("StateMachineType", "STANDARD")
             yield logical_id, MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
 
     def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
         path = self._file_of(logical_id)
         if path is not None:
-            return _definition_text(path)
+            return path.read_text(encoding="utf-8")
         if "Definition" in properties:
             return json.dumps(properties["Definition"])
         if "DefinitionString" not in properties:
@@ -104,9 +110,11 @@ class Machines:
         return str(properties["DefinitionString"])
 
 
-def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> str:
+def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, is_yaml: bool = False) -> str:
     """
     Make a definition's substitutions, which is replacing text, as CloudFormation does.
+
+    In YAML, too, the text is replaced before it is read: `Seconds: ${Seconds}` is a number afterwards.
 
     Raises:
         TemplateError: a placeholder has no substitution, a substitution no placeholder, or the
@@ -120,6 +128,8 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> 
     replaced = _SUBSTITUTION.sub(lambda match: str(substitutions[match.group(1)]), text)
     if left := re.search(r"\$\{[^}]*\}?", replaced):
         raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
+    if is_yaml:
+        return _json_of(logical_id, replaced)
     try:
         json.loads(replaced)
     except ValueError as error:
@@ -129,18 +139,20 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any]) -> 
     return replaced
 
 
+def _json_of(logical_id: str, text: str) -> str:
+    import yaml
+
+    try:
+        return json.dumps(yaml.safe_load(text), default=str)
+    except yaml.YAMLError as error:
+        raise TemplateError(
+            f"{logical_id}: the definition is not YAML after substitution: {error}."
+        ) from None
+
+
 def _expect_valid(machine: MachinePlan, when: str = "") -> None:
     if found := complaints(machine.definition):
         raise TemplateError(
             f"AWS would refuse the state machine {machine.name}{when}: {' '.join(found)} "
             "Mend its definition; nothing was created."
         )
-
-
-def _definition_text(path: Path) -> str:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix in (".yaml", ".yml"):
-        import yaml
-
-        return json.dumps(yaml.safe_load(text))
-    return text

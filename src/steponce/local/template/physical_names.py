@@ -36,6 +36,7 @@ TABLE = "AWS::DynamoDB::Table"
 
 # The property that names a resource, where the template chooses the name itself.
 _NAME_PROPERTIES = {
+    ACTIVITY: "Name",
     BUCKET: "BucketName",
     FUNCTION: "FunctionName",
     STATE_MACHINE: "StateMachineName",

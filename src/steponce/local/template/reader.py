@@ -221,9 +221,9 @@ def _parse(path: Path) -> dict[str, Any]:
         source = _load(path.read_text(encoding="utf-8"))
     except Exception as error:  # yaml's own errors have no common base with the constructor's
         raise TemplateError(f"{path} is not a template: {error}") from error
-    if not isinstance(source, dict) or "Resources" not in source:
+    if not isinstance(source, dict) or not isinstance(source.get("Resources"), dict):
         raise TemplateError(f"{path} is not a template: it has no Resources.")
-    return source
+    return {key: part for key, part in source.items() if part is not None}  # an empty section is null in YAML
 
 
 def _load(text: str) -> Any:
@@ -255,7 +255,8 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
         NESTED_STACK: "TemplateURL",
     }
     files: dict[str, str] = {}
-    common = source.get("Globals", {}).get("Function", {}).pop("CodeUri", None)
+    shared = source.get("Globals", {}).get("Function") or {}
+    common = shared.pop("CodeUri", None)
     for logical_id, resource in source["Resources"].items():
         _expect_resource(logical_id, resource)
         key = keys.get(resource.get("Type"))
