@@ -47,6 +47,7 @@ def test_the_installed_package_has_its_files_with_it(installed: Installation, tm
     ]
 
 
+@pytest.mark.full  # tests/real does it too, with everything installed anew
 def test_a_request_runs_in_an_empty_folder(installed: Installation, tmp_path: Path):
     """`up` and `start`, with the sample that the wheel carries."""
     up = subprocess.Popen(
@@ -66,7 +67,7 @@ def test_a_request_runs_in_an_empty_folder(installed: Installation, tmp_path: Pa
     assert 0 == up.returncode
 
 
-@pytest.mark.full  # tests/real does it too, with everything installed anew
+@pytest.mark.full  # likewise
 def test_a_new_application_passes_its_own_tests(installed: Installation, tmp_path: Path):
     """As its README has it, on a stack that is deployed from its template."""
     installed.run([installed.program, "init", "orders", "--callback"], tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from steponce.cli import answers, commands
 from steponce.lint import RULES, reading
+from tests.rules.documents import ROOT
 
 RIGHT = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
 WAITS = {"Type": "Task", "Resource": "arn:aws:states:us-east-1:123456789012:activity:a", "End": True}
@@ -213,3 +215,33 @@ def test_yaml_needs_what_reads_it(file: Callable[..., str], monkeypatch: pytest.
     monkeypatch.setattr(reading, "_read_yaml", gone)
     assert 0 == commands.run(["lint", file(RIGHT)])
     assert 4 == commands.run(["lint", file(FLOW, "flow.asl.yaml")])
+
+
+def test_the_page_quotes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """But for the lines' numbers, which are those of a longer file."""
+    page = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"```text\n(order.*?)```", page, re.DOTALL)[0].splitlines()
+    ask = {"FunctionName": "f", "Payload": {"token.$": "$$.Task.Token"}}
+    take = {
+        "TableName": "t",
+        "Key": {"id": {"S": "1"}},
+        "UpdateExpression": "SET stock = :next",
+        "ConditionExpression": "attribute_exists(id)",
+    }
+    states = {
+        "AskProvider": {"Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken", "Parameters": ask},
+        "TakeOne": {"Resource": "arn:aws:states:::dynamodb:updateItem", "Parameters": take},
+    }
+    tasks: Any = {name: {"Type": "Task", **state, "End": True} for name, state in states.items()}
+    tasks["AskProvider"] = {**tasks["AskProvider"], "Next": "TakeOne"}
+    del tasks["AskProvider"]["End"]
+    path = tmp_path / "order.asl.json"
+    path.write_text(json.dumps({"StartAt": "AskProvider", "States": tasks}, indent=1))
+    commands.run(["lint", str(path), "--format", "text"])
+    printed = capsys.readouterr().out.replace(f"{tmp_path}/", "")
+    assert without_lines(quoted) == without_lines(printed.splitlines())
+
+
+def without_lines(printed: list[str]) -> list[str]:
+    """The findings without the numbers of their lines."""
+    return [re.sub(r"json:\d+:", "json:", line) for line in printed]

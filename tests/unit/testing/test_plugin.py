@@ -16,6 +16,8 @@ import pytest
 
 from tests.unit.testing.project_folder import write_project
 
+pytestmark = pytest.mark.full  # tests/real runs the project, too, with the plugin from the wheel
+
 OF_NO_TEMPLATE = """
 import sys
 
