@@ -191,12 +191,16 @@ class Start:
         Whether the rate limit has refused this very request a moment ago, and would refuse it again.
 
         Only for a moment, because an operator may reset or raise the limit at any time. Not for a message:
-        it would be acknowledged, and nothing would bring it back.
+        it would be acknowledged, and nothing would bring it back. A caller that does not know the limit knows
+        no windows, so it asks the machine again once the window is over.
         """
-        if execution.failure.resets_at is None or self._envelope.redelivery is not None:
+        resets_at, limit = execution.failure.resets_at, self._envelope.limit
+        if resets_at is None or self._envelope.redelivery is not None:
+            return False
+        if limit is None and resets_at <= times.now():
             return False
         same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
-        counted_alike = execution.input.get("limit") == self._envelope.limit
+        counted_alike = execution.input.get("limit") == limit
         since = times.to_text(times.now() - REFUSAL_STANDS)
         return same_payload and counted_alike and (execution.closed or "") > since
 

@@ -413,6 +413,20 @@ def test_a_refusal_ends_with_its_window(refused: Counting):
     assert (False, ["order-1--3"]) == (refused.ask().duplicate, refused.started())
 
 
+def test_a_caller_that_does_not_know_the_limit_starts_again_after_its_window(world: Counting):
+    """At the time that its receipt has named; before it, the refusal answers for it, too."""
+    end_refused(world, world.client.start("order-1", PAYLOAD))
+    world.started()
+    world.now = datetime(2026, 1, 31, 12, 59, 59, tzinfo=UTC)
+    end_refused(world, world.ask())
+    assert (True, ["order-1--2"]) == (
+        world.ask().resets_at == datetime(2026, 1, 31, 13, tzinfo=UTC),
+        world.started(),
+    )
+    world.now = datetime(2026, 1, 31, 13, tzinfo=UTC)
+    assert (False, ["order-1--3"]) == (world.ask().duplicate, world.started())
+
+
 def test_work_that_raises_the_same_error_is_no_refusal(world: Counting):
     """Its cause says something else; nor is an execution that knew of no limit."""
     world.machine.rules = LIMITED
