@@ -323,7 +323,10 @@ def _look(
     if not owned:
         # A name can be used again after 90 days, or in a new stack. This execution is not the owner.
         return "unknown", None
-    end = _end(owner, history, cancelled, _child(lock, history, sfn))
+    child = _child(lock, history, sfn)
+    end = _end(owner, history, cancelled, child)
+    if child is None and _has_child(history) and end.cancelled is None and _age(owner.closed) < YOUNG:
+        return "alive", None  # it may have been started a moment before its owner died
     verdict = _verdict_by_end(end, owner, work_timeout)
     return verdict, None if verdict == "alive" else end
 
@@ -355,9 +358,14 @@ def _verdict_by_child(child: Child, work_timeout: timedelta) -> Verdict:
     return "alive" if works_until(None, child.execution.closed, work_timeout) else "unknown"
 
 
+def _has_child(history: _History) -> bool:
+    """Whether an owner died while it waited for an execution that it had started, or was about to start."""
+    return history.last_state == WORK and history.child_arn is not None
+
+
 def _child(lock: Lock, history: _History, sfn: SFNClient) -> Child | None:
-    """The execution that the owner has started for its work. None if it died elsewhere, or started none."""
-    if history.last_state != WORK or history.child_arn is None:
+    """That execution. None if there is none, or if Step Functions does not know it."""
+    if history.child_arn is None or not _has_child(history):
         return None
     return look_at_child(lock, history.child_arn, sfn)
 

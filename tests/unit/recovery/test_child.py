@@ -165,6 +165,14 @@ def test_a_child_that_was_never_started_or_is_forgotten_tells_nothing(stack: Sta
     assert "unknown" == settle(stack, world(*BOTH, child=None), "take-over").verdict
 
 
+@UNKNOWN
+def test_a_child_that_cannot_be_described_yet_counts_as_running(stack: Stack, unknown: Any):
+    """Descriptions lag behind, and nobody may take the lock over from a child that has just been started."""
+    closed = NOW - timedelta(minutes=14)
+    assert "alive" == settle(stack, world(*BOTH, child=None, stopDate=closed), unknown).verdict
+    assert "settled" == settle(stack, world(*BOTH, child=None, **{"stopDate": closed, **CANCELLED})).verdict
+
+
 def test_the_output_of_a_child_with_another_name_is_no_result(stack: Stack):
     """States of the user's may follow; but while it runs, its owner is alive."""
     other = CHILD[:-1] + "7"
