@@ -27,7 +27,7 @@ class Settings:
 
 settings = environment.read(Settings, os.environ)
 logger = Logger()
-tracer = Tracer()
+tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)

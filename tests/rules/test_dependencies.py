@@ -162,6 +162,14 @@ def test_a_function_imports_only_what_it_needs(on_lambda: list[Path]):
     assert loaded.isdisjoint({"boto3", "steponce.client", "steponce.guards.guard", "steponce.powertools"})
 
 
+def test_no_function_but_the_sample_work_traces_botocore():
+    """The patch loads it, and keeps the texts of errors, which may quote a payload or a token."""
+    patching = [
+        one.name for one in FUNCTIONS if "Tracer(auto_patch=False)" not in (one / "app.py").read_text()
+    ]
+    assert ["charge_card"] == patching
+
+
 def test_only_functions_behind_an_address_load_routes(on_lambda: list[Path]):
     """The cold start of the others does not wait for Powertools' event handler."""
     serving = {"http_api", "resolve_awaiting_step"}
