@@ -16,6 +16,7 @@ from steponce import Client
 from steponce.aws import times
 from steponce.cli import commands, stream, target
 from steponce.operator import cancellation
+from tests.fakes.tables import create_table
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, arn, envelope
 from tests.unit.shared_clients import shared
 from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
@@ -293,6 +294,23 @@ def test_erase_reaches_every_machine_s_records(world: TwoMachines, run: Run):
     world.put("acme/1", status="COMPLETED", openStatus=None)
     world.put("acme/2", lockedBy=at_refunds("two"), status="COMPLETED", openStatus=None)
     assert ["acme/1", "acme/2"] == run("erase", "acme/", *SIGNED)[1]["locks"]
+
+
+def test_a_workflow_with_a_table_of_its_own_is_listed_and_erased_too(world: TwoMachines, run: Run):
+    """As of a second installation in the stack; the customer is forgotten there as well."""
+    create_table(world.dynamodb, "LocksTable", "others")
+    world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"locksTable": "others"})
+    for name, status, index in (("acme/2", "COMPLETED", None), ("jobs/2", "FAILED", "FAILED#1")):
+        world.put(name, lockedBy=at_refunds("two"), status=status, openStatus=index)
+        key = {"lockToken": {"S": name}}
+        item = world.dynamodb.get_item(TableName="locks", Key=key)["Item"]
+        world.dynamodb.put_item(TableName="others", Item=item)
+        world.dynamodb.delete_item(TableName="locks", Key=key)
+    world.put("acme/1", status="COMPLETED", openStatus=None)
+
+    assert ["jobs/2"] == [lock["lockToken"] for lock in run("locks", "list")[1]["locks"]]
+    assert ["acme/1", "acme/2"] == run("erase", "acme/", *SIGNED)[1]["locks"]
+    assert [] == run("requests", "list", "--under", "acme/")[1]["requests"]
 
 
 def test_a_malformed_output_stops_only_those_who_need_its_workflow(world: TwoMachines, run: Run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -76,9 +77,11 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     if not prefix.strip():
         raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
     machines = Machines.reach(target)
-    stack, machine = machines.stack, machines.first.machine
+    stack, tables = machines.stack, [client.machine for client in machines.of_each_table]
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    kept = find_kept(machine, steps, prefix)
+    # The steps of all tables are in one, and go with the first.
+    found = [(one, find_kept(one, None if place else steps, prefix)) for place, one in enumerate(tables)]
+    kept = _together(prefix, [part for _, part in found])
     answer: dict[str, Any] = {
         "done": "erased" if kept else "nothing",
         "by": confirmation.by,
@@ -94,13 +97,23 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
         say(answer, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
     why = confirmation.ask(_list(kept), f"Erase {_count(kept)}, for good?")
-    if changed := erase_kept(machine, steps, kept):
+    if changed := sum(erase_kept(one, steps, part) for one, part in found):
         raise RecordChanged(
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
             "Look again with the same command."
         )
     say(answer | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
     return DONE
+
+
+def _together(prefix: str, parts: Sequence[Kept]) -> Kept:
+    """What several tables have under a prefix."""
+    return Kept(
+        prefix,
+        [lock for part in parts for lock in part.locks],
+        [step for part in parts for step in part.steps],
+        [one for part in parts for one in part.damaged],
+    )
 
 
 def _shown(execution_arn: str, lock: Lock | None) -> RenderableType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import merge
 from itertools import islice
 from typing import Any
 
@@ -73,9 +74,13 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
     statuses = [HELD] if failed else [INPROGRESS] if running or overdue else [INPROGRESS, HELD]
     until = times.now_text() if overdue else times.NEVER
     left_out = LeftOut()
-    machine, only = Machines.reach(target).first.machine, target.machine is not None
-    open_ = open_locks(machine, *statuses, expected_until=until, skip=left_out.add)
-    found = (lock for lock in open_ if not only or machine.holds(lock))
+    machines, only = Machines.reach(target), target.machine is not None
+    tables = (
+        open_locks(client.machine, *statuses, expected_until=until, skip=left_out.add)
+        for client in machines.of_each_table
+    )
+    open_ = merge(*tables, key=lambda lock: lock.expected_completion)
+    found = (lock for lock in open_ if not only or machines.first.machine.holds(lock))
     listed = list(islice(found, limit))
     more = sum(1 for _ in found)
     answer = {"locks": [_listed(lock) for lock in listed], "more": more, "unreadable": left_out.public()}

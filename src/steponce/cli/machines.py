@@ -69,6 +69,16 @@ class Machines:
             return self.stack.client()
         return self.stack.client(machine=next(iter(self.workflows)).arn)
 
+    @property
+    def of_each_table(self) -> list[Client]:
+        """A client of one workflow of each lock table, as `first` if all share one."""
+        found = {self.first.machine.locks.table: self.first}
+        for one in list(self.workflows)[1:] if self.target.machine is None else []:
+            if one.settings.get("LocksTable") not in found:
+                client = self.first.of(one)
+                found[client.machine.locks.table] = client
+        return list(found.values())
+
     @cached_property
     def clients(self) -> list[Client]:
         """A client of each workflow that the command may be for, by the same connections."""
