@@ -167,11 +167,7 @@ class Envelope:
         check_lock_token(known["lockToken"])
         if not isinstance(known["payload"], Mapping):
             raise InvalidPayload("input.payload is no JSON object.")
-        given_limit = known.get("limit")
-        if isinstance(given_limit, Mapping) and "windowStart" in given_limit:
-            at = _time(given_limit["windowStart"], "limit.windowStart")
-        else:
-            at = _time(known["requestedAt"])
+        at = _counted_at(known.get("limit"), _time(known["requestedAt"]))
         limit = rules.count_of(known["payload"], known["lockToken"], at, times.now())
         envelope = cls(**known | {"limit": limit})
         envelope.to_json()
@@ -226,6 +222,21 @@ def _demand(problem: ValidationError) -> str:
         unknown = problem.message.partition("(")[2].rpartition(")")[0]
         return f"has an unknown field: {unknown[:_LONGEST_UNKNOWN]}"
     return f"does not fit: {problem.validator} must be {json.dumps(problem.validator_value)}"
+
+
+def _counted_at(limit: Any, requested_at: datetime) -> datetime:
+    """
+    The time at which a whole envelope counts: its own, unless its client has cut a window apart from it.
+
+    A client may know another window than the machine has now. So the window's start stands for the request's
+    time only where that is not in it.
+    """
+    if not isinstance(limit, Mapping) or "windowStart" not in limit:
+        return requested_at
+    start = _time(limit["windowStart"], "limit.windowStart")
+    if "resetsAt" not in limit:
+        return start
+    return requested_at if start <= requested_at < _time(limit["resetsAt"], "limit.resetsAt") else start
 
 
 def _time(text: Any, place: str = "requestedAt") -> datetime:

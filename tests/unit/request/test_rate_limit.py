@@ -189,6 +189,17 @@ def test_what_exceeds_a_set_is_left_to_the_function() -> None:
     assert "member" in limit_of(given=replace(rules(), rate_limit=SET_MEMBERS))
 
 
+def test_a_client_that_knows_a_longer_window_is_counted_in_that_of_its_time() -> None:
+    """It was made before the window was changed. Or all its requests of a day would count in one hour."""
+    hourly = replace(rules(window="hour"), rate_limit=SET_MEMBERS + 1)
+    sent = Envelope.make("order-1", ANN, rules(), requested_at=NOW - timedelta(hours=1))
+    counted = Envelope.complete("order-1", sent.to_dict(), hourly).limit or {}
+    assert times.to_text(NOW - timedelta(hours=1)) == counted["windowStart"]
+    wrong = sent.to_dict() | {"limit": (sent.limit or {}) | {"resetsAt": 7}}
+    with pytest.raises(InvalidPayload, match=r"limit\.resetsAt"):
+        Envelope.complete("order-1", wrong, hourly)
+
+
 def test_a_limit_that_its_sender_forged_counts_nothing() -> None:
     """Who is counted, where, and with which verdict: all of it is found anew."""
     forged = {"windowStart": times.to_text(NOW), "who": "bob", "key": "x", "verdict": "counted"}
