@@ -19,7 +19,7 @@ import boto3
 from botocore.config import Config
 
 from steponce.client import CONFIG, results_in, stack_outputs
-from steponce.errors import MissingKey
+from steponce.errors import InvalidSetting, MissingKey, shown
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
@@ -147,6 +147,7 @@ class Guard:
 
         Raises:
             InvalidRequest: the key or payload cannot be used.
+            InvalidSetting: the name of the guard's table is empty or no text.
 
         Entering the block raises:
             AlreadyInProgress: another call holds the lock, and may still work.
@@ -238,6 +239,7 @@ class Guard:
     def _run(self, lock_token: str, payload_hash: str, context: Any, terms: Terms) -> Run:
         lease, holder = lease_of(terms, context), None
         if not _is_disabled():
+            self._expect_table()
             holder = Holder(
                 self._dynamodb,
                 self._table,
@@ -248,6 +250,14 @@ class Guard:
                 rules=self._rules,
             )
         return Run(holder, self._locks, lock_token, terms, lease, self._finished, self._results)
+
+    def _expect_table(self) -> None:
+        """Refuse what is no name. Not before a call: a guard that is disabled in tests may have none."""
+        if not isinstance(self._table, str) or not self._table:
+            raise InvalidSetting(
+                f"The guard's lock table {shown(self._table)} is no name. Give the stack's Output "
+                "LocksTable, and look whether an environment variable is not set."
+            )
 
     def _key(self, name: str, key: Any, where: str | None) -> str:
         """The lock token of a decorated function's call."""

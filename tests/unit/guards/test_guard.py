@@ -35,7 +35,14 @@ from steponce import (
     Unsettled,
 )
 from steponce.aws import times
-from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, MissingKey, RecordUnreadable
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidSetting,
+    MissingKey,
+    RecordUnreadable,
+)
 from steponce.locks.record import Failure, Lock
 from steponce.request.canonical import sha256
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
@@ -1033,6 +1040,17 @@ def test_a_run_begins_once(world: World) -> None:
         run.complete(DONE)
     with pytest.raises(RuntimeError, match="once"), run:
         pass
+
+
+@pytest.mark.parametrize("table", ["", None, 7])
+def test_a_guard_wants_its_table_s_name(world: World, table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an environment variable that is not set; boto3 does not check what a guard sends."""
+    guard = Guard(table, session=Session(world))
+    with pytest.raises(InvalidSetting, match="Give the stack's Output LocksTable"):
+        guard.begin(KEY, ORDER)
+    monkeypatch.setenv("STEPONCE_DISABLED", "true")
+    with guard.begin(KEY, ORDER) as run:
+        run.complete(DONE)
 
 
 def test_a_guard_has_a_stack_s_rules(world: World) -> None:
