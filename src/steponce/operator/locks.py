@@ -296,17 +296,17 @@ class Operator:
             child = running_child(lock, self._machine.sfn)
         except OwnerHidden as hidden:
             raise Refused(f"{hidden} Nothing was written.") from None
-        if child is not None:
-            raise Refused(
-                f"The execution {child}, which is the work of {lock.lock_token!r}, still runs. Nothing was "
-                "written. Wait for its end, or stop it first."
-            )
         known = owner is not None and owner.owns(lock) is not False
         if owner is not None and known and owner.is_open:
             raise Refused(
                 f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
                 "first.",
                 next_steps=[NextStep("cancel request", lock.request_id)],
+            )
+        if child is not None:
+            raise Refused(
+                f"The execution {child}, which is the work of {lock.lock_token!r}, still runs. Nothing was "
+                "written. Wait for its end, or stop it first."
             )
         since = owner.closed if owner is not None and known else lock.actual_completion
         until = works_until(lock.failure, since, lock.work_timeout(self._work_timeout_seconds))

@@ -164,6 +164,12 @@ def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
         alice.prepare(action, lock)
     assert lock == world.lock()
 
+    world.execution("order-1", "RUNNING", *TO_WORK)  # redriven: to stop its work alone would be a failure
+    world.sfn.histories[arn("order-1")] = events
+    with pytest.raises(Refused, match="cancel it") as raised:
+        alice.prepare(action, lock)
+    assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
+
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
