@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from steponce.cost import estimate
+from tests.bench import transitions
 from tests.machines import Case
 from tests.machines.around import AROUND, AS_IT_IS
 from tests.machines.inline import APPROVAL, INLINE, LATER, ORDER, SOON
@@ -20,6 +22,18 @@ RUNS = [
     for case in [*INLINE, *AROUND]
     if case.runs
     for place in range(len(case.inputs))
+]
+
+BESIDE_ITS_PATH = {
+    "poller": "a loop may be longer than the path says",
+    "retry": "a retry comes on top",
+    "absent path": "States.Runtime ends it in the middle of its path",
+}
+PRICED = [
+    case
+    for case in [*INLINE, *AROUND]
+    if case.runs and case.inputs and case.name not in BESIDE_ITS_PATH
+    if {"Map", "Parallel"}.isdisjoint(state["Type"] for state in case.definition["States"].values())
 ]
 
 _pairs: dict[str, Pair] = {}
@@ -156,3 +170,30 @@ def test_the_machine_around_is_the_one_that_was_there(scene: Scene):
         json.loads(sfn.describe_execution(executionArn=one["executionArn"])["input"]) for one in children
     ]
     assert {"amount": 5, "id": request} in inputs
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", PRICED, ids=lambda one: f"{one.name} {one.form}")
+def test_a_wrapped_machine_uses_what_cost_says_of_its_path(scene: Scene, case: Case):
+    """Its transitions, as billed; and its writes, counted between the engine and the tables."""
+    pair = pair_of(scene, case)
+    request = scene.new_id("once")
+    scene.faults.calls.clear()
+    ended = pair.run_wrapped({**case.inputs[0], "id": request}, case.answers[0] if case.answers else None)
+    priced = [call.body for call in scene.faults.calls]
+    if case.form == "around":  # what it starts has a price of its own
+        priced = [body for body in priced if body.get("TableName") == scene.stack.outputs["LocksTable"]]
+    writes = sum("UpdateExpression" in body or "Item" in body for body in priced)
+
+    sfn = scene.stack.boto3("stepfunctions")
+    here = sfn.describe_state_machine(stateMachineArn=pair.client.state_machine_arn)
+    entered = tuple(after_wrapping(pair, ended["executionArn"]))
+    found = estimate(json.loads(here["definition"]), through=set(entered), limit=500)
+    (usage,) = [path.usage for path in found.listed if path.states == entered]
+    assert (transitions(scene.events(ended["executionArn"])), writes) == (usage.transitions, usage.writes)
+    scene.delete_lock(scene.key(request))
+
+
+def after_wrapping(pair: Pair, execution_arn: str) -> list[str]:
+    """The states that an execution entered, by the names that they have in the wrapped machine."""
+    return [pair.renamed.get(name, name) for name in pair.states(execution_arn)]

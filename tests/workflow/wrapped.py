@@ -116,7 +116,6 @@ def _values(scene: Scene, deployed: dict[str, Any]) -> dict[str, str]:
         "FinalErrors": FINAL_ERRORS,
         "LimitsTable": "none",
         "RateLimit": "0",
-        "FirstWrite": "AcquireLock",
         "UnlimitedField": "callId",
         "RefusedStatus": "NONE",
         "EffectsTable": scene.stack.outputs["ChargesTable"],
