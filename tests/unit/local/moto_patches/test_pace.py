@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from moto.core.serialize import AttributePickerContext, XFormedAttributePicker
+from moto.core.serialize import AttributePickerContext, BaseJSONSerializer, XFormedAttributePicker
 from moto.core.utils import get_service_model
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
 
@@ -97,6 +97,30 @@ def table():
             BillingMode="PAY_PER_REQUEST",
         )
         yield made
+
+
+def test_an_item_of_all_types_comes_back_as_it_was_put(table: Any, monkeypatch: pytest.MonkeyPatch):
+    """Also within lists and maps; and a value is looked for under its own type only."""
+    item = {
+        "key": "a",
+        "all": [1, None, True, b"bytes", {"n": 2}, [], {}, ""],
+        "sets": {"n": {1, 2}, "s": {"a", "b"}, "b": {b"a"}},
+    }
+    table.put_item(Item=item)
+    looked_for = []
+    get_value = BaseJSONSerializer.get_value
+    monkeypatch.setattr(
+        BaseJSONSerializer,
+        "get_value",
+        lambda serializer, value, key, shape: (
+            looked_for.append(key) or get_value(serializer, value, key, shape)
+        ),
+    )
+
+    assert item == table.get_item(Key={"key": "a"})["Item"]
+
+    assert ["Item", "S", "L", "N"] == looked_for[:4]
+    assert 1 == looked_for.count("NULL")
 
 
 def test_one_text_with_other_values_is_another_update(table: Any):
