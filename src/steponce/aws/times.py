@@ -29,8 +29,7 @@ def to_text(time: datetime) -> str:
     """
     if time.tzinfo is None:
         raise ValueError(f"The time {time.isoformat()} has no zone. Give it one, for example UTC.")
-    utc = time.astimezone(UTC)
-    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z".rjust(24, "0")
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def from_text(text: str) -> datetime:

@@ -35,7 +35,7 @@ def find(expression: str, document: Any, what: str = "payload") -> Any:
         PayloadTooLarge: it unpacks more than any payload may have.
     """
     try:
-        return jmespath.search(expression, document, jmespath.Options(custom_functions=_Functions()))
+        return jmespath.search(expression, document, _OPTIONS)
     except PayloadTooLarge:
         raise
     except (JMESPathError, ValueError, TypeError, EOFError, OSError, RecursionError, zlib.error) as error:
@@ -53,3 +53,6 @@ class _Functions(PowertoolsFunctions):
         if len(text) > LONGEST_TEXT:
             raise PayloadTooLarge(f"What gzip unpacks has more than {LONGEST_TEXT:,} bytes. Send less.")
         return text.decode()
+
+
+_OPTIONS = jmespath.Options(custom_functions=_Functions())
