@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -11,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack
+from tests import wheel
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.real.containers import Engine, Image, image_for, running_engine
 from tests.real.programs import runtime_python, tools_python, version
 from tests.real.sam import PATIENCE_SECONDS, Build, Sam, build, flagging_errors
+from tests.rules.documents import ROOT
+from tests.wheel import Installation
 from tests.workflow.faults import Faults
 
 _PART = "part"
@@ -94,6 +98,21 @@ def on_ministack(record_property: Callable[[str, object], None]) -> None:
     """The test speaks to the whole application."""
     python = tools_python()
     record_property(_PART, f"ministack {version('ministack')}, its own {python.runtime}")
+
+
+@pytest.fixture(scope="session")
+def distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the sdist, as `make dist` does."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(["make", "--silent", "dist", f"DIST={folder}"], cwd=ROOT, check=True)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """`pip install 'steponce[local]'` into an environment of the test module."""
+    return wheel.whole(distribution, tmp_path_factory.mktemp("installed") / "environment")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

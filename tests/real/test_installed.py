@@ -9,27 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import wheel
-from tests.rules.documents import ROOT
 from tests.unit.testing.project_folder import write_project
 from tests.wheel import Installation
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that is built from the sdist, as `make dist` does."""
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(["make", "--silent", "dist", f"DIST={folder}"], cwd=ROOT, check=True)
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """`pip install 'steponce[local]'` into a new environment."""
-    return wheel.whole(distribution, tmp_path_factory.mktemp("installed") / "environment")
 
 
 def test_the_extra_is_all_that_a_stack_needs(installed: Installation, tmp_path: Path):

@@ -18,7 +18,6 @@ from steponce.local.session import isolated_session
 from tests.real.ministack import STACK, Application, deploy, emulator
 from tests.real.programs import tools_python
 from tests.real.sam import REGION
-from tests.real.test_installed import distribution, installed  # noqa: F401 - fixtures
 from tests.real.test_new_application import ORDER, build
 from tests.rules.documents import ROOT
 from tests.wheel import Installation
@@ -62,10 +61,7 @@ BEGIN = "  # -- steponce itself"
 
 
 @pytest.mark.usefixtures("on_ministack")
-def test_an_application_of_ones_own_from_an_empty_folder(
-    installed: Installation,  # noqa: F811
-    tmp_path: Path,
-):
+def test_an_application_of_ones_own_from_an_empty_folder(installed: Installation, tmp_path: Path):
     """A function of one's own, a machine that was there before, and a machine of another stack."""
     shop = tmp_path / "shop"
     installed.run(["steponce", "init", "shop"], tmp_path)
@@ -153,7 +149,7 @@ def parameters() -> list[str]:
 
 
 @contextmanager
-def up(installed: Installation, folder: Path) -> Iterator[None]:  # noqa: F811
+def up(installed: Installation, folder: Path) -> Iterator[None]:
     """`steponce up` in a folder, until the block ends."""
     command = [installed.program, "up"]
     process = subprocess.Popen(command, cwd=folder, env=installed.environment(), stdout=subprocess.PIPE)
