@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import uuid
@@ -28,17 +29,18 @@ from tests.workflow.test_triggers import needs_deliveries
 pytestmark = [needs_deliveries, pytest.mark.full]  # tests/unit/scaffold reads the same template's plan
 
 WORK = """
-import time
+import fcntl
 from pathlib import Path
 
 def handler(work, context):
-    begun, go_on = (Path(work["payload"].get(name, __file__)) for name in ("begun", "goOn"))
-    begun.touch()
-    while not go_on.exists():
-        time.sleep(0.05)
-    return {"refunded": work["payload"]["amount"]}
+    payload = work["payload"]
+    if "begun" in payload:
+        Path(payload["begun"]).touch()
+        with open(payload["gate"]) as gate:
+            fcntl.flock(gate, fcntl.LOCK_SH)
+    return {"refunded": payload["amount"]}
 """
-"""The second workflow's work. It can be held until a file is there."""
+"""The second workflow's work. A test can hold it by a lock on a file."""
 
 HTTP = "        HttpAccess: open\n        KeyPrefix: r\n"
 WORK_TIMEOUT_SECONDS = 60
@@ -106,8 +108,9 @@ def shop(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sho
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """A refund whose work waits until the test is over."""
-    yield {"amount": 7, "begun": str(tmp_path / "begun"), "goOn": str(tmp_path / "go-on")}
-    (tmp_path / "go-on").touch()
+    with (tmp_path / "gate").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        yield {"amount": 7, "begun": str(tmp_path / "begun"), "gate": gate.name}
 
 
 @pytest.fixture
