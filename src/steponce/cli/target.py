@@ -16,6 +16,7 @@ import click
 from botocore.config import Config
 from click.core import ParameterSource
 
+from steponce.aws.clients import client_of
 from steponce.cli.shell import Named
 from steponce.client import Client, stack_outputs
 from steponce.errors import StackNotFound, SteponceError
@@ -69,7 +70,7 @@ class AwsStack:
 
     def boto3(self, service: str) -> Any:
         """A plain boto3 client."""
-        return self._session.client(service, config=_CONFIG)  # type: ignore[call-overload]
+        return client_of(self._session, service, config=_CONFIG)
 
     def client(self, *, machine: str | None = None) -> Client:
         """A steponce client; `machine` is as for `Client.from_stack`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from steponce.aws.clients import client_of
 from steponce.local.controls import Controls
 from steponce.local.deploy import Deployment
 from steponce.local.engine.instructions import Instructions
@@ -126,8 +127,9 @@ class RunningStack:
         }
 
     def _make_client(self, service: str) -> Any:
-        return self._clients_session.client(
-            service,  # type: ignore[call-overload]
+        return client_of(
+            self._clients_session,
+            service,
             endpoint_url=self.endpoints[_BOTO3_NAMES[service]],
             config=Config(
                 max_pool_connections=50,

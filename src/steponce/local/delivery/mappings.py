@@ -29,6 +29,7 @@ from steponce.local.template.plan import MappingPlan
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import DeleteMessageBatchRequestEntryTypeDef
 
 _log = logging.getLogger(__name__)
 
@@ -130,18 +131,17 @@ class Mapping:
     def _settle(self, messages: list[dict[str, Any]], *, keep: bool) -> None:
         """Delete them, or let them be seen again soon."""
         for start in range(0, len(messages), _PAGE):
-            entries = [
+            entries: list[DeleteMessageBatchRequestEntryTypeDef] = [
                 {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
                 for index, message in enumerate(messages[start : start + _PAGE])
             ]
             if keep:
-                invisible = {"VisibilityTimeout": self._invisible_seconds}
                 self._sqs.change_message_visibility_batch(
                     QueueUrl=self._url,
-                    Entries=[{**entry, **invisible} for entry in entries],  # type: ignore[typeddict-item]
+                    Entries=[{**entry, "VisibilityTimeout": self._invisible_seconds} for entry in entries],
                 )
             else:
-                self._sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)  # type: ignore[arg-type]
+                self._sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)
 
 
 def failures(payload: bytes, sent: Collection[str]) -> set[str]:

@@ -27,6 +27,7 @@ from steponce.local.template.plan import RulePlan, TargetPlan
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageRequestTypeDef
     from mypy_boto3_stepfunctions import SFNClient
 
 _log = logging.getLogger(__name__)
@@ -79,9 +80,11 @@ class Targets:
             activity.end()
 
     def _to_queue(self, target: TargetPlan, text: str) -> None:
-        group = {"MessageGroupId": target.group_id} if target.group_id else {}
         url = self._queue_url(target.arn.rpartition(":")[2])
-        self._sqs.send_message(QueueUrl=url, MessageBody=text, **group)  # type: ignore[arg-type]
+        message: SendMessageRequestTypeDef = {"QueueUrl": url, "MessageBody": text}
+        if target.group_id:
+            message["MessageGroupId"] = target.group_id
+        self._sqs.send_message(**message)
 
     def _to_machine(self, target: TargetPlan, event: Event, text: str) -> None:
         """Each delivery is an execution of its own: EventBridge's names are not the event's."""

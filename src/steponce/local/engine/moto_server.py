@@ -16,7 +16,7 @@ from steponce.local import moto_patches
 from steponce.local.http.server import QuietHandler, serve, url_of
 
 
-class _Handler(QuietHandler, MotoRequestHandler):  # type: ignore[misc]
+class _Handler(QuietHandler, MotoRequestHandler):
     """moto's handler, without an access log."""
 
 

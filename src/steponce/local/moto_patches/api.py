@@ -31,10 +31,9 @@ _dynamodb_lock = threading.RLock()
 
 def install() -> None:
     """Put this module's patches in place."""
-    for name, exception in vars(interpreter_api).items():
+    for name, exception in _errors_of_the_interpreter().items():
         # moto's interpreter raises these without their code, and clients cannot tell them apart.
-        if isinstance(exception, type) and issubclass(exception, AWSError):
-            exception.TYPE = name  # type: ignore[attr-defined]
+        exception.TYPE = name
     DynamoHandler.call_action = _one_at_a_time(DynamoHandler.call_action)
     StepFunctionResponse.start_execution = _start_execution
     StepFunctionResponse.start_sync_execution = _start_no_sync_execution
@@ -42,6 +41,12 @@ def install() -> None:
     StepFunctionResponse.stop_execution = _stop_execution
     StepFunctionResponse.get_execution_history = _get_execution_history
     StepFunctionResponse.send_task_failure = _send_task_failure
+
+
+def _errors_of_the_interpreter() -> dict[str, Any]:
+    """Its exceptions by name."""
+    members = vars(interpreter_api).items()
+    return {name: one for name, one in members if isinstance(one, type) and issubclass(one, AWSError)}
 
 
 def _one_at_a_time(call_action: Any) -> Any:

@@ -37,7 +37,7 @@ from steponce.workflow import WORKFLOW_LIMIT
 _attempts: dict[str, Attempt] = {}
 
 
-class Attempt(CallbackEndpoint):  # type: ignore[misc]
+class Attempt(CallbackEndpoint):
     """One attempt of a waiting task: open until it is answered, times out or is given up."""
 
     def __init__(self, token: str, env: Environment) -> None:

@@ -50,7 +50,7 @@ _DESCRIBE = "describe_execution"
 _ANSWERS = (CallbackOutcomeSuccess, CallbackOutcomeFailure)
 
 
-class ChildEnded(CallbackOutcome):  # type: ignore[misc]
+class ChildEnded(CallbackOutcome):
     """The answer that the child's end is."""
 
 

@@ -52,6 +52,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
+from steponce.aws.clients import client_of
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
@@ -133,8 +134,9 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
             if _ENDPOINT_OF.get(service) not in _endpoints:
                 faults.before_call()  # a test can plan what the service would say
                 raise RuntimeError(not_supported(f"a task that calls {service}."))
-            client = _clients[service] = _session(_region).client(
-                service,  # type: ignore[call-overload]
+            client = _clients[service] = client_of(
+                _session(_region),
+                service,
                 endpoint_url=_endpoints[_ENDPOINT_OF[service]],
                 config=Config(
                     # On AWS an attribute value of the wrong type fails the execution with States.Runtime.

@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+from steponce.aws.clients import client_of
 from steponce.local import stack_time
 from steponce.local.session import isolated_session
 
@@ -155,7 +156,7 @@ def prepare() -> None:
     # Each boto3 session would parse the services' descriptions anew; they never change.
     botocore.session.create_loader = functools.cache(botocore.session.create_loader)
     for service in _SHARED_CLIENTS:
-        isolated_session("us-east-1").client(service)  # type: ignore[call-overload]
+        client_of(isolated_session("us-east-1"), service)
     gc.collect()
     # What is frozen is never looked at by a worker's collector, so its memory stays shared.
     gc.freeze()
