@@ -150,8 +150,8 @@ def another_payload(tour: Tour) -> None:
 def the_same_key(tour: Tour) -> None:
     """Two ids that mean the same operation."""
     tour.tell("Two systems send the same operation under ids of their own, with one business key")
-    first = tour.run("web-3", ORDER | {"orderId": "3"}, lock_token="acme/charge/o-3")  # noqa: S106 - a key
-    second = tour.run("batch-3", ORDER | {"orderId": "3"}, lock_token="acme/charge/o-3")  # noqa: S106 - a key
+    first = tour.run("web-3", ORDER | {"orderId": "3"}, lock_token="acme/charge/o-3")
+    second = tour.run("batch-3", ORDER | {"orderId": "3"}, lock_token="acme/charge/o-3")
     tour.check("both get the same result", first.result == second.result and second.duplicate)
     tour.check("and the card was charged once", tour.charges("acme/charge/o-3") == 1)
 

@@ -28,7 +28,7 @@ class Secrets:
     def __init__(self) -> None:
         self.asked = 0
 
-    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, str]:  # noqa: N803
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, str]:
         self.asked += 1
         return {"SecretString": f"{SecretId} {VersionStage}"}
 

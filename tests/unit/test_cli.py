@@ -50,11 +50,11 @@ COMPLETED = replace(RUNNING, status="COMPLETED", result={"chargeId": "ch_1"}, at
 FAILED = replace(RUNNING, status="FAILED", error="CardDeclined", cause="The bank says no.", attempt=1)
 STORY = Story(
     request_id="order-1",
-    lock_token="m/order-1",  # noqa: S106 - a key, no secret
+    lock_token="m/order-1",
     diagnosis="waits for a person",
     summary="Failed with [red]Boom[/red].",
     record=Record(
-        lock_token="m/order-1",  # noqa: S106
+        lock_token="m/order-1",
         status="FAILED",
         overdue=False,
         expired=False,
@@ -151,7 +151,7 @@ class FakeCloudFormation:
     def __init__(self, found: list[dict[str, Any]] | Exception) -> None:
         self.found = found
 
-    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: ARG002, N803
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: ARG002
         if isinstance(self.found, Exception):
             raise self.found
         return {"Stacks": self.found}

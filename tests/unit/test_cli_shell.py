@@ -42,7 +42,7 @@ def test_a_function_is_invoked_with_the_aws_cli():
 
 def test_what_a_step_needs_is_quoted():
     """Ids, lock tokens and names of stacks are anybody's text."""
-    step = NextStep("start request", "order 1", lock_token="acme/o 1", check_owner=True)  # noqa: S106 - a key
+    step = NextStep("start request", "order 1", lock_token="acme/o 1", check_owner=True)
 
     assert ["steponce start 'order 1' FILE --key 'acme/o 1' --check-owner --stack 'my stack'"] == commands(
         [step], ["--stack", "my stack"]
@@ -81,7 +81,7 @@ def test_a_request_that_has_no_id_yet_gets_one_from_the_person():
 def test_a_key_that_begins_like_an_option_is_none():
     """It comes after a double dash, and a lock token in one word with its option."""
     step = NextStep("complete lock", "--help")
-    asked = NextStep("start request", "-x", lock_token="--yes")  # noqa: S106 - a key
+    asked = NextStep("start request", "-x", lock_token="--yes")
 
     assert [
         "steponce locks complete --local -- --help FILE",

@@ -23,7 +23,7 @@ from steponce.errors import RequestNotFound
 from steponce.report import collector
 from steponce.report.story import Attempt, Story, Waiting
 
-TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one
+TOKEN = "AQCEAAAAKgAAAAM-a-task-token"
 STEP = "as_" + "0" * 40
 OTHER = "as_" + "1" * 40
 FAR = "2999-01-01T00:00:00.000Z"
@@ -45,7 +45,7 @@ class FakeLambda:
         self.raises: Exception | None = None
         self.asked: list[tuple[str, Any]] = []
 
-    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:
         self.asked.append((FunctionName, json.loads(Payload)))
         if self.raises:
             raise self.raises
@@ -79,7 +79,7 @@ class FakeTable:
         self.items[step_id] = {n: {"N" if isinstance(v, int) else "S": str(v)} for n, v in values.items()}
         self.indexed.append(step_id)
 
-    def get_item(self, *, TableName: str, Key: Any, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def get_item(self, *, TableName: str, Key: Any, **_: Any) -> dict[str, Any]:
         assert "steps" == TableName
         item = self.items.get(Key["awaitingStepId"]["S"])
         return {"Item": item} if item else {}
@@ -88,7 +88,7 @@ class FakeTable:
         assert "query" == operation
         return self
 
-    def paginate(self, *, ExpressionAttributeValues: Any, **_: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
+    def paginate(self, *, ExpressionAttributeValues: Any, **_: Any) -> Iterator[dict[str, Any]]:
         is_first = ExpressionAttributeValues[":open"]["S"] == "PENDING#0"
         found = self.indexed if is_first else []
         return iter([{"Items": [{"awaitingStepId": {"S": step_id}} for step_id in found]}])
@@ -100,7 +100,7 @@ class FakeSecrets:
     def __init__(self) -> None:
         self.raises: Exception | None = None
 
-    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, Any]:  # noqa: N803
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, Any]:
         assert "the-key" == SecretId
         if self.raises:
             raise self.raises
@@ -722,7 +722,7 @@ def test_a_stack_on_aws_has_outputs_and_clients(monkeypatch: pytest.MonkeyPatch,
     table.put()
 
     class CloudFormation:
-        def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
+        def describe_stacks(self, *, StackName: str) -> dict[str, Any]:
             outputs = [{"OutputKey": key, "OutputValue": value} for key, value in OUTPUTS.items()]
             return {"Stacks": [{"StackName": StackName, "Outputs": outputs}]}
 

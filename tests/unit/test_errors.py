@@ -23,6 +23,6 @@ STEPS = [NextStep("complete lock", "k")]
 )
 def test_an_error_comes_out_of_another_process_as_it_was(error: Exception):
     """With the result that only it holds, and with what to do next."""
-    there = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    there = pickle.loads(pickle.dumps(error))
 
     assert (type(error), str(error), vars(error)) == (type(there), str(there), vars(there))

@@ -22,7 +22,7 @@ from steponce.request.strict_json import read_strictly
 from tests.unit.growth import is_linear
 
 RULES = RequestRules(key_prefix="shop")
-BY_PATHS = RequestRules(key_prefix="shop", lock_token_path="orderId", payload_hash_path="orderId")  # noqa: S106
+BY_PATHS = RequestRules(key_prefix="shop", lock_token_path="orderId", payload_hash_path="orderId")
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 

@@ -25,7 +25,7 @@ from tests.unit.one_machine import World
 from tests.unit.test_cli_locks import OUTPUTS, FakeStack
 
 NOON = "2026-01-31T12:00:00.000Z"
-SECRET = "tok_secret"  # noqa: S105 - what no text may quote
+SECRET = "tok_secret"
 LOCK: Item = {
     "lockToken": {"S": "acme/o-1"},
     "status": {"S": "FAILED"},
@@ -223,7 +223,7 @@ def test_the_client_and_the_fence_say_the_same(world: World) -> None:
     """Nobody takes a damaged record for an answer, or for a lock."""
     put(world, "locks", damaged(LOCK, {"attempt": {"N": "1.5"}}, "lockToken"))
     with pytest.raises(RecordUnreadable):
-        world.client.status("order-1", lock_token="acme/o-1")  # noqa: S106 - a business key
+        world.client.status("order-1", lock_token="acme/o-1")
     work = {"lockToken": "acme/o-1", "callId": "me", "attempt": 1}
     with pytest.raises(RecordUnreadable):
         fence.check(work, world.machine.locks)

@@ -55,7 +55,7 @@ class Relay(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(answer.body)
 
-    do_GET = do_POST  # noqa: N815
+    do_GET = do_POST
 
     def log_message(self, *_arguments: Any) -> None:
         """Stay silent."""

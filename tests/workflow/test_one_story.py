@@ -142,7 +142,7 @@ def test_waiting_for_a_next_attempt_that_cannot_be_seen_yet_is_waiting(
     assert not started.duplicate
     real, blind = client.machine.sfn.describe_execution, [True]
 
-    def describe(executionArn):  # noqa: N803 - the API's name
+    def describe(executionArn):
         if blind and executionArn.endswith("--2"):
             blind.pop()
             return real(executionArn=executionArn + "-nobody")
@@ -191,7 +191,7 @@ def test_racers_after_a_death_get_one_execution(scene: Scene):
 def test_a_bad_start_by_hand_does_not_block_the_id(scene: Scene):
     """Its payload lacks the key, and it died before any write."""
     name = scene.new_id("t7")
-    client = scene.client_with(lock_token_path="orderKey")  # noqa: S106 - a path
+    client = scene.client_with(lock_token_path="orderKey")
     scene.stack.boto3("stepfunctions").start_execution(
         stateMachineArn=scene.client.state_machine_arn,
         name=name,

@@ -53,16 +53,16 @@ class Envelope:
     see `RequestLimit.count_of`.
     """
 
-    requestId: str  # noqa: N815 - the fields are the JSON's, here and in the workflow
-    lockToken: str  # noqa: N815
+    requestId: str
+    lockToken: str
     payload: Mapping[str, Any]
-    payloadHash: str  # noqa: N815
-    requestedAt: str  # noqa: N815
-    expectedCompletion: str  # noqa: N815
-    expiresAt: str  # noqa: N815
+    payloadHash: str
+    requestedAt: str
+    expectedCompletion: str
+    expiresAt: str
     ttl: str
     shard: str
-    callId: str  # noqa: N815
+    callId: str
     redelivery: Mapping[str, Any] | None = None
     limit: Mapping[str, str] | None = None
 

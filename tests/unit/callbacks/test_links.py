@@ -35,7 +35,7 @@ class Secret:
         self.versions = {"AWSCURRENT": current, "AWSPREVIOUS": previous}
         self.reads = 0
 
-    def get_secret_value(self, SecretId: str, VersionStage: str) -> dict[str, Any]:  # noqa: N803 - the API's
+    def get_secret_value(self, SecretId: str, VersionStage: str) -> dict[str, Any]:
         assert "callback-key" == SecretId
         self.reads += VersionStage == "AWSCURRENT"
         key = self.versions[VersionStage]

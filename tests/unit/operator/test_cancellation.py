@@ -282,7 +282,7 @@ def test_an_answer_stays(world: World, status: str):
 
 def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: World):
     """Its input is no payload, so it would not have run either."""
-    world.machine.rules = type(world.machine.rules)("m", lock_token_path="key")  # noqa: S106 - a path
+    world.machine.rules = type(world.machine.rules)("m", lock_token_path="key")
     world.execution("order-1", "RUNNING", "PrepareRequest", given={"payload": {}})
     running = find_running(world.machine, "order-1")
 

@@ -376,7 +376,7 @@ def test_a_retry_needs_the_payload(world: World, alice: Operator):
     world.sfn.executions.clear()
     with pytest.raises(Refused, match="is forgotten") as raised:
         alice.payload_of(lock)
-    start = NextStep("start request", "order-1", lock_token="m/order-1")  # noqa: S106 - a key, no secret
+    start = NextStep("start request", "order-1", lock_token="m/order-1")
     assert (NextStep("release lock", "m/order-1"), start) == raised.value.next_steps
     assert lock == world.lock()
 

@@ -177,7 +177,7 @@ def test_a_damaged_record_is_named_and_the_list_goes_on(world: Counted):
 def test_a_list_under_a_prefix_is_what_erase_would_delete(world: Counted):
     """Both read the table in one way; where a large result is, is said."""
     world.machine.results = results = bucket()
-    reference = kept(results, '"x"', lock_token="acme/1")  # noqa: S106 - a key, no secret
+    reference = kept(results, '"x"', lock_token="acme/1")
     world.put("acme/1", "one", **DONE | {"result": reference.to_json()})
     world.put("acme/2", "two", **DONE)
     world.put("acme2/3", "three", **DONE)

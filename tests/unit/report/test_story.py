@@ -24,7 +24,7 @@ from tests.unit.rate_limited import cause_until
 
 SESSION = boto3.Session("a", "b", region_name="eu-west-1")
 NOW = times.now()
-TOKEN = "AQCEAAAAKgAAAAM-a-task-token"  # noqa: S105 - not a real one
+TOKEN = "AQCEAAAAKgAAAAM-a-task-token"
 FAR = "2999-01-01T00:00:00.000Z"
 PAST = "2020-01-01T00:00:00.000Z"
 PAYLOAD = {"card": "tok_secret"}
@@ -92,7 +92,7 @@ class World:
 
     def record(self, status: str, **more: Any) -> Lock:
         lock = Lock(
-            lock_token="m/order-1",  # noqa: S106 - a key, no secret
+            lock_token="m/order-1",
             status=status,
             locked_by=arn("order-1"),
             call_id="call-1",
@@ -207,7 +207,7 @@ def test_the_next_step_names_the_key_that_was_given(world: World):
     """Without it, another record would be looked for."""
     world.record("INPROGRESS", request_id="x", created=PAST)
 
-    story = collect(world.client, "order 1", lock_token="acme/charge o-1")  # noqa: S106 - a key, no secret
+    story = collect(world.client, "order 1", lock_token="acme/charge o-1")
 
     (step,) = story.next_steps
     assert ("order 1", "acme/charge o-1", True) == (step.key, step.lock_token, step.check_owner)
@@ -440,7 +440,7 @@ def test_a_request_that_left_no_trace_is_not_found(world: World):
 
 def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
     """With LockTokenPath the key is in the payload, which is gone with the execution."""
-    world.client.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")  # noqa: S106 - a path
+    world.client.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")
     world.execution("order-1--2", "SUCCEEDED")
 
     story = collect(world.client, "order-1")
@@ -557,7 +557,7 @@ def a_step(status: str = "PENDING", **more: Any) -> AwaitingStep:
         task_token=TOKEN,
         execution=arn("order-1"),
         request_id="order-1",
-        lock_token="m/order-1",  # noqa: S106 - a key, no secret
+        lock_token="m/order-1",
         call_id="call-1",
         attempt=1,
         entered_at=at(7),

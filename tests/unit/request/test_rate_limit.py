@@ -48,7 +48,7 @@ def limit_of(payload: dict[str, Any] = ANN, given: RequestRules | None = None, *
 def test_a_request_is_counted_where_a_limiter_would_count_it() -> None:
     """In a window of the event's own time, by its lock token, for 40 days."""
     at = MIDNIGHT - timedelta(milliseconds=1) - timedelta(days=3)
-    found = limit_of(requested_at=at, lock_token="acme/o-1")  # noqa: S106 - a key, no secret
+    found = limit_of(requested_at=at, lock_token="acme/o-1")
     assert {
         "requests": "8",
         "key": key_of("shop", Window.of("day"), "ann", at),

@@ -163,7 +163,7 @@ def test_a_client_of_a_machine_has_its_settings():
     assert refunds.rules == beside.rules != own.rules
     with pytest.raises(MachineNotFound, match="It has: m, refunds"):
         Client.from_outputs(OUTPUTS, machine="charges", session=session)
-    assert "m, refunds" in str(pickle.loads(pickle.dumps(MachineAmbiguous("m, refunds"))))  # noqa: S301 - ours
+    assert "m, refunds" in str(pickle.loads(pickle.dumps(MachineAmbiguous("m, refunds"))))
 
 
 def test_a_client_of_a_stack_on_aws_reads_the_same_outputs():
@@ -171,7 +171,7 @@ def test_a_client_of_a_stack_on_aws_reads_the_same_outputs():
     asked: list[str] = []
 
     class CloudFormation:
-        def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
+        def describe_stacks(self, *, StackName: str) -> Any:
             asked.append(StackName)
             listed = [{"OutputKey": name, "OutputValue": value} for name, value in OUTPUTS.items()]
             return {"Stacks": [{"Outputs": listed}]}

@@ -148,7 +148,7 @@ def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: Wor
     """If no execution carries it on, whose end would bring it back."""
     with function("start_from_event", world, EventLockTokenPath="detail.orderId") as trigger:
         request_id = example("start_from_event")["id"]
-        trigger.client.start(request_id, ORDER, lock_token="1")  # noqa: S106
+        trigger.client.start(request_id, ORDER, lock_token="1")
         world.sfn.close(request_id, "FAILED", "AlreadyInProgress", "")
         world.hold("1", "other", world.input_of(request_id)["payloadHash"])
         assert ["resent"] == [

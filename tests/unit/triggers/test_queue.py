@@ -307,7 +307,7 @@ def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
 
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, world: World):
     """The execution was started by somebody who waits for its answer, but not for this message's."""
-    keyed_trigger.client.start("mine", ORDER, lock_token="key")  # noqa: S106
+    keyed_trigger.client.start("mine", ORDER, lock_token="key")
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.hold("key", "other", HASH)
     assert [] == failures(keyed_trigger, keyed("mine", "key"))
@@ -316,7 +316,7 @@ def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, worl
 
 def test_a_message_is_not_dropped_for_a_caller_s_execution_that_still_runs(keyed_trigger: Any, world: World):
     """If that ends without an answer, nobody would bring the message back."""
-    keyed_trigger.client.start("mine", ORDER, lock_token="key")  # noqa: S106
+    keyed_trigger.client.start("mine", ORDER, lock_token="key")
     world.hold("key", "mine", HASH)
     assert [] == failures(keyed_trigger, keyed("mine", "key"))
     world.sfn.close("mine", "FAILED", "RetryLater", "")

@@ -78,7 +78,7 @@ class World:
         for name in names:
             self.sfn.refuse("start_execution", "ThrottlingException", name)
 
-    def get_item(self, *, Key: Mapping[str, Any], **_rest: Any) -> dict[str, Any]:  # noqa: N803
+    def get_item(self, *, Key: Mapping[str, Any], **_rest: Any) -> dict[str, Any]:
         found = self.locks.get(Key["lockToken"]["S"])
         return {} if found is None else {"Item": found}
 
