@@ -14,11 +14,11 @@ MARKS = {
     "rules": ("<!-- rules: make lint-page -->\n", "<!-- end of rules -->"),
 }
 FAMILIES = {
-    "general": ("Rules for every state machine", "They hold for any machine."),
+    "general": ("Rules for every state machine", "They apply to any machine."),
     "run-once": (
         "Rules for machines that run once",
-        "They hold for a machine that takes a lock of this package: the shipped workflow, and what is made "
-        "of it. They say what it must keep if you change it.",
+        "They apply to machines that take a lock of this package: the shipped workflow, and machines made "
+        "from it. They say what such a machine must keep if you change it.",
     ),
 }
 
@@ -69,9 +69,7 @@ def table(outcome: Outcome) -> str:
     counts = [sum(tool in one for one in everything) for tool in TOOLS]
     lines.append(f"| all | {len(everything)} | " + " | ".join(map(str, counts)) + " |")
     alarms = [len(outcome["alarms"][tool]) for tool in TOOLS]
-    lines.append(
-        "| machines that are right, and called wrong | 20 right | " + " | ".join(map(str, alarms)) + " |"
-    )
+    lines.append("| false alarms, of 20 correct machines | | " + " | ".join(map(str, alarms)) + " |")
     return "\n".join(lines) + "\n"
 
 

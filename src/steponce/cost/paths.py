@@ -209,7 +209,7 @@ def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
             if target not in states:
                 hint = " Give the template that fills the placeholder in." if "${" in target else ""
                 raise CannotPrice(
-                    f"{name!r} leads to {target!r}, and there is no such state beside it.{hint}"
+                    f"{name!r} leads to {target!r}, but there is no such state at its level.{hint}"
                 )
     return states, start
 

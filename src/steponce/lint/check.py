@@ -27,7 +27,7 @@ COMMENTS = Rules("general")
 @COMMENTS.rule("bad-ignore", "warning")
 def bad_ignore(machine: Machine) -> Complaints:
     """
-    A Comment ignores a rule without a reason, or one that does not exist.
+    A Comment ignores a rule without a reason, or a rule that does not exist.
 
     Such an ignore has no effect. Write `lint: ignore ID because REASON`.
     """

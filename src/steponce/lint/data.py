@@ -21,8 +21,8 @@ def path_not_marked(machine: Machine) -> Complaints:
     """
     A path stands under a key that does not end with `.$`, so it is passed on as text.
 
-    `"orderId": "$.order.id"` hands over the nine characters and more of the path; `"orderId.$"` reads it.
-    "For key-value pairs where the value is selected using a path, the key name must end in `.$`."
+    `"orderId": "$.order.id"` passes the text of the path; `"orderId.$"` passes its value. "For key-value
+    pairs where the value is selected using a path, the key name must end in `.$`."
 
     Source: [Parameters](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-inputpath-params.html).
     """
@@ -42,16 +42,15 @@ def unguarded_path(machine: Machine) -> Complaints:
     The execution fails with `States.Runtime`, which no Retry and no Catch matches. A path counts as missing
     only where the definition shows it:
 
-    - the machine itself asks with `IsPresent` whether it is there, and then reads it on a way where that is
-      not answered;
+    - the machine tests for it with `IsPresent`, and also reads it where that test has not been made;
     - `dynamodb:getItem` finds nothing, so there is no `Item`;
     - a Catch without `ResultPath` has replaced the input by `Error` and `Cause`;
     - the result of a call has replaced the input: that of `lambda:invoke` is in `Payload`;
     - `Parameters`, `ResultSelector` or `Result` made the object without this field.
 
-    Ask with `IsPresent` in a Choice before it, or keep the input with a `ResultPath`. Nothing is said about
-    an execution's own input: its fields are not in a definition. For a machine that takes a lock,
-    `unproven-path` is stricter.
+    Test for it with `IsPresent` in a Choice before, or keep the input with a `ResultPath`. The rule does not
+    check the execution's own input, since a definition does not show its fields. For a machine that takes a
+    lock, `unproven-path` is stricter.
 
     Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html),
     `States.Runtime`.

@@ -143,7 +143,7 @@ def _transitions(start: Any, states: dict[str, Any], where: str) -> Iterator[Ref
     graph = {name: list(_targets(state)) for name, state in states.items()}
     for name, targets in graph.items():
         for target in sorted(set(targets) - set(states)):
-            text = f"it leads to {target!r}, and there is no such state beside it."
+            text = f"it leads to {target!r}, but there is no such state at its level."
             yield Refusal("missing-target", name, text)
     seen, waiting = {start}, [start]
     while waiting:
@@ -152,7 +152,7 @@ def _transitions(start: Any, states: dict[str, Any], where: str) -> Iterator[Ref
         waiting += onward
     for name in states:
         if name not in seen:
-            text = "the state is not reachable; nothing leads there from StartAt."
+            text = "the state is not reachable from StartAt."
             yield Refusal("unreachable-state", name, text)
 
 

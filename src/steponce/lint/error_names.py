@@ -55,10 +55,10 @@ def error_name(machine: Machine) -> Complaints:
     """
     A Retry or a Catch names an error of Step Functions that does not exist, or that nothing can catch.
 
-    Names that begin with `States.` are reserved. A misspelt one matches nothing, and nothing says so.
-    An error of a Fail state of the same machine may have such a name. `States.Runtime` "is not retriable, and
-    will always cause the execution to fail": it comes of a path that is missing or of a value of the wrong
-    type. Test for the path in a Choice instead.
+    Names that begin with `States.` are reserved. A misspelt name matches nothing, and AWS does not report it.
+    The name is allowed if a Fail state of the same machine raises it. `States.Runtime` "is not retriable, and
+    will always cause the execution to fail": a missing path or a value of the wrong type causes it. Test for
+    the path in a Choice instead.
 
     Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
     """
@@ -82,11 +82,12 @@ def _is_reserved(name: str) -> bool:
 @ERROR_NAMES.rule("error-spelling", "error")
 def error_spelling(machine: Machine) -> Complaints:
     """
-    A Retry or a Catch spells an error otherwise than the integration does, so it never matches.
+    A Retry or a Catch spells an error differently from its integration, so it never matches.
 
     `dynamodb:putItem` raises `DynamoDB.ConditionalCheckFailedException`, and `aws-sdk:dynamodb:putItem`
     raises `DynamoDb.ConditionalCheckFailedException`. Names are case-sensitive. Both spellings in one list
-    are fine. So is an exception that the API's model does not have, unless it looks like one that it has.
+    are fine. So is an exception that the API's model does not list, unless it looks like a misspelling of one
+    that it lists.
 
     Source: [AWS SDK integrations](https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html).
     """
@@ -135,12 +136,12 @@ def _errors(call: Call) -> set[str]:
 @ERROR_NAMES.rule("swallowed-failure", "warning")
 def swallowed_failure(machine: Machine) -> Complaints:
     """
-    A Catch of every error leads to an end that says success, and nothing is done on the way.
+    A Catch of all errors leads to a successful end, and no state on the way handles the error.
 
-    The execution is `SUCCEEDED`. No alarm rings, and whoever started it believes that the work is done. Let
-    it lead to a Fail state. A catcher that does something, such as a compensation, a default value or a
-    message to a person, is not meant. Neither is one inside of a Map or a Parallel, where one item may fail
-    without the others.
+    The execution is `SUCCEEDED`, so no alarm is raised, and its caller takes the work for done. Let it lead
+    to a Fail state. The rule does not apply to a catcher that does something, such as a compensation, a
+    default value or a message to a person. Nor does it apply inside a Map or a Parallel, where one item may
+    fail without the others.
     """
     for state in machine.states.values():
         for catcher in state.catchers:

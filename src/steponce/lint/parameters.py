@@ -24,9 +24,9 @@ def api_parameters(machine: Machine) -> Complaints:
     """
     A Task calls an action that its service does not have, or a parameter is misspelt or missing.
 
-    The Task fails at each execution, or works without what was meant. The models of boto3 say what each API
-    takes. Only integrations that take the API's own parameters are meant, and in JSONata only the action.
-    If AWS is newer than the installed boto3, update boto3.
+    The Task fails in each execution, or runs without the parameter. The models of boto3 say what each API
+    takes. The rule applies to integrations that take the API's own parameters. In JSONata it checks only the
+    action. If AWS has an API that the installed boto3 does not know, update boto3.
 
     Source: [Parameters of service integrations](https://docs.aws.amazon.com/step-functions/latest/dg/integrate-services.html).
     """

@@ -22,14 +22,14 @@ _LARGE_CALLS = {"athena:getQueryResults", "s3:getObject", "sfn:describeExecution
 @RETRIES.rule("retry-repeats-work", "warning")
 def retry_repeats_work(machine: Machine) -> Complaints:
     """
-    A Retry may do again what has been done already, and what a second time is not the same.
+    A Retry may repeat work that is already done and is not idempotent.
 
     "Standard Workflows employ an exactly-once model, where your tasks and states are never executed more than
     once unless you have specified `Retry` behavior in ASL." After `States.ALL`, `States.TaskFailed` and
     `States.Timeout` the work may have happened: an answer was lost, or a function failed after its effect. A
     time-out does not stop a function, so the second try runs beside the first.
 
-    What counts as not repeatable: a function; an execution without a `Name`; a message without a
+    These count as not idempotent: a function; an execution without a `Name`; a message without a
     deduplication id; an event; a job that AWS starts again, such as `glue:startJobRun`, or `ecs:runTask`
     without a `ClientToken`; a POST; an `updateItem` that adds to a value without a condition.
 
@@ -65,7 +65,7 @@ def _work(machine: Machine, state: State) -> Iterator[State]:
 @RETRIES.rule("retry-refused-write", "warning")
 def retry_refused_write(machine: Machine) -> Complaints:
     """
-    A Retry tries a conditional write again whose condition is false.
+    A Retry repeats a conditional write whose condition was false.
 
     `States.TaskFailed` and `States.ALL` match `ConditionalCheckFailedException`. The condition stays false,
     so each try costs a transition and a write, and the Catch waits for all of them. Put a retrier with
@@ -85,13 +85,13 @@ def retry_refused_write(machine: Machine) -> Complaints:
 @RETRIES.rule("retry-too-large", "warning")
 def retry_too_large(machine: Machine) -> Complaints:
     """
-    A Retry does work again because its result was too large.
+    A Retry repeats work whose result was too large.
 
     A result over 256 KiB is `States.DataLimitExceeded`: the work is done, only its answer is lost.
-    `States.TaskFailed` "matches any known error name except for `States.Timeout`", and so this one. The
-    second answer is as large, and the work has been done twice. Put a retrier for it with
-    `"MaxAttempts": 0` before the others. The rule is about calls whose answers can be large: functions,
-    items, objects, HTTP answers and other executions.
+    `States.TaskFailed` "matches any known error name except for `States.Timeout`", so it matches this one.
+    The second answer is as large, and the work has been done twice. Put a retrier for it with `"MaxAttempts":
+    0` before the others. The rule is about calls whose answers can be large: functions, items, objects, HTTP
+    answers and other executions.
 
     Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
     """

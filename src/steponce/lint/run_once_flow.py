@@ -29,8 +29,8 @@ def complete_without_catch(machine: Machine) -> Complaints:
     """
     `CompleteRequest` has a Catch.
 
-    The work is done when it is entered. A lost write must not look like a failed request: the monitor reads
-    the result from the execution's history. Remove the Catch.
+    The work is done when the state is entered. A lost write must not look like a failed request: the monitor
+    reads the result from the execution's history. Remove the Catch.
     """
     state = machine.states.get(COMPLETE_REQUEST)
     if state is not None and "Catch" in state.body:
@@ -42,12 +42,12 @@ def complete_without_catch(machine: Machine) -> Complaints:
 @RUN_ONCE_FLOW.rule("work-retry", "error")
 def work_retry(machine: Machine) -> Complaints:
     """
-    `DoWork` is tried again after an error that does not prove that it has not run, or gives up too early.
+    `DoWork` is retried after an error that does not prove that the work has not run, or gives up too early.
 
     After most errors the work may have taken effect: a second try would be a second charge. `RetryLater` and
     `Lambda.TooManyRequestsException` prove that a function has not run; both are retried, and both release
-    the lock afterwards. A call that AWS itself makes once, such as an execution with a `Name`, may be
-    retried. Work of several Tasks has no Retry at all, since it would repeat those that are done.
+    the lock afterwards. A call that AWS makes only once, such as the start of an execution with a `Name`, may
+    be retried. Work of several Tasks has no Retry at all, since that would repeat the Tasks that are done.
     """
     work = machine.states.get(WORK)
     if work is None:
@@ -82,13 +82,13 @@ def release_after_effects(machine: Machine) -> Complaints:
     Another execution would do it again. Only a Catch of `DoWork` leads to `ReleaseLock`, for errors that
     prove that nothing has happened. If the work has several Tasks, an error of a later one proves nothing
     about those before: it must be caught inside, or `DoWork` must not release the lock after it. A Fail state
-    inside of the work, to which only such errors of the first Task lead, may name an error for it.
+    inside the work that only such errors of the first Task reach may raise an error for it.
     """
     work = machine.states.get(WORK)
     if work is None:
         return
     if RELEASE_LOCK in reachable(machine.graph, *work.ways_on):
-        yield Complaint(WORK, f"a way leads from its success to {RELEASE_LOCK}. Only its Catch may.")
+        yield Complaint(WORK, f"its success leads to {RELEASE_LOCK}. Only its Catch may.")
     released = {error for catcher in _releasing(machine, work) for error in catcher.errors}
     for error in sorted(released - SAFE - BEFORE_EFFECT - _markers(machine, work)):
         yield Complaint(
@@ -105,10 +105,10 @@ def release_after_effects(machine: Machine) -> Complaints:
 @RUN_ONCE_FLOW.rule("skipped-completion", "error")
 def skipped_completion(machine: Machine) -> Complaints:
     """
-    A way from the lock ends well without `CompleteRequest`.
+    An execution can take the lock and succeed without `CompleteRequest`.
 
-    The lock stays in progress and has no result, so every duplicate waits for nothing. Lead the way to
-    `CompleteRequest`, or to a state that records the error.
+    The lock stays in progress and has no result, so every duplicate waits in vain. Lead to `CompleteRequest`,
+    or to a state that records the error.
     """
     graph = {name: ways if name != COMPLETE_REQUEST else [] for name, ways in machine.graph.items()}
     acquire, work = machine.states.get(ACQUIRE_LOCK), machine.states.get(WORK)
@@ -121,16 +121,17 @@ def skipped_completion(machine: Machine) -> Complaints:
 @RUN_ONCE_FLOW.rule("before-work", "error")
 def before_work(machine: Machine) -> Complaints:
     """
-    A state that counts as before the work follows it, or does the work as well.
+    A state that counts as being before the work comes after it, or is part of it.
 
-    If an execution dies in such a state, the repair takes its work for unstarted and lets it run again.
+    If an execution dies in such a state, the repair concludes that the work has not begun, and lets it run
+    again.
     """
     work = machine.states.get(WORK)
     if work is None:
         return
     after = reachable(machine.graph, *work.ways)
     for name in sorted((workflow.BEFORE_WORK - {RELEASE_LOCK} | workflow.TAKING_OVER | {WORK}) & after):
-        yield Complaint(name, f"it counts as before the work, and a way from {WORK} leads there.")
+        yield Complaint(name, f"it counts as before the work, but can be reached from {WORK}.")
     function = work.arguments.get("FunctionName")
     for name, state in machine.states.items():
         known = name in workflow.BEFORE_WORK | workflow.TAKING_OVER
@@ -141,11 +142,11 @@ def before_work(machine: Machine) -> Complaints:
 @RUN_ONCE_FLOW.rule("data-limit-caught", "error")
 def data_limit_caught(machine: Machine) -> Complaints:
     """
-    A Catch of `States.ALL` does not name `States.DataLimitExceeded` before.
+    A Catch of `States.ALL` has no catcher for `States.DataLimitExceeded` before it.
 
     `States.DataLimitExceeded` "is a terminal error that can't be caught by the `States.ALL` error type", and
-    it strikes work that is done: only its result is too large. The execution would end with the lock held,
-    and nothing on record.
+    it comes after the work is done, when the result is too large. The execution would end with the lock held
+    and nothing recorded.
     """
     for state in machine.states.values():
         errors = {error for catcher in state.catchers for error in catcher.errors}
@@ -157,17 +158,15 @@ def data_limit_caught(machine: Machine) -> Complaints:
 @RUN_ONCE_FLOW.rule("unproven-path", "error", reads_paths=True)
 def unproven_path(machine: Machine) -> Complaints:
     """
-    A state outside of the work reads a path that is not there for certain.
+    A state outside the work reads a path that may be missing.
 
-    `States.Runtime` would end the execution with its lock held. The general rule `unguarded-path` is content
-    if nothing speaks against a path. Around a lock it must be proven on every way: by `IsPresent`, by what
-    this package's functions answer, or by what a state before has made.
+    `States.Runtime` would end the execution with its lock held. The general rule `unguarded-path` accepts a
+    path unless the definition shows that it may be missing. Around a lock, every path must be proven: by
+    `IsPresent`, by the answers of this package's functions, or by what an earlier state has written.
     """
     expected = Expectations(strict=True, answers=ANSWERS, together=TOGETHER)
     for state, path in missing_reads(machine, frozenset(), expected):
-        yield Complaint(
-            state, f"it reads {path}, which is not there on every way. Test for it with IsPresent."
-        )
+        yield Complaint(state, f"it reads {path}, which may be missing there. Test for it with IsPresent.")
 
 
 def _releasing(machine: Machine, work: State) -> list[Handler]:

@@ -55,10 +55,10 @@ def fenced_write(machine: Machine) -> Complaints:
 @RUN_ONCE_WRITES.rule("repeatable-outcome", "error")
 def repeatable_outcome(machine: Machine) -> Complaints:
     """
-    A state that writes an outcome cannot write it again.
+    A state cannot repeat the write of its outcome.
 
-    A write whose answer was lost is made again by its author, and must succeed again. So its condition allows
-    for a lock in progress, or for the very outcome that it writes.
+    If the answer to a write is lost, the same execution writes again, and that write must succeed. So the
+    condition accepts a lock in progress, or the same outcome.
     """
     for state in lock_writes(machine):
         if state.name in (ACQUIRE_LOCK, TAKE_OVER_LOCK):
@@ -74,7 +74,7 @@ def repeatable_outcome(machine: Machine) -> Complaints:
 @RUN_ONCE_WRITES.rule("open-record", "error")
 def open_record(machine: Machine) -> Complaints:
     """
-    A lock record is open and expires, or is neither.
+    A lock record has both `openStatus` and `ttl`, or neither.
 
     DynamoDB deletes what has a `ttl`. What has an `openStatus` waits to be settled. So a record has one of
     the two, and `openStatus` says the record's status.
@@ -94,10 +94,10 @@ def open_record(machine: Machine) -> Complaints:
 @RUN_ONCE_WRITES.rule("count-once", "error")
 def count_once(machine: Machine) -> Complaints:
     """
-    A state counts requests against a rate limit in such a way that one may count twice.
+    A state may count the same request twice against a rate limit.
 
-    A duplicate, or a try whose answer was lost, counts nothing and is not refused. So the counter is a set of
-    members, and the condition lets a member pass that is in it.
+    A duplicate, or a try whose answer was lost, must neither count again nor be refused. So the counter is a
+    set, and the condition accepts a request that is already in it.
     """
     for state in counting_writes(machine):
         if condition(state) != protocol.COUNT:

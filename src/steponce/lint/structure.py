@@ -30,10 +30,10 @@ def invalid_definition(machine: Machine) -> Complaints:
 @STRUCTURE.rule("missing-target", "error")
 def missing_target(machine: Machine) -> Complaints:
     """
-    `StartAt`, `Next` or `Default` names a state that does not exist beside it.
+    `StartAt`, `Next` or `Default` names a state that does not exist at the same level.
 
-    A state in a Map or in a branch of a Parallel can only lead to states of the same Map or branch. Mend the
-    name. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
+    A state in a Map or in a branch of a Parallel can only lead to states of the same Map or branch. Correct
+    the name. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
     """
     yield from _refused(machine, "missing-target")
 
@@ -41,9 +41,9 @@ def missing_target(machine: Machine) -> Complaints:
 @STRUCTURE.rule("unreachable-state", "error")
 def unreachable_state(machine: Machine) -> Complaints:
     """
-    No way leads from `StartAt` to the state.
+    The state cannot be reached from `StartAt`.
 
-    Let a state lead there, or remove it. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
+    Let another state lead to it, or remove it. AWS refuses the definition with `MISSING_TRANSITION_TARGET`.
     """
     yield from _refused(machine, "unreachable-state")
 
@@ -51,10 +51,10 @@ def unreachable_state(machine: Machine) -> Complaints:
 @STRUCTURE.rule("duplicate-name", "error")
 def duplicate_name(machine: Machine) -> Complaints:
     """
-    Two states have one name, for example in two branches of a Parallel.
+    Two states have the same name, for example in two branches of a Parallel.
 
-    A state's name "must be unique within the scope of the entire state machine". Histories tell states by
-    their names only. Rename one of them.
+    A state's name "must be unique within the scope of the entire state machine". A history identifies states
+    only by name. Rename one of them.
 
     Source: [Step Functions developer guide, states](https://docs.aws.amazon.com/step-functions/latest/dg/workflow-states.html).
     """
@@ -79,8 +79,8 @@ def endless_loop(machine: Machine) -> Complaints:
     """
     States lead to one another, and none of them leads to an end.
 
-    An execution fails when its history has 25,000 events. Add a way out: a Choice that counts, or one that
-    sees that the work is done.
+    An execution fails when its history has 25,000 events. Add a way out, such as a Choice that counts tries
+    or sees that the work is done.
 
     Source: [Quotas](https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
     """
@@ -94,7 +94,7 @@ def endless_loop(machine: Machine) -> Complaints:
         stuck = [name for name in one.states if name in reached]
         if stuck:
             others = f" with {', '.join(stuck[1:4])}" if stuck[1:] else ""
-            text = f"it is in a loop{others} that has no way to an end. Add a Choice that leads out of it."
+            text = f"it is in a loop{others} that never ends. Add a Choice that leads out of it."
             yield Complaint(stuck[0], text)
 
 

@@ -27,8 +27,8 @@ def inconsistent_read(machine: Machine) -> Complaints:
     A state reads a table without `ConsistentRead`, and the machine writes to the same table.
 
     A read is eventually consistent by default: it "might not reflect the results of a recently completed
-    write". Say `"ConsistentRead": true`. A read of a global secondary index cannot be
-    consistent, so it is not meant; nor is a table that the machine only reads.
+    write". Set `"ConsistentRead": true`. The rule does not apply to a global secondary index, which has no
+    consistent reads, nor to a table that the machine only reads.
 
     Source: [Read consistency](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.ReadConsistency.html).
     """
@@ -38,18 +38,18 @@ def inconsistent_read(machine: Machine) -> Complaints:
         consistent = arguments.get("ConsistentRead") not in (None, False) or "ConsistentRead.$" in arguments
         is_written = _table(state) is not None and _table(state) in written
         if not consistent and is_written and not {"IndexName", "IndexName.$"} & set(arguments):
-            text = 'it may not see what the machine has just written. Say "ConsistentRead": true.'
+            text = 'it may not see what the machine has just written. Set "ConsistentRead": true.'
             yield Complaint(state.name, text)
 
 
 @TABLES.rule("unconditional-write", "warning")
 def unconditional_write(machine: Machine) -> Complaints:
     """
-    A state writes to a table that the machine has read before, without a condition.
+    A state writes, without a condition, to a table that the machine has read before.
 
-    Between the read and the write another execution may write, too. Its change is lost: each of the two
-    decides by what it has read. Give the write a `ConditionExpression` that says what was read, for example
-    a version or a status. A write that follows no read is not meant.
+    Another execution may write between the read and the write, and its change is lost. Give the write a
+    `ConditionExpression` that says what was read, for example a version or a status. The rule does not apply
+    to a write that follows no read.
 
     Source: [Optimistic locking](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBMapper.OptimisticLocking.html).
     """
@@ -76,7 +76,7 @@ def placeholder_mismatch(machine: Machine) -> Complaints:
     """
     An expression uses a placeholder that is not defined, or one is defined and not used.
 
-    DynamoDB refuses both with a `ValidationException`, at each execution: "Value provided in
+    DynamoDB refuses both with a `ValidationException`, in each execution: "Value provided in
     ExpressionAttributeValues unused in expressions". Define what the expression uses, and no more.
 
     Source: [Expression attribute values](https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ExpressionAttributeValues.html).

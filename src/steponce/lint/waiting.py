@@ -22,8 +22,8 @@ def task_timeout(machine: Machine) -> Complaints:
     It may wait for 99,999,999 seconds, which is three years. "If something goes wrong and the
     `TimeoutSeconds` field isn't specified for an Activity or Task state, an execution is stuck waiting for a
     response that will never come." Such Tasks are callbacks (`.waitForTaskToken`), activities and jobs
-    (`.sync`). A heartbeat bounds the wait, too. A function ends after 15 minutes by itself, so its Task is
-    not meant here.
+    (`.sync`). A heartbeat bounds the wait, too. A function ends after 15 minutes by itself, so the rule does
+    not apply to its Task.
 
     Source: [Best practices](https://docs.aws.amazon.com/step-functions/latest/dg/sfn-best-practices.html).
     """
@@ -39,11 +39,11 @@ def task_timeout(machine: Machine) -> Complaints:
 @WAITING.rule("heartbeat-timeout", "error")
 def heartbeat_timeout(machine: Machine) -> Complaints:
     """
-    A heartbeat is not shorter than its time-out, so it can never be missed.
+    A heartbeat is not shorter than the time-out, so a missing heartbeat is never noticed.
 
-    `HeartbeatSeconds` must be "less than the number of seconds specified in the `TimeoutSeconds` field".
-    AWS refuses literal values. Paths fail when the state is entered: this rule sees two fields that read
-    one path, and a Pass state that writes both values.
+    `HeartbeatSeconds` must be "less than the number of seconds specified in the `TimeoutSeconds` field". AWS
+    refuses such numbers when the machine is created. With paths, the execution fails when it enters the
+    state. The rule finds two fields that read the same path, and a Pass state that writes both values.
 
     Source: [Task state](https://docs.aws.amazon.com/step-functions/latest/dg/state-task.html).
     """
@@ -87,7 +87,7 @@ def _seconds(state: State, source: State, kind: str) -> int | None:
 @WAITING.rule("heartbeat-unheard", "warning")
 def heartbeat_unheard(machine: Machine) -> Complaints:
     """
-    A Task has a heartbeat, and nobody gets a token to send one with.
+    A Task has a heartbeat, but no task token with which a heartbeat could be sent.
 
     Only activity workers and callbacks (`.waitForTaskToken`) call `SendTaskHeartbeat`. Use `TimeoutSeconds`.
 
@@ -96,32 +96,33 @@ def heartbeat_unheard(machine: Machine) -> Complaints:
     for state, call in machine.tasks():
         has_one = {"HeartbeatSeconds", "HeartbeatSecondsPath"} & set(state.body)
         if has_one and call.integration in ("optimized", "sdk") and not call.waits_for_token:
-            text = "it has a heartbeat, and nobody has a token to send one. Use TimeoutSeconds."
+            text = "it has a heartbeat, but no task token to send one with. Use TimeoutSeconds."
             yield Complaint(state.name, text)
 
 
 @WAITING.rule("token-not-passed", "error")
 def token_not_passed(machine: Machine) -> Complaints:
     """
-    A callback does not hand its task token to anyone, so nobody can answer it.
+    A callback does not pass on its task token, so nothing can answer it.
 
-    It waits in silence until its time-out. Hand `$$.Task.Token` over in `Parameters`, or
-    `$states.context.Task.Token` in `Arguments`.
+    It waits until its time-out. Pass `$$.Task.Token` in `Parameters`, or `$states.context.Task.Token` in
+    `Arguments`.
 
     Source: [Wait for a callback](https://docs.aws.amazon.com/step-functions/latest/dg/connect-to-resource.html#connect-wait-token).
     """
     for state, call in machine.tasks():
-        if call.waits_for_token and not _hands_token_over(state):
-            text = "it waits for a token that it passes to nobody. Hand $$.Task.Token over in Parameters."
+        if call.waits_for_token and not _passes_token(state):
+            text = "it waits for an answer, but passes its token to nobody. Pass $$.Task.Token in Parameters."
             yield Complaint(state.name, text)
 
 
 @WAITING.rule("token-without-wait", "warning")
 def token_without_wait(machine: Machine) -> Complaints:
     """
-    A Task reads its task token, and does not wait for an answer.
+    A Task passes on its task token, but does not wait for an answer.
 
-    Whoever gets the token answers a Task that is over. Let its Resource end with `.waitForTaskToken`.
+    The Task is over before an answer with the token can arrive. Let its Resource end with
+    `.waitForTaskToken`.
 
     Source: [Context object](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-contextobject.html).
     """
@@ -132,13 +133,11 @@ def token_without_wait(machine: Machine) -> Complaints:
             if "$$.Task.Token" in text or "context.Task.Token" in text
         ]
         if read and not call.waits_for_token and call.integration in ("optimized", "sdk"):
-            text = (
-                "it hands a task token over and waits for no answer. End its Resource with .waitForTaskToken."
-            )
+            text = "it passes its task token on, but does not wait. End its Resource with .waitForTaskToken."
             yield Complaint(state.name, text)
 
 
-def _hands_token_over(state: State) -> bool:
+def _passes_token(state: State) -> bool:
     texts = _texts(state.arguments)
     if state.is_jsonata:
         return any("$states.context" in text for text in texts) or isinstance(
