@@ -36,7 +36,7 @@ class RequestRules:
             monitor reads the shards from 0 to one less than this.
         work_timeout_seconds: How long work may run after its execution was stopped, where its record does not
             say it. Default: 900.
-        rate_limit: How many requests of a user the machine runs in a window. 0: as many as come.
+        rate_limit: How many requests of a user the machine runs in a window. 0: no limit.
         rate_limit_window: `minute`, `hour`, `day`, or whole seconds as text.
         rate_limit_path: JMESPath into the payload that finds the user.
 
