@@ -74,7 +74,7 @@ def test_what_is_wrapped_is_not_wrapped_again(here: Path, answer: Answer):
     ("definition", "options", "reason"),
     [
         (CONTINUED.definition, [], "Wrap it with --around"),
-        (machine({"Do": effect("do", Next="Gone")}), [], "'Gone', and there is no such state"),
+        (machine({"Do": effect("do", Next="Gone")}), [], "'Gone', but there is no such state"),
         (machine({"Do": {"Type": "Job"}}), ["--around"], "Type must be one of"),
         (LATER.definition, ["--may-retry-later", "First"], "First: only a Task that calls a function"),
         (LATER.definition, ["--around", "--may-retry-later", "Third"], "goes without --around"),

@@ -28,8 +28,8 @@ _ENDING = ".asl.json"
     "named",
     multiple=True,
     metavar="STATE",
-    help="RetryLater of this state releases the lock; may be given more than once.  [default: of the states "
-    "that none with an effect is before]",
+    help="RetryLater of this state releases the lock; may be given more than once.  [default: the states "
+    "with no effect before them]",
 )
 @click.option(
     "--output",
@@ -62,9 +62,9 @@ def wrap(
     they stay where they are. FILE itself is not changed. The answer has the template's part, and what you
     must decide.
 
-    With --into, the machine's definition is found by the template. The template is changed, the wrapped
-    definition is written beside the old one, and what belongs to steponce is a nested stack in a folder of
-    its own.
+    With --into, the template says where the definition is. The command changes the template, writes the
+    wrapped definition beside the old one, and adds the resources of steponce as a nested stack in a folder
+    of its own.
     """
     if around and named:
         raise click.UsageError("--may-retry-later goes without --around, where RetryLater releases no lock.")
@@ -104,7 +104,7 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         if found.installation is not None:
             installation.write(found.installation, installation.files(callback=False))
         found.definition.write_text(definition, encoding="utf-8")
-        template.write_text(found.template, encoding="utf-8")  # the last one: all that it names is there
+        template.write_text(found.template, encoding="utf-8")  # last, when the files that it names exist
     written = [str(template), str(found.definition)]
     written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)

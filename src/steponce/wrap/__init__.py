@@ -6,7 +6,7 @@ source
 machine
     The states of a definition: which are there, and which lead where.
 context
-    References to the context object, so that they still say what they said.
+    Rewrites references to the context object, so that they still mean the same.
 errors
     Why a definition cannot be wrapped.
 retry_later
@@ -16,9 +16,9 @@ refusals
 workflow
     The workflow around the work: the states of `run_once.asl.json` that it needs.
 inline
-    The states of the machine inside of the workflow.
+    The states of the machine inside the workflow.
 around
-    The machine as it is, started by the workflow.
+    The workflow that starts the machine.
 decisions
     What remains for a person to decide.
 """

@@ -1,4 +1,4 @@
-"""The machine as it is, started by the workflow, which waits for its end."""
+"""The workflow starts the machine, which does not change, and waits for its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_THE_WORKFLOW_SECONDS = 3_600
 
 def wrap_around(text: str) -> Wrapped:
     """
-    Wrap a machine by starting it from the workflow. The machine stays as it is.
+    Wrap a machine by starting it from the workflow. The machine itself does not change.
 
     Args:
         text: The definition of a Standard state machine, as JSON with its placeholders.

@@ -1,5 +1,5 @@
 """
-References to the context object, so that they still say what they said.
+Rewrites references to the context object, so that they still mean the same.
 
 Inside of the workflow the execution's input is the envelope, and the machine's input is its payload. So
 `$$.Execution.Input` becomes `$$.Execution.Input.payload`. The rest of the context object is the workflow's.
@@ -50,14 +50,14 @@ def references(state: State) -> Iterator[str]:
 
 
 def refusals(machine: Machine) -> Iterator[str]:
-    """The references that cannot say what they said."""
+    """The references that cannot be rewritten to mean the same."""
     for name, state in states(machine):
         for reference in references(state):
             steps = names_of(reference)
             if steps in ([], ["Execution"]):
                 yield (
-                    f"{name}: it reads {reference} as a whole, whose Input is another one inside of the "
-                    "workflow. Read the fields that you need one by one."
+                    f"{name}: it reads {reference} as a whole, and its Input differs inside the workflow. "
+                    "Read the fields that you need one by one."
                 )
         if "StateMachine" in str(state.get("Parameters", {}).get("StateMachineArn.$", "")):
             yield (
@@ -75,7 +75,7 @@ def notes(machine: Machine) -> Iterator[tuple[str, str]]:
 
 def rewrite(machine: Machine, names_before: dict[str, str]) -> list[str]:
     """
-    Let each reference say what it said before.
+    Rewrite each reference so that it means the same as before.
 
     Args:
         machine: It is changed.

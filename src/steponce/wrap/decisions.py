@@ -10,7 +10,7 @@ from steponce.wrap.machine import Machine, is_action, states
 
 _WORK_TIMEOUT = (
     "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at the "
-    "most. So long a stopped execution may still have effects."
+    "most. A stopped execution may still have effects for that long."
 )
 
 
@@ -35,24 +35,24 @@ def inline(
     if "TimeoutSeconds" in machine:
         seconds = source.shown(machine["TimeoutSeconds"])
         found.append(
-            f"TimeoutSeconds {seconds} of the machine is the workflow's now, with a margin for its own. "
-            "If it is reached, the outcome is unknown, and a person decides. If the rate limit has a longer "
-            "window than that, raise it."
+            f"The machine's TimeoutSeconds {seconds} is now the workflow's, with a margin for the workflow's "
+            "own states. If it is reached, the outcome is unknown, and a person decides. If the rate limit "
+            "has a longer window, raise it."
         )
     reading = dict(context.notes(machine))
     if reading:
         found.append(
-            f"{_listed(list(reading))} read {_listed(sorted(set(reading.values())))}, which is the "
-            "workflow's execution now. Its name ends in --2 in a second attempt. Nothing that stays the "
-            "same over all attempts may be made of it."
+            f"{_listed(list(reading))} read {_listed(sorted(set(reading.values())))}, which is now the "
+            "workflow's execution. In a second attempt its name ends in --2. Do not derive from it anything "
+            "that must be the same in all attempts."
         )
     if renamed:
         pairs = (f"{before} is called {after}" for before, after in renamed.items())
         found.append(f"{_listed(list(pairs))}. Change what looks for these names in logs and metrics.")
     if changed:
         found.append(
-            f"Look at {_listed(list(changed))}: the execution's input is the envelope now, so the references "
-            "to it lead to its payload."
+            f"Check {_listed(list(changed))}: the execution's input is now the envelope, so references to it "
+            "were changed to its payload."
         )
     return found
 
@@ -71,11 +71,11 @@ def around(machine: Machine, seconds: int) -> list[str]:
     return [
         "The machine must be a Standard one. WorkStateMachineArn is its ARN.",
         "OtherStateMachines of the installation has the machine's ARN, so that the functions that settle "
-        "locks may look at its executions. Without it, a request whose workflow dies while the machine runs "
+        "locks may describe its executions. Without it, a request whose workflow dies while the machine runs "
         "stays in progress.",
         *_who_starts_it(),
-        "A machine that fails is States.TaskFailed, and its request waits for a person. FinalErrors and "
-        "RetryLater do not apply.",
+        "If the machine fails, the error is States.TaskFailed, and the request waits for a person. "
+        "FinalErrors and RetryLater do not apply.",
         waits,
         _WORK_TIMEOUT,
         "WhenOutcomeUnknown: keep hold. With take-over, a machine that was stopped is started again, and its "

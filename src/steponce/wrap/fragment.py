@@ -12,7 +12,7 @@ from steponce.wrap import source
 from steponce.wrap.wrapped import Wrapped
 
 TO_FILL_IN = "FILL_IN"
-"""Stands for what only the user knows."""
+"""Stands for a value that only the user knows."""
 
 NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
 CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
@@ -31,7 +31,9 @@ _WORK_TIMEOUT = (
     "    Description: How long a function of the work may still run after its execution was stopped.\n",
 )
 _NAME_FOR_STACK = '        StateMachineName: !Sub "${AWS::StackName}-run-once"\n'
-_OTHERS_FOR_STACK = f"        OtherStateMachines: {TO_FILL_IN} # its ARN: who settles locks looks there\n"
+_OTHERS_FOR_STACK = (
+    f"        OtherStateMachines: {TO_FILL_IN} # its ARN, so that its executions may be described\n"
+)
 _RULE = (
     "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/"
     "StepFunctionsGetEventsForStepFunctionsExecutionRule"
@@ -76,15 +78,15 @@ def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
 
 
 def decisions(wrapped: Wrapped) -> list[str]:
-    """What the template leaves to a person."""
-    found = [f"Put the template's part into your template, and a value in the place of each {TO_FILL_IN}."]
+    """What a person still has to decide about the template."""
+    found = [f"Add the template's part to your template, and replace each {TO_FILL_IN} by a value."]
     if wrapped.form == "inline":
         found.append("The role has the permissions of the workflow. Add those that your machine's role has.")
     return found
 
 
 def _with_substitutions(text: str, wrapped: Wrapped) -> str:
-    """The workflow's values under the names that they have in the definition, and those of the machine."""
+    """The workflow's substitutions, under their names in the definition, and the machine's own."""
     before, _, rest = text.partition(_SUBSTITUTIONS)
     lines = rest.splitlines(keepends=True)
     end = next(place for place, line in enumerate(lines) if not line.startswith("        "))

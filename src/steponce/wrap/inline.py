@@ -19,7 +19,7 @@ RETRY_LATER_REFUSED = "RetryLaterRefused"
 """The error of a request whose work raised RetryLater after an effect may have happened."""
 
 MARGIN_SECONDS = 900
-"""What the workflow's own states and their tries take at the most, beside the work."""
+"""The longest time that the workflow's own states take beside the work, retries included."""
 
 _PREFIX = "Work"
 

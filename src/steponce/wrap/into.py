@@ -101,7 +101,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
 def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     """The resource, if it can be wrapped."""
     if _SAM not in str(template.get("Transform")):
-        raise CannotWrap([f"The template has no Transform {_SAM}, so it is not one of SAM."])
+        raise CannotWrap([f"The template has no Transform {_SAM}, so it is no SAM template."])
     resources = template["Resources"]
     every = [name for name, one in resources.items() if one.get("Type") == _MACHINE]
     if machine not in every:
@@ -138,13 +138,13 @@ def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> lis
     if "Name" not in properties:
         properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{template_file.dashed(machine)}"))
         decisions.append(
-            f"{machine} has a Name now, by which the installation knows it. So CloudFormation makes the "
-            "machine anew: let the executions that run end before you deploy."
+            f"{machine} now has a Name, by which the installation knows it. So CloudFormation replaces the "
+            "machine: let its executions end before you deploy."
         )
     if "Events" in properties:
         decisions.append(
-            f"{', '.join(properties['Events'])}: these Events of {machine} start it with what is no request. "
-            "Delete them, and start requests by the triggers of the installation."
+            f"{', '.join(properties['Events'])}: these Events of {machine} start executions, not requests. "
+            "Delete them, and use the triggers of the installation."
         )
     properties["DefinitionUri"] = uri
     values = ours.resource(WORKFLOW)["Properties"]["DefinitionSubstitutions"]

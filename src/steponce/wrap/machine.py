@@ -47,7 +47,7 @@ def edges(machine: Machine) -> dict[str, list[str]]:
 
 
 def reachable(graph: Mapping[str, Iterable[str]], starts: Iterable[str]) -> set[str]:
-    """Every state that a way leads to, the starts included."""
+    """Every state that can be reached, the starts included."""
     seen: set[str] = set()
     waiting = list(starts)
     while waiting:

@@ -39,7 +39,7 @@ def read(text: str) -> CommentedMap:
 
 
 def write(template: CommentedMap, before: str) -> str:
-    """The text of a template. Lines that say what they said in the text before are those lines."""
+    """The text of a template. Lines whose content has not changed stay as they were."""
     stream = io.StringIO()
     _yaml(before).dump(template, stream)
     old, new = before.splitlines(), stream.getvalue().splitlines()
@@ -52,13 +52,13 @@ def write(template: CommentedMap, before: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line without its blanks, of which YAML needs none to be where it is but the indentation."""
+    """A line without blanks, apart from its indentation."""
     indent = len(line) - len(line.lstrip())
     return line[:indent] + line.replace(" ", "")
 
 
 def _says(lines: list[str]) -> str:
-    """Lines without what a writer of YAML may choose: blanks, line breaks, and a comma at a list's end."""
+    """The content of lines: without blanks, line breaks, and commas at a list's end."""
     return re.sub(r",(?=[\]}])", "", re.sub(r"\s", "", "".join(lines)))
 
 

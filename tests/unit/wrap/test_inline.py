@@ -231,5 +231,5 @@ def test_the_decisions_name_what_the_machine_has():
     stop = {"Type": "Fail", "Error": "OutOfStock"}
     said = " ".join(wrapped(machine({"Read": reading, "Say": stop}, TimeoutSeconds=60)).decisions)
     assert "The machine's Fail states have OutOfStock" in said
-    assert "TimeoutSeconds 60 of the machine" in said
+    assert "The machine's TimeoutSeconds 60 is now the workflow's" in said
     assert "Read read $$.Execution.Name" in said
