@@ -1,4 +1,4 @@
-"""Send messages again whose executions ended without an answer, and whose end no event has reported."""
+"""Resends messages whose executions ended without an answer, and whose end no event has reported."""
 
 import os
 from collections import Counter
@@ -22,10 +22,10 @@ from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
 
 SPARE_SECONDS = 15
-"""The time that is kept for counting and logging."""
+"""The time reserved for counting and logging."""
 
 LOGGED = 100
-"""How many ends that could not be examined are logged one by one."""
+"""Up to this many executions that could not be examined are logged one by one."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ missed_ends = MissedEnds(
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Look at the ends since the last look, and count what was sent again."""
+    """Examine the executions that ended since the last round, and count the resent messages."""
     left_out: Counter[str] = Counter(Skipped=0, Unreadable=0)
 
     def skip(error: Exception, arn: str) -> None:

@@ -48,7 +48,7 @@ def count(envelope: Envelope) -> Envelope:
 
 @cache
 def counters() -> "Counters":
-    """What counts. Most machines have no such limit, so it is not loaded with the function."""
+    """The counter. Most machines have no such limit, so it is not loaded with the function."""
     import boto3
 
     from steponce.limits.counters import Counters

@@ -79,7 +79,7 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     machines = Machines.reach(target)
     stack, tables = machines.stack, [client.machine for client in machines.of_each_table]
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    # The steps of all tables are in one, and go with the first.
+    # All workflows share one table of steps, which goes with the first lock table.
     found = [(one, find_kept(one, None if place else steps, prefix)) for place, one in enumerate(tables)]
     kept = _together(prefix, [part for _, part in found])
     answer: dict[str, Any] = {
@@ -107,7 +107,7 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
 
 
 def _together(prefix: str, parts: Sequence[Kept]) -> Kept:
-    """What several tables have under a prefix."""
+    """What several tables hold under a prefix."""
     return Kept(
         prefix,
         [lock for part in parts for lock in part.locks],

@@ -1,4 +1,4 @@
-"""`steponce lint`: what is wrong with state machines."""
+"""`steponce lint`: finds mistakes in state machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steponce.lint.reading import Unreadable
 from steponce.lint.sarif import Located, sarif
 
 UNREADABLE = "unreadable"
-"""The id of what is wrong with a file before its states can be looked at. It cannot be ignored."""
+"""The id of a finding about a file that cannot be read. It cannot be ignored."""
 
 
 def _known(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:

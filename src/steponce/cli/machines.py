@@ -1,4 +1,4 @@
-"""Finds the workflow that a command is for, among those of its stack."""
+"""Finds which workflow of the stack a command is for."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Machines:
 
     @property
     def named(self) -> Named:
-        """Which state machine the next commands name."""
+        """The state machine that the next commands name."""
         return _invocation().named
 
     def commands(self, steps: Iterable[NextStep]) -> list[str]:

@@ -38,7 +38,7 @@ Row = TypeVar("Row")
 
 
 def _time(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """UTC text of a time, or of a span back from now."""
+    """Parses a time, or a time span before now, into UTC text."""
     if value is None:
         return None
     span = _SPAN.fullmatch(value)
@@ -123,7 +123,7 @@ def list_requests(
 
 
 class _Limited(Iterable[Row]):
-    """At most so many rows; and whether there are more, which is looked up only when it is asked."""
+    """At most `limit` rows; and whether there are more, which is looked up only when asked for."""
 
     def __init__(self, rows: Iterable[Row], limit: int) -> None:
         self._rows = iter(rows)

@@ -35,7 +35,7 @@ _BY_REQUEST_ID = frozenset({"start request", "show request", "wait for request",
 @dataclass(frozen=True)
 class Named:
     """
-    Which state machine the next commands name.
+    The state machine that the next commands name.
 
     Args:
         typed: The one that this command was typed with. All next commands repeat it.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CONFIG = CONFIG.merge(Config(parameter_validation=False))
-"""Checking each parameter takes 4 % of a call. What a guard sends is typed, and DynamoDB checks it, too."""
+"""boto3's check of each parameter takes 4 % of a call. DynamoDB checks them anyway."""
 
 DISABLED = "STEPONCE_DISABLED"
 """The environment variable that disables every guard while it is `true`. For tests; ignored on Lambda."""
@@ -252,7 +252,7 @@ class Guard:
         return Run(holder, self._locks, lock_token, terms, lease, self._finished, self._results)
 
     def _expect_table(self) -> None:
-        """Refuse what is no name. Not before a call: a guard that is disabled in tests may have none."""
+        """Refuse an invalid table name at the first call: a guard disabled in tests may have none."""
         if not isinstance(self._table, str) or not self._table:
             raise InvalidSetting(
                 f"The guard's lock table {shown(self._table)} is no name. Give the stack's Output "

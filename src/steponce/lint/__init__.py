@@ -50,7 +50,7 @@ _IMPORTED_WHEN_WANTED = {
 
 
 def __getattr__(name: str) -> object:
-    """Let the local stack, which asks only for what AWS refuses, start without the rules."""
+    """Load the rules only when they are used: the local stack needs none of them."""
     if name not in _IMPORTED_WHEN_WANTED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)

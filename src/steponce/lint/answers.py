@@ -1,4 +1,4 @@
-"""What is known of a Task's result, before ResultSelector."""
+"""Returns what is known of a Task's result, before ResultSelector."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Call:
         return f"{'aws-sdk:' * (self.integration == 'sdk')}{name}{'.' * bool(self.pattern)}{self.pattern}"
 
     def does(self, *names: str) -> bool:
-        """Whether it is one of these, like `dynamodb:getItem`, whichever the integration."""
+        """Whether it is one of these actions, such as `dynamodb:getItem`, in any integration."""
         return f"{self.service}:{self.action}" in names
 
     @property

@@ -1,4 +1,4 @@
-"""Rules for what a state reads and hands on."""
+"""Rules for the paths that a state reads and passes on."""
 
 from __future__ import annotations
 

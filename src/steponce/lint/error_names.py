@@ -1,4 +1,4 @@
-"""Rules for the names of errors in Retry and Catch, and for what becomes of a caught error."""
+"""Rules for the names of errors in Retry and Catch, and for how a caught error is handled."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def error_spelling(machine: Machine) -> Complaints:
 
 
 def _right_spelling(name: str, calls: list[Call]) -> str | None:
-    """How an error would have to be written; None if it is right, or if nobody knows."""
+    """The right spelling of an error; None if it is spelled right, or if that is unknown."""
     prefix, dot, rest = name.partition(".")
     possible = [(own, call) for call in calls for own in _prefixes(call) if own.lower() == prefix.lower()]
     if not dot or not possible:
@@ -154,7 +154,7 @@ def swallowed_failure(machine: Machine) -> Complaints:
 
 
 def _ends_well(machine: Machine, start: str) -> bool:
-    """Whether every way on ends well without doing anything."""
+    """Whether every path from here ends in success without an action."""
     after = [machine.states[name] for name in reachable(machine.graph, start) if name in machine.states]
     return bool(after) and all(
         state.kind in ("Succeed", "Choice") or (state.kind == "Pass" and not _gives_default(state))

@@ -81,7 +81,7 @@ def may_be_missing(path: Path, facts: Facts) -> bool:
 
 
 def of_template(value: Any) -> Facts:
-    """What is known of a template's outcome: Parameters, ResultSelector or Result. `x.$` is named x."""
+    """What is known of a template's result: Parameters, ResultSelector or Result. `x.$` is named x."""
     if not isinstance(value, dict):
         return frozenset()
     found: set[Path] = {(WHOLE,)}
@@ -94,7 +94,7 @@ def of_template(value: Any) -> Facts:
 
 
 def read_by(value: Any, key: str = "") -> Iterable[str]:
-    """Every path that a template reads, in calls of functions too."""
+    """Every path that a template reads, also in intrinsic functions."""
     if isinstance(value, dict):
         return [path for name, part in value.items() for path in read_by(part, name)]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a rule says: about which state, what, and what to do next."""
+"""Findings: the state, what is wrong with it, and what to do next."""
 
 from __future__ import annotations
 

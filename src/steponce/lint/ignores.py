@@ -19,7 +19,7 @@ _BECAUSE = "because"
 
 @dataclass(frozen=True)
 class Ignore:
-    """The rules that are ignored, and why; the reason is empty if none is given."""
+    """The ignored rules, and the reason, which may be empty."""
 
     rules: tuple[str, ...]
     reason: str

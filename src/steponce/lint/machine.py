@@ -84,19 +84,19 @@ class State:
 
     @cached_property
     def ways_on(self) -> list[str]:
-        """Where it leads if nothing fails."""
+        """The states that it leads to if nothing fails."""
         parts = [self.body, *self.rules]
         given = [part.get(key) for part in parts for key in ("Next", "Default")]
         return [target for target in given if isinstance(target, str)]
 
     @property
     def ways(self) -> list[str]:
-        """Where it may lead."""
+        """All states that it may lead to."""
         return [*self.ways_on, *(catcher.target for catcher in self.catchers)]
 
     @property
     def ends(self) -> bool:
-        """Whether the machine may end well with it."""
+        """Whether the machine may end in success here."""
         return self.kind == "Succeed" or self.body.get("End") is True
 
 
@@ -122,7 +122,7 @@ class Machine:
 
     @cached_property
     def refusals(self) -> list[Refusal]:
-        """Why AWS would not create it."""
+        """The reasons for which AWS would not create it."""
         return refusals_before_substitution(self.body)
 
     def all(self) -> Iterator[Machine]:
@@ -171,7 +171,7 @@ def inner_bodies(state: Body) -> list[Body]:
 
 
 def reachable(graph: Mapping[str, list[str]], *starts: str) -> set[str]:
-    """Every state that a way leads to, the starts included."""
+    """Every state that can be reached, the starts included."""
     seen: set[str] = set()
     waiting = list(starts)
     while waiting:

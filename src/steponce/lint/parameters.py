@@ -46,7 +46,7 @@ def _given(state: State) -> Any:
 
 
 def _misfits(value: Any, shape: Shape, where: str, call: Call) -> Iterator[str]:
-    """What in a literal the API would not take; what is read at run time passes."""
+    """Complaints about a literal that the API would refuse; a value read at run time passes."""
     if isinstance(shape, StructureShape) and isinstance(value, dict):
         yield from _misfits_of_object(value, shape, where, call)
     elif isinstance(shape, MapShape) and isinstance(value, dict):
@@ -69,7 +69,7 @@ def _misfits(value: Any, shape: Shape, where: str, call: Call) -> Iterator[str]:
 
 
 def _is_written_as_text(value: str) -> bool:
-    """Whether AWS takes a text for a flag or a number, as its own samples write them."""
+    """Whether AWS accepts this text for a flag or a number, as in its own samples."""
     return value in ("true", "false") or value.isdecimal()
 
 

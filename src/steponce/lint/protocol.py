@@ -1,4 +1,4 @@
-"""The lock's protocol as a definition has it: conditions, and which states know which of their names."""
+"""The lock's protocol as it appears in a definition: conditions, and the functions' answers by state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEXT_ATTEMPT = {"N.$": "States.Format('{}', States.MathAdd(States.StringToJson($
 COUNTED_BY = {"S": COUNTER}
 
 SAFE = RELEASING
-"""Errors of the work after which it surely has not run."""
+"""Errors of the work that prove that it has not run."""
 
 BEFORE_EFFECT = {
     *("DynamoDB.ConditionalCheckFailedException", "DynamoDb.ConditionalCheckFailedException"),
@@ -58,7 +58,7 @@ TOGETHER: dict[tuple[str, ...], Facts] = {
     ("tries",): there(("tries", "count")),
     ("limit",): there(*(("limit", name) for name in _LIMIT)),
 }
-"""What is written in one piece: who finds the first finds the others."""
+"""Fields that are written together: if one is there, all are."""
 
 
 def takes_lock(machine: Machine) -> bool:
@@ -93,7 +93,7 @@ def values(state: State) -> Body:
 
 
 def _writes(machine: Machine) -> list[State]:
-    """Those of the workflow itself: what is inside of a Parallel or a Map is the work's."""
+    """The states of the workflow itself. Those inside a Parallel or a Map belong to the work."""
     names = ("dynamodb:putItem", "dynamodb:updateItem", "dynamodb:deleteItem")
     return [state for state in machine.states.values() if state.call is not None and state.call.does(*names)]
 

@@ -1,4 +1,4 @@
-"""Follows every way through a machine and notes which paths are there in each state."""
+"""Follows every path through a machine, and notes which values each state can read."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _inside(state: State, facts: Facts, expected: Expectations) -> tuple[Facts, 
 def _visit(
     machine: Machine, state: State, facts: Facts, expected: Expectations
 ) -> tuple[list[str], list[tuple[str, Facts]]]:
-    """What a state reads in vain, and what is there in the states that may follow."""
+    """The missing paths that a state reads, and what is there in the states that may follow."""
     if state.is_jsonata:
         return [], [(target, frozenset()) for target in state.ways]
     missing = [] if _has_path(state, "InputPath", facts, expected) else [str(state.body["InputPath"])]
@@ -113,7 +113,7 @@ def _visit(
 
 
 def _raised_inside(machine: Machine, state: State) -> set[str]:
-    """The errors of Fail states in a Map or a Parallel that say why: their Error and Cause are there."""
+    """The errors of Fail states in a Map or a Parallel that have both Error and Cause."""
     inner = [one for part in machine.inside(state) for one in part.all_states()]
     return {
         str(one.body.get("Error"))
@@ -123,7 +123,7 @@ def _raised_inside(machine: Machine, state: State) -> set[str]:
 
 
 def _run(state: State, facts: Facts, given: Facts, expected: Expectations) -> tuple[list[str], Facts]:
-    """One Task, Pass, Fail …: the paths that it reads in vain, and what its output has."""
+    """One Task, Pass, Fail …: the missing paths that it reads, and what its output has."""
     body = state.body
     selector = body.get("Parameters", body.get("ItemSelector"))
     texts = [str(body[key]) for key in ("ErrorPath", "CausePath") if key in body]
@@ -184,7 +184,7 @@ def _choose(state: State, facts: Facts, expected: Expectations) -> tuple[list[st
 
 
 def _test(rule: Body, facts: Facts, expected: Expectations) -> tuple[list[str], Facts, Facts]:
-    """The paths that a test reads in vain, and what is there if it is true, and if it is false."""
+    """The missing paths that a test reads, and what is there if it is true, and if it is false."""
     if "Not" in rule:
         missing, if_true, if_false = _test(as_object(rule["Not"]), facts, expected)
         return missing, if_false, if_true

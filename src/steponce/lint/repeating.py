@@ -1,4 +1,4 @@
-"""Which calls a second time are not the same."""
+"""Which calls are not idempotent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKENS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "codebuild:startBuild": (("IdempotencyToken",), "a second build runs without an IdempotencyToken"),
 }
-"""By call: the parameters that make a second one the same as the first, and what happens without them."""
+"""By call: the parameters that make it idempotent, and what a second call does without them."""
 
 _NEVER = {
     "lambda:invoke": "the function runs again",
@@ -39,7 +39,7 @@ _NEVER = {
 
 
 def why_not_repeatable(state: State) -> str | None:
-    """What happens if the call of a Task is made again; None if nothing is known against it."""
+    """What a second call of a Task does; None if it may be idempotent."""
     call = state.call
     if call is None:
         return None

@@ -1,4 +1,4 @@
-"""Rules for what is tried again."""
+"""Rules for retries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steponce.lint.rule import Rules
 RETRIES = Rules("general")
 
 AFTER_WORK = {"States.ALL", "States.TaskFailed", "States.Timeout", "Lambda.Unknown"}
-"""Errors after which the work may have been done."""
+"""Errors after which the work may be done."""
 
 REFUSED = "ConditionalCheckFailedException"
 _LARGE = {"lambda", "dynamodb", "http", "apigateway", "bedrock"}
@@ -116,7 +116,7 @@ def _answers_may_be_large(state: State) -> bool:
 
 
 def _until_excluded(state: State, error: str) -> Iterator[Handler]:
-    """The retriers that an error gets to: those before the one that names it and does not retry."""
+    """The retriers that can match an error: those before one that names it and does not retry."""
     for retrier in state.retriers:
         if retrier.tries == 0 and any(_matches(name, error) for name in retrier.errors):
             return

@@ -1,4 +1,4 @@
-"""Rules for the way through a machine that takes locks."""
+"""Rules for the order of states in a machine that takes locks."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def unproven_path(machine: Machine) -> Complaints:
 
 
 def _releasing(machine: Machine, work: State) -> list[Handler]:
-    """The catchers of the work after which the lock is released, perhaps by way of a Pass or a Choice."""
+    """The catchers of the work that lead to the lock's release, directly or through a Pass or a Choice."""
     graph = {
         name: ways if machine.states[name].kind in ("Pass", "Choice") else []
         for name, ways in machine.graph.items()
@@ -179,7 +179,7 @@ def _releasing(machine: Machine, work: State) -> list[Handler]:
 
 
 def _markers(machine: Machine, work: State) -> set[str]:
-    """Errors of Fail states inside of the work to which only errors lead that prove that nothing happened."""
+    """Errors of Fail states inside the work that only errors reach which prove that nothing has happened."""
     found = set()
     for branch in machine.inside(work):
         for name, state in branch.states.items():

@@ -1,4 +1,4 @@
-"""Rules for the shape of a definition: what AWS refuses, what leads nowhere, what does not end."""
+"""Rules for the structure of a definition: what AWS refuses, missing targets, endless loops."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def endless_loop(machine: Machine) -> Complaints:
 
 
 def _may_end(state: State, machine: Machine) -> bool:
-    """A state that leads to what is not there counts: other rules name it."""
+    """A state with a missing target counts as one that ends: other rules report it."""
     return state.ends or state.kind == "Fail" or not state.ways or not set(state.ways) <= set(machine.states)
 
 
@@ -121,7 +121,7 @@ def choice_without_default(machine: Machine) -> Complaints:
 
 
 def _is_complete(state: State) -> bool:
-    """Whether two of the rules are the two answers to one question."""
+    """Whether two of the rules test one condition as true and as false."""
     tests = [
         {key: part for key, part in rule.items() if key not in ("Next", "Comment")} for rule in state.rules
     ]

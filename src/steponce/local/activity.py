@@ -1,4 +1,4 @@
-"""What goes on in the engine: tasks, invocations and deliveries."""
+"""Counts what runs in the engine: tasks, invocations and deliveries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _begun = 0
 
 
 def begin() -> None:
-    """Something goes on from now on, until `end`, which may be on another thread."""
+    """Count one more activity, until `end`, which may be called on another thread."""
     global _going_on, _begun
     with _changed:
         _going_on += 1
@@ -20,7 +20,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """It is over."""
+    """Count one activity less."""
     global _going_on
     with _changed:
         _going_on -= 1
@@ -29,7 +29,7 @@ def end() -> None:
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """It goes on during the block."""
+    """Count one more activity during the block."""
     begin()
     try:
         yield
@@ -38,12 +38,12 @@ def counted() -> Iterator[None]:
 
 
 def is_quiet_within(seconds: float) -> bool:
-    """Wait until nothing goes on; false if something still does after this time."""
+    """Wait until nothing runs; false if something still runs after this time."""
     with _changed:
         return _changed.wait_for(lambda: _going_on == 0, seconds)
 
 
 def begun() -> int:
-    """How much has begun so far. If it grows, something happened."""
+    """How many activities have begun so far."""
     with _changed:
         return _begun

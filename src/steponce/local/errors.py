@@ -10,7 +10,7 @@ class LocalStackError(SteponceError):
 
 
 def not_supported(what: str) -> str:
-    """How the stack answers what it does not run."""
+    """The stack's answer to a call of what it does not run."""
     return f"not supported on the local stack: {what}"
 
 

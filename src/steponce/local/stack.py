@@ -222,7 +222,7 @@ class LocalStack(RunningStack):
 
     @property
     def plan(self) -> Plan:
-        """What the template makes here."""
+        """The resources that the stack makes."""
         return self._plan
 
     @property

@@ -29,7 +29,7 @@ _shared: mmap.mmap | None = None
 
 
 def install(file: Path) -> None:
-    """Tell the stack's time in this process from now on; the file is made if it is not there."""
+    """Use the stack's time in this process from now on. The file is created if it is missing."""
     global _shared
     if not file.exists():
         file.write_bytes(_FORM.pack(0.0))
@@ -61,7 +61,7 @@ def monotonic() -> float:
 
 
 def stretch(seconds: float | None) -> float | None:
-    """How long to wait before looking at the clock again, if so much is left."""
+    """How long to wait before reading the clock again, given the time that is left."""
     if _shared is None:
         return seconds
     return _STRETCH_SECONDS if seconds is None else min(seconds, _STRETCH_SECONDS)
@@ -90,7 +90,7 @@ def _time_ns() -> int:
 
 
 class _AnyDatetime(type):
-    """Every datetime is one of the stack's, for there are no others; a class of somebody's own is its own."""
+    """Every plain datetime counts as an instance. Subclasses check their own instances."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         if cls is StackDatetime:
@@ -104,7 +104,7 @@ class _AnyDatetime(type):
 
 
 class StackDatetime(_real_datetime, metaclass=_AnyDatetime):
-    """In the place of `datetime.datetime`. What it makes are plain datetimes."""
+    """Replaces `datetime.datetime`. Its instances are plain datetimes."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is StackDatetime:
@@ -128,7 +128,7 @@ class StackDatetime(_real_datetime, metaclass=_AnyDatetime):
 
 
 def pickled(moment: datetime.datetime) -> tuple[Any, ...]:
-    """How pickle takes a datetime apart, which it would else look for under the name of its class."""
+    """How pickle serialises a datetime. By default it would look for the class under its name."""
     return (_restored, tuple(moment.__reduce_ex__(2)[1]))
 
 

@@ -62,7 +62,7 @@ class Results:
         return self.bucket is not None
 
     def beside(self, bucket: str | None) -> Self:
-        """Another bucket; this one, if that is the same."""
+        """A store for another bucket; this one, if the bucket is the same."""
         other = type(self)(bucket, self._make_client)
         return self if other.bucket == self.bucket else other
 

@@ -48,7 +48,7 @@ class Wanted:
         return self.since is not None or self.status == "RUNNING"
 
     def spans(self, began: str) -> bool:
-        """Whether a request that began then is wanted. One of which nobody knows when it began is."""
+        """Whether a request that began at this time is wanted. One without a known time is."""
         return not began or (self.since or "") <= began <= (self.until or times.NEVER)
 
 
@@ -128,10 +128,10 @@ class Request:
 
 
 def id_of(arn: str, execution: Execution) -> str:
-    """The caller's own id; of an execution that was started by hand its name."""
+    """The caller's own id; for an execution that was started by hand, its name."""
     return str(execution.input.get("requestId") or arn.rpartition(":")[2])
 
 
 def lock_token_of(machine: Machine, arn: str, execution: Execution) -> str | None:
-    """The lock token of an execution's request. None if nothing tells it."""
+    """The lock token of an execution's request. None if it cannot be found."""
     return machine.lock_token_of(split_attempt(arn.rpartition(":")[2])[0], execution.input)

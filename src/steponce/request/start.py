@@ -30,7 +30,7 @@ from steponce.request.settings import RequestRules
 from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 
 REFUSAL_STANDS = timedelta(seconds=10)
-"""How long the rate limit's refusal answers the same request: else each poll would start an execution."""
+"""How long a refusal by the rate limit is repeated without a new execution for the same request."""
 
 _READINGS = 3
 _FIRST_OF_MANY = 1_000

@@ -21,7 +21,7 @@ OWN = "RunOnceStateMachineArn"
 """The Output with the state machine of the stack's own workflow."""
 
 ENDING = "Workflow"
-"""How the name of a workflow's own Output ends."""
+"""The ending of the name of a workflow's own Output."""
 
 _ARN = "StateMachineArn"
 _OF_THE_STACK = ("LocksTable", "OpenShards", "ResultBucket")

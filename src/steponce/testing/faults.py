@@ -1,4 +1,4 @@
-"""Plans faults in states of a running stack, and says which of them were never reached."""
+"""Plans faults in states of a running stack, and reports those that never happened."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PlannedFaults:
         )
 
     def drop(self) -> list[str]:
-        """Let none happen any more; what was planned and not reached, in words."""
+        """Withdraw all faults. Returns, as text, those that have not happened as often as planned."""
         missed = []
         for one in self._planned:
             reached = self._controls.drop_fault(one.id)

@@ -62,11 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def steponce_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
-    """The stack: one for each process of the run, started when the first test wants it."""
+    """The stack: one for each process of the run, started for the first test that uses it."""
     run = request.config.stash[_RUN]
     with _started(request.config) as stack, pytest.MonkeyPatch.context() as patch:
         run.stack = stack
-        # What `steponce` does in the process of the tests has to tell the same time as the stack.
+        # `steponce` in the process of the tests has to use the stack's time.
         patch.setattr("steponce.aws.times.now", lambda: _now(run))
         yield stack
         run.stack = None
@@ -81,7 +81,7 @@ def steponce_client(steponce_stack: LocalStack) -> Client:
 
 @pytest.fixture
 def steponce_clean(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Iterator[None]:
-    """Nothing is left of the test when it is over, nor of an earlier one that did not clean."""
+    """The stack is clean at the start and the end of the test."""
     from steponce.local.cleaning import clean
 
     run = request.config.stash[_RUN]
@@ -94,7 +94,7 @@ def steponce_clean(request: pytest.FixtureRequest, steponce_stack: LocalStack) -
 
 @pytest.fixture
 def steponce_faults(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Iterator[PlannedFaults]:
-    """The faults of this test. One that is never reached is an error: the test has not shown what it says."""
+    """The faults of this test. A fault that never happens fails the test."""
     from steponce.testing.faults import PlannedFaults
 
     with _in_plain_words():
@@ -113,7 +113,7 @@ def fail_state(steponce_faults: PlannedFaults) -> Callable[..., None]:
 
 @pytest.fixture
 def lose_answer(steponce_faults: PlannedFaults) -> Callable[..., None]:
-    """`lose_answer(state, times=1, machine=…)`: the state has its effect, and does not hear of it."""
+    """`lose_answer(state, times=1, machine=…)`: the call takes effect, but its answer is lost."""
     return steponce_faults.lose_answer
 
 
@@ -125,7 +125,7 @@ def stop_in(steponce_faults: PlannedFaults) -> Callable[..., None]:
 
 @pytest.fixture
 def clock(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Clock:
-    """`clock.advance(hours=1)`: so much time passes in the stack."""
+    """`clock.advance(hours=1)`: an hour passes in the stack."""
     from steponce.testing.clock import Clock
 
     run = request.config.stash[_RUN]
@@ -139,7 +139,7 @@ def clock(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Clock:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Note when the test starts, in the stack's time, and whether it finds a stack that another has used."""
+    """Note the test's start in the stack's time, and whether an earlier test has used the stack."""
     run = item.config.stash[_RUN]
     item.stash[_STARTED] = _now(run)
     run.was_dirty = run.is_dirty
@@ -151,7 +151,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failed test what became of the executions that it has started."""
+    """Add the stories of its executions to the report of a failed test."""
     report = yield
     if report.failed and report.when in ("setup", "call"):
         item.stash[_HAS_FAILED] = True
@@ -184,7 +184,7 @@ def _started(config: pytest.Config) -> Iterator[LocalStack]:
 
 @contextmanager
 def _in_plain_words() -> Iterator[None]:
-    """What the caller has to put right needs no traceback."""
+    """Report a wrong setting without a traceback."""
     from steponce.errors import SteponceError
 
     try:

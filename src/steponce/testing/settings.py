@@ -20,7 +20,7 @@ MISSING = (
 
 
 class InvalidSetting(ValueError):
-    """An option or a line of the configuration is not what it must be."""
+    """An option or a line of the configuration is invalid."""
 
 
 def template(config: pytest.Config) -> Path | None:

@@ -1,4 +1,4 @@
-"""What became of executions, as text for the report of a failed test."""
+"""The stories of executions, as text for the report of a failed test."""
 
 from __future__ import annotations
 

@@ -70,20 +70,20 @@ _here = threading.local()
 
 
 def plan(fault: Fault) -> None:
-    """Let it happen, as often as it says."""
+    """Plan the fault for as many tries as it says."""
     with _lock:
         _planned[fault.id] = fault
 
 
 def drop(fault_id: str) -> int:
-    """Let it happen no more; how often it has."""
+    """Withdraw the fault. Returns how often it has happened."""
     with _lock:
         return _planned.pop(fault_id).reached
 
 
 @contextmanager
 def may_happen_to(task: StateTask, env: Environment) -> Iterator[None]:
-    """Let the first call of the block go wrong, if that is planned for this task."""
+    """Apply a planned fault of this task to the first call of the block."""
     _here.task = (task, env)
     _here.fault = None
     try:

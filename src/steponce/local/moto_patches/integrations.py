@@ -62,7 +62,7 @@ def _run_no_activity(_task: StateTaskActivity, _env: Environment) -> None:
 
 
 def _eval_no_jsonata(_expression: str) -> None:
-    """moto's wants a Java machine inside of Python."""
+    """moto's own needs a Java virtual machine."""
     raise RuntimeError(not_supported("JSONata, which variables need, too."))
 
 

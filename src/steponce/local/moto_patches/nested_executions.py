@@ -51,7 +51,7 @@ _ANSWERS = (CallbackOutcomeSuccess, CallbackOutcomeFailure)
 
 
 class ChildEnded(CallbackOutcome):
-    """The answer that the child's end is."""
+    """The child's end, as the answer to the task."""
 
 
 class Child:
@@ -77,13 +77,13 @@ class Child:
         return described
 
     def let_go(self) -> bool:
-        """Leave it alone from now on; whether it was not left alone before."""
+        """Give up control of the child. Returns whether it was still ours."""
         with self._lock:
             was_ours, self._is_ours = self._is_ours, False
             return was_ours
 
     def stop(self) -> None:
-        """Stop it unless it has been let go. As on AWS nobody hears of it if this fails."""
+        """Stop the child unless it has been let go. As on AWS, a failure to stop it is not reported."""
         if self.let_go():
             cause = (
                 f"The Task state in AWS Step Functions execution [{self._parent_arn}] "
@@ -103,7 +103,7 @@ def install() -> None:
 
 
 def _after_start(task: sfn.StateTaskServiceSfn, env: Environment, **parts: Any) -> None:
-    """Stop the child whenever nobody waits for its end any more, or never did."""
+    """Stop the child if nothing waits for its end any more."""
     after = callback.StateTaskServiceCallback._after_eval_execution
     if task.resource.condition not in (ResourceCondition.Sync, ResourceCondition.Sync2):
         after(task, env, **parts)
@@ -176,7 +176,7 @@ def _failure(task: sfn.StateTaskServiceSfn, env: Environment, described: dict[st
 
 
 def _stopping_child(set_stop: Any) -> Any:
-    """A branch is stopped when another fails, and its task waits on: nothing comes after the wait."""
+    """When another branch fails, this one is stopped while its task still waits; nothing follows the wait."""
 
     @functools.wraps(set_stop)
     def set_stop_and_stop_child(env: Environment, *args: Any, **kwargs: Any) -> None:

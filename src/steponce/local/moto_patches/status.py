@@ -47,7 +47,7 @@ def at_the_end(execution_arn: str, call: Callable[[], object]) -> Iterator[None]
 
 
 def changed(execution: Execution) -> None:
-    """Tell everyone who waits for it which status an execution has now."""
+    """Report an execution's new status to all listeners."""
     if execution.exec_status != ExecutionStatus.RUNNING:
         with _at_the_end_lock:
             calls = [call for arn, call in _at_the_end if arn == execution.exec_arn]

@@ -65,7 +65,7 @@ class Pool:
                 self._give_back(worker)
 
     def kill_busy(self) -> None:
-        """End what runs."""
+        """End every worker that runs."""
         with self._changed:
             busy = list(self._busy)
         for worker in busy:
@@ -137,7 +137,7 @@ class LambdaApi:
             self._pools[plan.name] = Pool(plan, self._forkserver, environment, log)
 
     def kill_busy(self) -> None:
-        """End every function that runs; its caller hears that its runtime has exited."""
+        """End every function that runs. Its caller gets the error that its runtime has exited."""
         for pool in self._pools.values():
             pool.kill_busy()
 

@@ -49,7 +49,7 @@ class Resolver:
         self._names = names
         self._nested = nested
         self.imported: set[str] = set()
-        """The exports of other stacks that were asked for."""
+        """The exports of other stacks that the template imports."""
         self._values: dict[str, Any] = {**_typed(template, parameters), **_pseudo_parameters(names)}
         self._functions: dict[str, Callable[[Any], Any]] = {
             "Ref": self._ref,
@@ -115,7 +115,7 @@ class Resolver:
         return f"{self._names.arn(FUNCTION, function)}:{qualifier}"
 
     def _import_value(self, value: Any) -> str:
-        """Another stack's value, which nothing here can know, is the name of its export."""
+        """The value of another stack's export is unknown here; the export's name stands in for it."""
         name = _as_text(self.resolve(value))
         self.imported.add(name)
         return name

@@ -12,7 +12,7 @@ Rendered = TypeVar("Rendered")
 Values = Mapping[str, str]
 
 MOST = 64
-"""More combinations than this are not made: each value is tried beside the others' defaults instead."""
+"""Beyond this number of combinations, each value is tried with the defaults of the other parameters."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def that_matter(
 
 
 def combinations(values: Mapping[str, Sequence[str]], most: int | None = None) -> Iterator[dict[str, str]]:
-    """Every combination; if there are more than `most`, the usual values and each value alone."""
+    """Every combination; if there are more than `most`, each value with the other defaults."""
     everything = itertools.product(*values.values())
     if most is None or len(list(itertools.islice(everything, most + 1))) <= most:
         yield from (dict(zip(values, some, strict=True)) for some in itertools.product(*values.values()))
@@ -71,7 +71,7 @@ def combinations(values: Mapping[str, Sequence[str]], most: int | None = None) -
 
 
 def stand_ins(declared: Mapping[str, Any]) -> dict[str, str]:
-    """A value for each parameter without a default, for reading a template that nobody deploys now."""
+    """A made-up value for each parameter without a default, for a template that is only read."""
     return {name: _stand_in(name, item) for name, item in declared.items() if "Default" not in item}
 
 

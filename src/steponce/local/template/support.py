@@ -77,7 +77,7 @@ NEED_NOTHING = (
     "AWS::SQS::QueuePolicy",
     "AWS::XRay::",
 )
-"""The types, or their beginnings, of resources that do nothing here and are not missed."""
+"""The types, or their prefixes, of resources that are ignored without a note."""
 
 _DYNAMIC = re.compile(r"\{\{resolve:[^}]*\}\}")
 _CRON = "cron("
@@ -123,7 +123,7 @@ def left_out(
 
 
 def _deliveries(resources: Resources) -> Iterator[str]:
-    """What nothing delivers here."""
+    """Event sources that the stack does not deliver."""
     queues = {resources.names.arn(QUEUE, name) for _, name, _ in resources.of_kind(QUEUE)}
     for logical_id, _, properties in resources.of_kind(EVENT_SOURCE):
         if properties.get("EventSourceArn") not in queues:
