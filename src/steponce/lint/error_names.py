@@ -92,7 +92,7 @@ def error_spelling(machine: Machine) -> Complaints:
     Source: [AWS SDK integrations](https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html).
     """
     for state in machine.all_states():
-        calls = [inner.call for inner in _states_in(machine, state) if inner.call is not None]
+        calls = [inner.call for inner in machine.with_inner(state) if inner.call is not None]
         for handler in [*state.retriers, *state.catchers]:
             for name in handler.errors:
                 right = _right_spelling(name, calls)
@@ -170,12 +170,3 @@ def _handlers(machine: Machine) -> Iterator[tuple[State, Handler]]:
     for state in machine.all_states():
         for handler in [*state.retriers, *state.catchers]:
             yield state, handler
-
-
-def _states_in(machine: Machine, state: State) -> Iterator[State]:
-    """The state, and those inside of it."""
-    yield state
-    for one in machine.all():
-        if state.name in one.states:
-            for inner in one.inside(state):
-                yield from inner.all_states()

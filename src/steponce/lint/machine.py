@@ -143,6 +143,14 @@ class Machine:
         """The machines in a Map or a Parallel."""
         return [machine for machine in self.inner if machine.owner == state.name]
 
+    def with_inner(self, state: State) -> Iterator[State]:
+        """A state of this machine or of one inside, and the states inside that state."""
+        yield state
+        for machine in self.all():
+            if state.name in machine.states:
+                for inner in machine.inside(state):
+                    yield from inner.all_states()
+
 
 def read_machine(body: Any) -> Machine:
     """A definition, which is what its JSON says."""

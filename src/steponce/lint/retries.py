@@ -41,7 +41,8 @@ def retry_repeats_work(machine: Machine) -> Complaints:
     Source: [Standard and Express workflows](https://docs.aws.amazon.com/step-functions/latest/dg/choosing-workflow-type.html).
     """
     for state in machine.all_states():
-        reason = next((why for inner in _work(machine, state) if (why := why_not_repeatable(inner))), None)
+        reasons = map(why_not_repeatable, machine.with_inner(state))
+        reason = next((why for why in reasons if why), None)
         if reason is None:
             continue
         for retrier in state.retriers:
@@ -51,15 +52,6 @@ def retry_repeats_work(machine: Machine) -> Complaints:
                 advice = "Retry only errors that come before it, or make it idempotent."
                 yield Complaint(state.name, f"{text}. {advice}")
                 break
-
-
-def _work(machine: Machine, state: State) -> Iterator[State]:
-    """The state, or all states inside of it."""
-    yield state
-    for one in machine.all():
-        if state.name in one.states:
-            for inner in one.inside(state):
-                yield from inner.all_states()
 
 
 @RETRIES.rule("retry-refused-write", "warning")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 Machine = dict[str, Any]
@@ -44,18 +44,6 @@ def edges(machine: Machine) -> dict[str, list[str]]:
     return {
         name: [part[key] for part, key in transitions(state)] for name, state in machine["States"].items()
     }
-
-
-def reachable(graph: Mapping[str, Iterable[str]], starts: Iterable[str]) -> set[str]:
-    """Every state that can be reached, the starts included."""
-    seen: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += graph.get(name, ())
-    return seen
 
 
 def is_action(state: State) -> bool:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steponce.errors import RetryLater
+from steponce.lint.machine import reachable
 from steponce.workflow import THROTTLED
 from steponce.wrap.errors import CannotWrap
-from steponce.wrap.machine import Machine, State, catches, edges, is_action, reachable
+from steponce.wrap.machine import Machine, State, catches, edges, is_action
 
 FAIL_STATE = "NothingHappened"
 NOTHING_HAPPENED = "Steponce.NothingHappened"
@@ -29,7 +30,7 @@ def first_states(machine: Machine) -> list[str]:
     """The states that may release the lock: nothing that may have an effect is before them."""
     graph = edges(machine)
     acting = [name for name, state in machine["States"].items() if is_action(state)]
-    after = set().union(*(reachable(graph, graph[name]) for name in acting))
+    after = set().union(*(reachable(graph, *graph[name]) for name in acting))
     return [name for name in acting if name not in after and not list(_reasons(name, machine))]
 
 
@@ -70,7 +71,8 @@ def _reasons(name: str, machine: Machine) -> Iterator[str]:
     if not _is_function(state):
         yield f"{name}: only a Task that calls a function and waits for its answer can raise RetryLater."
         return
-    if name in reachable(edges(machine), edges(machine)[name]):
+    graph = edges(machine)
+    if name in reachable(graph, *graph[name]):
         yield f"{name}: a loop leads back to it, and then its first round has had its effects."
     if any(catches(state, error) for error in RELEASING):
         yield f"{name}: its own Catch takes RetryLater, so nobody else sees it."

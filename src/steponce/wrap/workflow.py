@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from steponce.lint.machine import reachable
 from steponce.scaffold import workflow
 from steponce.workflow import WORK
-from steponce.wrap.machine import Machine, edges, reachable
+from steponce.wrap.machine import Machine, edges
 from steponce.wrap.source import placeholders
 
 LONGEST_TIMEOUT_SECONDS = 31_536_000
@@ -35,7 +36,7 @@ def around_work(states: dict[str, Any], *, timeout_seconds: int | None = None) -
     }
     if timeout_seconds is not None:
         definition["TimeoutSeconds"] = min(timeout_seconds, LONGEST_TIMEOUT_SECONDS)
-    kept = reachable(edges(definition), [definition["StartAt"]])
+    kept = reachable(edges(definition), definition["StartAt"])
     definition["States"] = {name: state for name, state in definition["States"].items() if name in kept}
     return definition
 

@@ -12,9 +12,10 @@ from steponce import workflow
 from steponce.cost import estimate
 from steponce.lint import lint
 from steponce.lint.definitions import complaints
+from steponce.lint.machine import reachable
 from steponce.scaffold.workflow import definition as definition_of
 from steponce.wrap import CannotWrap, Wrapped, source, wrap_around, wrap_inline
-from steponce.wrap.machine import edges, machines, reachable, states
+from steponce.wrap.machine import edges, machines, states
 from tests.machines import Case
 from tests.machines.around import AROUND
 from tests.machines.inline import INLINE, ORDER
@@ -60,7 +61,7 @@ def test_every_state_of_the_machine_is_there_and_leads_where_it_led(case: Case):
     assert {state["Type"] for state in before.values()} <= {state["Type"] for state in inside.values()}
     for machine in machines(branch):
         graph = edges(machine)
-        assert reachable(graph, [machine["StartAt"]]) == machine["States"].keys()
+        assert reachable(graph, machine["StartAt"]) == machine["States"].keys()
     for old, state in before.items():
         new = inside[result.renamed.get(old, old)]
         assert new.get("End") == state.get("End")

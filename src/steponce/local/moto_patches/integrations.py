@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
+from botocore.model import OperationModel
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
 )
@@ -66,15 +67,17 @@ def _eval_no_jsonata(_expression: str) -> None:
     raise RuntimeError(not_supported("JSONata, which variables need, too."))
 
 
+def _operation(task: StateTaskService, service: str | None, action: str | None) -> OperationModel | None:
+    return operation_of(task._get_boto_service_name(service), task._get_boto_service_action(action))
+
+
 def _normalise_parameters(
     task: StateTaskService,
     parameters: dict[str, Any],
     boto_service_name: str | None = None,
     service_action_name: str | None = None,
 ) -> None:
-    operation = operation_of(
-        task._get_boto_service_name(boto_service_name), task._get_boto_service_action(service_action_name)
-    )
+    operation = _operation(task, boto_service_name, service_action_name)
     if operation and operation.input_shape:
         task._to_boto_request(parameters, operation.input_shape)
 
@@ -85,9 +88,7 @@ def _normalise_response(
     boto_service_name: str | None = None,
     service_action_name: str | None = None,
 ) -> None:
-    operation = operation_of(
-        task._get_boto_service_name(boto_service_name), task._get_boto_service_action(service_action_name)
-    )
+    operation = _operation(task, boto_service_name, service_action_name)
     if operation and operation.output_shape and isinstance(response, dict):
         task._from_boto_response(response, operation.output_shape)
         # The SDK of the optimized integrations has numbers; that of the SDK integrations has texts.

@@ -13,44 +13,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from steponce.local.errors import not_supported
-from steponce.local.template.physical_names import (
-    BUCKET,
-    EVENT_INVOKE,
-    EVENT_SOURCE,
-    FUNCTION,
-    HTTP_API,
-    HTTP_INTEGRATION,
-    HTTP_ROUTE,
-    NESTED_STACK,
-    QUEUE,
-    RULE,
-    SECRET,
-    STATE_MACHINE,
-    SUBSCRIPTION,
-    TABLE,
-    TOPIC,
-)
+from steponce.local.template import physical_names as types
 from steponce.local.template.plan import Plan
 from steponce.local.template.resources import Resources
 
 REMOTE = ("https://", "http://", "s3://")
 
 RUN = {
-    BUCKET,
-    EVENT_INVOKE,
-    EVENT_SOURCE,
-    FUNCTION,
-    HTTP_API,
-    HTTP_INTEGRATION,
-    HTTP_ROUTE,
-    NESTED_STACK,
-    QUEUE,
-    RULE,
-    SECRET,
-    STATE_MACHINE,
-    SUBSCRIPTION,
-    TABLE,
-    TOPIC,
+    types.BUCKET,
+    types.EVENT_INVOKE,
+    types.EVENT_SOURCE,
+    types.FUNCTION,
+    types.HTTP_API,
+    types.HTTP_INTEGRATION,
+    types.HTTP_ROUTE,
+    types.NESTED_STACK,
+    types.QUEUE,
+    types.RULE,
+    types.SECRET,
+    types.STATE_MACHINE,
+    types.SUBSCRIPTION,
+    types.TABLE,
+    types.TOPIC,
 }
 """The types of resources that the stack makes."""
 
@@ -124,23 +108,23 @@ def left_out(
 
 def _deliveries(resources: Resources) -> Iterator[str]:
     """Event sources that the stack does not deliver."""
-    queues = {resources.names.arn(QUEUE, name) for _, name, _ in resources.of_kind(QUEUE)}
-    for logical_id, _, properties in resources.of_kind(EVENT_SOURCE):
+    queues = {resources.names.arn(types.QUEUE, name) for _, name, _ in resources.of_kind(types.QUEUE)}
+    for logical_id, _, properties in resources.of_kind(types.EVENT_SOURCE):
         if properties.get("EventSourceArn") not in queues:
             yield not_supported(f"an event source other than the template's queues ({logical_id}).")
     inline = [
         (logical_id, one)
-        for logical_id, _, properties in resources.of_kind(TOPIC)
+        for logical_id, _, properties in resources.of_kind(types.TOPIC)
         for one in properties.get("Subscription", [])
     ]
-    apart = [(logical_id, properties) for logical_id, _, properties in resources.of_kind(SUBSCRIPTION)]
+    apart = [(logical_id, properties) for logical_id, _, properties in resources.of_kind(types.SUBSCRIPTION)]
     for logical_id, properties in [*inline, *apart]:
         if properties.get("Protocol") != "sqs":
             yield not_supported(f"a subscription by {properties.get('Protocol')} ({logical_id}).")
-    for logical_id, _, properties in resources.of_kind(BUCKET):
+    for logical_id, _, properties in resources.of_kind(types.BUCKET):
         if "NotificationConfiguration" in properties:
             yield not_supported(f"notifications of a bucket ({logical_id}).")
-    for logical_id, _, properties in resources.of_kind(RULE):
+    for logical_id, _, properties in resources.of_kind(types.RULE):
         yield from _rule(logical_id, properties)
 
 
@@ -150,5 +134,6 @@ def _rule(logical_id: str, properties: Mapping[str, Any]) -> Iterator[str]:
     if str(properties.get("ScheduleExpression", "")).startswith(_CRON):
         yield not_supported(f"a cron schedule ({logical_id}). Send its event yourself.")
     for target in properties.get("Targets", []):
-        if str(target.get("Arn")).split(":")[2:3] not in [[one] for one in _TARGETS]:
+        service = f"{target.get('Arn')}::".split(":")[2]
+        if service not in _TARGETS:
             yield not_supported(f"the target {target.get('Arn')} of a rule ({logical_id}).")
