@@ -31,8 +31,8 @@ ELSEWHERE = {
     "steponce up": "likewise",
     "steponce start order-1 events/start_order.json --local --wait": "likewise",
     "steponce show order-1 --local": "likewise",
-    "steponce upgrade": "is run by tests/unit/test_cli_applications.py",
-    "steponce wrap order.asl.json": "is run by tests/unit/test_cli_wrap.py, in a folder of its own",
+    "steponce upgrade": "is run by tests/unit/cli/test_applications.py",
+    "steponce wrap order.asl.json": "is run by tests/unit/cli/test_wrap.py, in a folder of its own",
     "steponce wrap order.asl.json --may-retry-later Charge --force": "likewise",
     "steponce wrap --into template.yaml --machine OrdersStateMachine": "by tests/unit/wrap/test_into.py",
     "sam build": "needs the SAM CLI, which is no part of `make test`",
@@ -56,7 +56,7 @@ PARAMETERS = {"HttpAccess": "open", "Limits": "yes"}
 
 WITH_COMMANDS = [document for document in DOCUMENTS if set(document.commands()) - set(ELSEWHERE)]
 OF_ANOTHER_COMMAND = "lint.md"
-"""What it quotes is what `steponce lint` prints, which tests/unit/test_cli_lint.py knows."""
+"""What it quotes is what `steponce lint` prints, which tests/unit/cli/test_lint.py knows."""
 
 IN_A_PROJECT = "testing.md"
 """Its examples are tests, which tests/unit/testing runs in a project of their own."""

@@ -21,8 +21,8 @@ from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.operator.erasure import erase, find_kept
 from steponce.report.story import Record, Waiting
+from tests.unit.cli.test_locks import OUTPUTS, FakeStack
 from tests.unit.one_machine import World
-from tests.unit.test_cli_locks import OUTPUTS, FakeStack
 
 NOON = "2026-01-31T12:00:00.000Z"
 SECRET = "tok_secret"

@@ -30,10 +30,10 @@ from steponce.operator.erasure import erase, find_kept
 from steponce.recovery.owner import Finding, lease_is_over, settle_owner
 from steponce.report.story import Record
 from steponce.workflow import COMPLETED, INPROGRESS
+from tests.unit.cli.test_locks import OUTPUTS, FakeStack
 from tests.unit.one_machine import PAYLOAD, World
 from tests.unit.powertools.world import ORDER, PREFIX, begin, config, finish, ours, stock
 from tests.unit.shared_clients import SharedClients
-from tests.unit.test_cli_locks import OUTPUTS, FakeStack
 from tests.unit.test_unreadable import VALUES, damaged
 
 DONE = {"charge": "ch-1"}

@@ -1,0 +1,96 @@
+"""The program itself: its help, its exit code, and what it needs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+
+import pytest
+
+from steponce import cli
+from steponce.cli import commands
+from tests.unit.cli.fakes import FakeClient
+
+
+def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
+    """A script's author finds the codes there."""
+    commands_ = ("awaiting", "callback", "cancel", "erase", "init", "locks", "requests")
+    commands_ += ("show", "start", "status", "up", "upgrade", "wait")
+    assert 0 == commands.run(["--help"])
+    out = capsys.readouterr().out
+    assert all(f"\n  {command} " in out for command in commands_)
+    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 4, 70, 130))
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("start", "--key --check-owner --wait --timeout --machine --local --stack --region STEPONCE_STACK"),
+        ("status", "--key --machine --local --stack --profile --region"),
+        ("wait", "--key --timeout --machine --local --stack --profile --region"),
+        ("show", "--key --payload --machine --local --stack --profile --region"),
+        ("up", "--template --parameter STEPONCE_HOME"),
+        ("init", "DIR --name --callback --http"),
+        ("upgrade", "[DIR] edited"),
+        ("awaiting list", "--machine --local --stack --profile --region"),
+        ("awaiting show", "ID --link --machine --local --stack --profile --region"),
+        ("callback succeed", "ID [FILE] accepted conflict --machine --local --stack --profile --region"),
+        (
+            "callback fail",
+            "ID [FILE] --error --cause accepted conflict --machine --local --stack --profile --region",
+        ),
+        ("callback heartbeat", "ID accepted conflict --machine --local --stack --profile --region"),
+        ("locks list", "--running --overdue --failed --limit --machine --local --stack --profile --region"),
+        ("locks inspect", "KEY --machine --local --stack --profile --region"),
+        ("locks release", "KEY --yes --by --why --machine --local --stack --profile --region"),
+        ("locks complete", "KEY FILE --yes --by --why --machine --local --stack --profile --region"),
+        ("locks retry", "KEY --yes --by --why --machine --local --stack --profile --region"),
+        ("cancel", "REQUEST_ID --yes --by --why --machine --local --stack --profile --region"),
+        ("letters list", "--limit --machine --local --stack --profile --region"),
+        ("requests list", "--status --since --until --under --limit --machine --local --stack --profile"),
+        ("erase", "PREFIX --yes --by --why --local --stack --profile --region"),
+    ],
+)
+def test_the_help_of_a_command_names_its_options(
+    capsys: pytest.CaptureFixture[str], command: str, options: str
+):
+    """And every command says in a sentence what it does."""
+    assert 0 == commands.run([*command.split(), "--help"])
+    out = capsys.readouterr().out
+    assert [] == [option for option in options.split() if option not in out]
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]):
+    """As pip knows it."""
+    assert 0 == commands.run(["--version"])
+    assert importlib.metadata.version("steponce") in capsys.readouterr().out
+
+
+def test_the_program_leaves_with_the_commands_exit_code(monkeypatch: pytest.MonkeyPatch):
+    """`steponce.cli:main` is what the installed program calls."""
+    monkeypatch.setattr(sys, "argv", ["steponce", "status"])
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert 2 == exit_.value.code
+
+
+def test_without_its_libraries_the_program_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
+    """Lambda's layer has neither click nor rich."""
+    monkeypatch.delitem(sys.modules, "steponce.cli.commands")
+    monkeypatch.setitem(sys.modules, "click", None)
+
+    with pytest.raises(SystemExit, match=r"pip install 'steponce\[cli\]'"):
+        cli.main()
+
+
+def test_a_reader_that_has_seen_enough_ends_the_program_quietly(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+):
+    """`steponce show order-1 | head -1` is no error of ours."""
+    closed: list[tuple[int, int]] = []
+    monkeypatch.setattr("steponce.cli.commands.os.dup2", lambda a, b: closed.append((a, b)))
+    client.answers["status"] = BrokenPipeError()
+
+    assert 141 == commands.run(["status", "order-1"])
+    assert 1 == len(closed)

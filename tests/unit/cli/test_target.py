@@ -1,0 +1,181 @@
+"""Which stack a command is for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from steponce.cli import commands, target
+from steponce.local import write_facts
+from tests.unit.cli.fakes import FakeClient, FakeStack, in_a_pipe
+
+
+class FakeCloudFormation:
+    """The stacks that DescribeStacks finds, or its error."""
+
+    def __init__(self, found: list[dict[str, Any]] | Exception) -> None:
+        self.found = found
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: ARG002
+        if isinstance(self.found, Exception):
+            raise self.found
+        return {"Stacks": self.found}
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = commands.run(["status", "order-1", *arguments])
+    return code, in_a_pipe(capsys)["error"]["message"]
+
+
+def test_without_a_target_and_without_a_local_stack_nobody_guesses(capsys: pytest.CaptureFixture[str]):
+    """The message names the three ways to say it, and how to start a stack."""
+    code, message = error_of(capsys)
+
+    assert 2 == code
+    assert all(part in message for part in ("--local", "--stack NAME", "STEPONCE_STACK", "steponce up"))
+
+
+def test_local_without_a_stack_is_unreachable(capsys: pytest.CaptureFixture[str]):
+    """Whoever says --local means it."""
+    code, message = error_of(capsys, "--local")
+
+    assert 4 == code
+    assert "steponce up" in message
+
+
+def test_a_local_stack_that_does_not_answer_is_unreachable(capsys: pytest.CaptureFixture[str], home: Path):
+    """Its process id may be somebody else's by now."""
+    write_facts({"pid": os.getpid(), "endpoints": {"states": "http://127.0.0.1:9"}}, home)
+
+    code, message = error_of(capsys)
+
+    assert 4 == code
+    assert "does not answer at http://127.0.0.1:9" in message
+
+
+def test_facts_that_are_no_facts_are_not_believed(capsys: pytest.CaptureFixture[str], home: Path):
+    """Half a file, or somebody else's."""
+    home.mkdir()
+    (home / "stack.json").write_text("{")
+
+    code, message = error_of(capsys, "--local")
+
+    assert 4 == code
+    assert "cannot be read" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--local", "--stack", "prod"], "--local and --stack are two places"),
+        (["--local", "--profile", "p"], "--profile and --region go with --stack"),
+        (["--region", "eu-west-1"], "--profile and --region go with --stack"),
+    ],
+)
+def test_targets_that_contradict_each_other_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+):
+    """Rather than sent to one of them."""
+    code, said = error_of(capsys, *arguments)
+
+    assert 2 == code
+    assert message in said
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_a_stack_on_aws_is_named_by_option_or_variable(monkeypatch: pytest.MonkeyPatch, way: str):
+    """With the profile's session and the region that was given."""
+    asked = []
+
+    def aws_stack(name: str, session: Any) -> FakeStack:
+        asked.append((name, session.region_name))
+        return FakeStack(FakeClient())
+
+    monkeypatch.setattr(target, "AwsStack", aws_stack)
+    if way == "variable":
+        monkeypatch.setenv("STEPONCE_STACK", "prod")
+    arguments = ["--stack", "prod"] if way == "option" else []
+
+    assert 0 == commands.run(["status", "order-1", *arguments, "--region", "eu-west-1"])
+    assert [("prod", "eu-west-1")] == asked
+
+
+def test_local_outweighs_the_variable(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """What is typed counts more than what is set."""
+    monkeypatch.setenv("STEPONCE_STACK", "prod")
+
+    assert (4, True) == ((answer := error_of(capsys, "--local"))[0], "No local stack" in answer[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give --region or set AWS_REGION."),
+        (["--region", "eu-west-1"], "Log in to AWS or name a --profile"),
+        (["--profile", "nobody"], "nobody"),
+    ],
+)
+def test_missing_region_credentials_and_profile_are_unreachable(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+):
+    """Each with its way out."""
+    code, said = error_of(capsys, "--stack", "prod", *arguments)
+
+    assert 4 == code
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (
+            ClientError(
+                {"Error": {"Code": "ValidationError", "Message": "does not exist"}}, "DescribeStacks"
+            ),
+            "There is no stack 'prod' in eu-west-1.",
+        ),
+        ([{}], "has no Output 'RunOnceStateMachineArn'"),
+        (
+            [{"Outputs": [{"OutputKey": "RunOnceStateMachineArn", "OutputValue": "arn"}]}],
+            "has no Output 'LocksTable'",
+        ),
+        (
+            ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"),
+            "DescribeStacks was refused: expired",
+        ),
+        (
+            ClientError({"Error": {"Code": "Throttling", "Message": "slow"}}, "DescribeStacks"),
+            "CloudFormation said Throttling. The same call is safe to try again.",
+        ),
+    ],
+    ids=["no such stack", "another stack", "half a stack", "refused", "throttled"],
+)
+def test_a_stack_that_is_not_ours_is_unreachable(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, found: Any, message: str
+):
+    """Not there, not deployed from this template, or not to be seen."""
+    monkeypatch.setattr("boto3.Session.client", lambda *_, **__: FakeCloudFormation(found))
+
+    code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1")
+
+    assert 4 == code
+    assert message in said
+
+
+def test_a_command_needs_no_local_parts_for_a_stack_on_aws(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Without them installed, only --local and up say so."""
+    monkeypatch.setitem(sys.modules, "steponce.local", None)
+    monkeypatch.setattr(target, "AwsStack", lambda *_: FakeStack(FakeClient()))
+
+    assert 0 == commands.run(["status", "order-1", "--stack", "prod", "--region", "eu-west-1"])
+    capsys.readouterr()
+    code, message = error_of(capsys, "--local")
+    assert 4 == code
+    assert "pip install 'steponce[local]'" in message

@@ -1,0 +1,117 @@
+"""The command that keeps a local stack running."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from rich.console import Console
+
+from steponce import SteponceError
+from steponce.cli import commands, up
+from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+from steponce.program import program
+from steponce.scaffold import sources
+from tests.unit.cli.fakes import in_a_pipe
+
+
+def test_up_refuses_a_second_stack_in_the_same_folder(capsys: pytest.CaptureFixture[str], home: Path):
+    """Its facts would replace the first one's."""
+    write_facts({"pid": os.getpid(), "endpoints": {}}, home)
+
+    assert 2 == commands.run(["up"])
+    assert f"A stack runs here already (process {os.getpid()})" in in_a_pipe(capsys)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(TemplateError("bad template"), 2), (LocalStackError("no port"), 4)],
+    ids=["template", "engine"],
+)
+def test_up_that_does_not_start_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int
+):
+    """A wrong template is wrong usage; an engine that does not start is unreachable."""
+
+    def from_template(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(LocalStack, "from_template", from_template)
+
+    assert code == commands.run(["up"])
+    assert str(error) in in_a_pipe(capsys)["error"]["message"]
+
+
+def test_up_without_a_template_here_says_that_it_runs_the_sample(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """A person in the wrong folder sees that it is not their own."""
+
+    def from_template(path: str, **_: Any) -> None:
+        raise TemplateError(path)
+
+    monkeypatch.setattr(LocalStack, "from_template", from_template)
+    monkeypatch.setattr("steponce.cli.up.for_people", lambda: True)
+    monkeypatch.chdir(tmp_path)
+
+    assert 2 == commands.run(["up"])
+    assert f"so this is the sample's: {sources.sample()}" in capsys.readouterr().err
+    (tmp_path / "template.yaml").touch()
+    assert 2 == commands.run(["up"])
+    assert "the sample's" not in capsys.readouterr().err
+
+
+def test_up_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Before it starts, and not among its facts."""
+    read = MagicMock()
+    read.plan.left_out = ["not supported on the local stack: AWS::Pipes::Pipe (P). It is left out."]
+    read.__enter__.side_effect = LocalStackError("enough")
+    monkeypatch.setattr(LocalStack, "from_template", lambda *_, **__: read)
+
+    assert 4 == commands.run(["up"])
+    said = capsys.readouterr()
+    assert said.err.startswith(f"{read.plan.left_out[0]}\n")
+    assert "Pipe" not in said.out
+
+
+def test_up_notices_that_its_stack_has_died():
+    """A stack in the foreground that serves nothing is worse than none."""
+    with pytest.raises(SteponceError, match=r"nobody answers at http://127\.0\.0\.1:9"):
+        up._watch({"states": "http://127.0.0.1:9"})
+
+
+def test_up_shows_people_where_everything_is():
+    """Endpoints and outputs, by name."""
+    facts = {"name": "s", "endpoints": {"states": "http://127.0.0.1:1"}, "outputs": {"LocksTable": "t-locks"}}
+    console = Console(file=io.StringIO(), width=100)
+
+    with console.capture() as shown:
+        console.print(up._welcome(facts))
+
+    assert all(text in shown.get() for text in ("The stack s runs", "http://127.0.0.1:1", "t-locks"))
+
+
+def test_up_names_three_commands_that_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With the sample event where there is one, else on standard input; and with the folder."""
+    template = str(tmp_path / "template.yaml")
+    elsewhere = up._to_try(template)
+    (tmp_path / "events").mkdir()
+    event = tmp_path / "events" / "start_order.json"
+    event.touch()
+    monkeypatch.delenv("STEPONCE_HOME")
+
+    assert [
+        f"{program()} start order-1 {shlex.quote(str(event))} --local --wait",
+        f"{program()} start order-1 {shlex.quote(str(event))} --local",
+        f"{program()} show order-1 --local",
+    ] == up._to_try(template)
+    assert elsewhere[0].startswith('echo \'{"orderId"')
+    assert (
+        f"STEPONCE_HOME={shlex.quote(str(tmp_path / 'home'))} {program()} start order-1 - --local --wait"
+        in elsewhere[0]
+    )
