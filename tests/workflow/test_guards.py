@@ -148,7 +148,7 @@ def test_a_workflow_takes_what_a_guard_has_released(scene: Scene):
 def test_a_workflow_holds_what_a_guard_left_behind(scene: Scene):
     """Its lease is over: a person decides, and its completion comes too late."""
     name = scene.new_id("over")
-    with pytest.raises(CompletionRefused) as refused, guard_of(scene).begin(name, VISA) as run:  # noqa: PT012
+    with pytest.raises(CompletionRefused) as refused, guard_of(scene).begin(name, VISA) as run:
         scene.change_lock(name, leaseUntil=OVER)
         held = scene.run(f"{name}-w", VISA, lock_token=name)
         run.complete(DONE)
@@ -161,7 +161,7 @@ def test_a_workflow_holds_what_a_guard_left_behind(scene: Scene):
 def test_a_workflow_takes_over_what_a_guard_left_behind(bold_scene: Scene):
     """By parameter: the same key, a higher attempt, and nothing of the lease is left."""
     scene, name = bold_scene, bold_scene.new_id("over")
-    with pytest.raises(CompletionRefused), guard_of(scene).begin(name, VISA) as run:  # noqa: PT012
+    with pytest.raises(CompletionRefused), guard_of(scene).begin(name, VISA) as run:
         scene.change_lock(name, leaseUntil=OVER)
         done = scene.run(f"{name}-w", VISA, lock_token=name)
         run.complete(DONE)

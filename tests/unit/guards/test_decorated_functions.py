@@ -1,0 +1,319 @@
+"""Functions, methods and coroutines under a guard: keys, types, hooks, nesting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypedDict
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from steponce import (
+    PayloadMismatch,
+    RequestFailed,
+)
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    MissingKey,
+    RecordUnreadable,
+)
+from steponce.locks.record import Lock
+from steponce.workflow import COMPLETED
+from tests.patience import PATIENCE_SECONDS
+from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
+from tests.unit.guards.world import KEY, NOW, World
+
+
+@dataclass
+class Order:
+    """What is bought."""
+
+    orderId: str
+    amount: int
+
+
+class Colour(Enum):
+    """Of a receipt."""
+
+    RED = "red"
+
+
+@dataclass
+class Charge:
+    """What a provider answers, with all that JSON has no form for."""
+
+    charge_id: UUID
+    at: datetime
+    amount: Decimal
+    colours: list[Colour]
+    order: Order | None = None
+    pair: tuple[int, str] = (1, "a")
+
+
+class Receipt(TypedDict):
+    """A typed dictionary."""
+
+    order: Order
+
+
+class Model(BaseModel):
+    """One of pydantic's."""
+
+    at: datetime
+    order: Order
+
+
+CHARGE = Charge(UUID(int=1), NOW, Decimal("1.50"), [Colour.RED], Order("o-1", 1))
+
+
+def test_a_function_runs_once_per_key(world: World) -> None:
+    """By its arguments' names, however they are given."""
+    guard, calls = world.guard(key_prefix="billing"), []
+
+    @guard.idempotent(lock_token="order.orderId", payload="order", name="charge")
+    def charge(order: Order, note: str = "") -> Charge:
+        """Charge."""
+        calls.append(note)
+        return CHARGE
+
+    assert CHARGE == charge(Order("o-1", 1), "a") == charge(order=Order("o-1", 1), note="b")
+    assert ["a"] == calls
+    assert ("charge", "Charge.") == (charge.__name__, charge.__doc__)
+    assert "charge/o-1" == world.lock("billing/charge/o-1").request_id
+    with pytest.raises(PayloadMismatch):
+        charge(Order("o-1", 2))
+
+
+RETURNED = [
+    (Charge, CHARGE),
+    (Receipt, {"order": Order("o-1", 1)}),
+    (Model, Model(at=NOW, order=Order("o-1", 1))),
+    (list[Charge], [CHARGE]),
+    (dict[str, Order], {"a": Order("o-1", 1)}),
+    (Order | None, None),
+    (str | Order, Order("o-1", 1)),
+    (tuple[Order, ...], (Order("o-1", 1),)),
+    (Any, {"plain": [1, None]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), RETURNED, ids=[str(kind) for kind, _ in RETURNED])
+def test_a_replayed_result_has_the_annotated_type(world: World, kind: Any, value: Any) -> None:
+    """Whoever gets it cannot tell that it is a replay."""
+
+    def work(key: str) -> Any:
+        return value
+
+    work.__annotations__["return"] = kind
+    guarded = world.guard().idempotent(lock_token="key")(work)
+    assert value == guarded("o-1") == guarded("o-1")
+
+
+def test_your_own_pair_of_functions_goes_first(world: World) -> None:
+    """In the place of annotations."""
+    own = {
+        "serialize": lambda charge: {"id": str(charge.charge_id)},
+        "deserialize": lambda given: given["id"],
+    }
+
+    @world.guard().idempotent(lock_token="key", **own)
+    def work(key: str) -> Charge:
+        return CHARGE
+
+    work("o-1")
+    assert str(UUID(int=1)) == work("o-1")
+
+
+def test_a_result_that_does_not_fit_any_more_is_unreadable(world: World) -> None:
+    """The function has another type by now."""
+    guard = world.guard()
+
+    @guard.idempotent(lock_token="key", name="work")
+    def before(key: str) -> str:
+        return "text"
+
+    @guard.idempotent(lock_token="key", name="work")
+    def now(key: str) -> Charge:
+        return CHARGE
+
+    before("o-1")
+    with pytest.raises(RecordUnreadable, match="type"):
+        now("o-1")
+
+
+def test_a_hook_hears_of_replays_and_may_change_them(world: World) -> None:
+    """It gets the result and the record, and nothing else calls it."""
+    heard: list[Lock] = []
+
+    def hook(result: Any, record: Lock) -> Any:
+        heard.append(record)
+        return result | {"replayed": True}
+
+    guard = world.guard(on_replay=hook)
+    assert DONE == complete(guard)
+    assert [] == heard
+    assert DONE | {"replayed": True} == complete(guard)
+    assert COMPLETED == heard[0].status
+
+
+def test_methods_are_guarded_by_their_arguments(world: World) -> None:
+    """Not by self; class methods and static methods too."""
+    guard, calls = world.guard(), []
+
+    class Till:
+        @guard.idempotent(lock_token="key")
+        def charge(self, key: str) -> str:
+            calls.append(self)
+            return key
+
+        @classmethod
+        @guard.idempotent(lock_token="key")
+        def of_class(cls, key: str) -> str:
+            calls.append(cls)
+            return cls.__name__
+
+        @guard.idempotent(lock_token="key")
+        @staticmethod
+        def static(key: str) -> str:
+            calls.append(key)
+            return key
+
+    assert ["a"] * 2 == [Till().charge("a"), Till().charge("a")]
+    assert ["Till"] * 2 == [Till.of_class("a"), Till.of_class("a")]
+    assert ["a"] * 2 == [Till.static("a"), Till().static("a")]
+    assert 3 == len(calls)
+
+
+def test_functions_on_one_guard_do_not_answer_for_each_other(world: World) -> None:
+    """Their names are part of their keys, and each has its own terms."""
+    guard = world.guard()
+
+    @guard.idempotent(lock_token="key", final=(CardDeclined,))
+    def charge(key: str) -> str:
+        raise CardDeclined
+
+    @guard.idempotent(lock_token="key")
+    def refund(key: str) -> str:
+        return "refunded"
+
+    with pytest.raises(CardDeclined):
+        charge("o-1")
+    assert "refunded" == refund("o-1")
+    with pytest.raises(RequestFailed):
+        charge("o-1")
+
+
+def test_nested_functions_keep_their_records_apart(world: World) -> None:
+    """The inner one is complete before the outer one, which may fail."""
+    guard = world.guard()
+
+    @guard.idempotent(lock_token="key", name="inner")
+    def inner(key: str) -> str:
+        return f"inner {key}"
+
+    @guard.idempotent(lock_token="key", name="outer")
+    def outer(key: str) -> str:
+        return f"outer {inner(key)} {inner(key + '2')}"
+
+    assert "outer inner o inner o2" == outer("o") == outer("o")
+    results = {key: world.lock(key).result for key in ("outer/o", "inner/o", "inner/o2")}
+    assert {
+        "outer/o": '"outer inner o inner o2"',
+        "inner/o": '"inner o"',
+        "inner/o2": '"inner o2"',
+    } == results
+
+
+def test_a_key_must_be_there(world: World) -> None:
+    """Nothing ran."""
+    calls = []
+
+    @world.guard().idempotent(lock_token="order.orderId")
+    def charge(order: dict[str, Any]) -> None:
+        calls.append(order)
+
+    for nothing in ({}, {"orderId": None}, {"orderId": " "}):
+        with pytest.raises(MissingKey, match="nothing at"):
+            charge(nothing)
+    with pytest.raises(InvalidLockToken):
+        charge({"orderId": "x" * 2048})
+    assert [] == calls
+
+
+def test_what_json_cannot_carry_is_no_payload(world: World) -> None:
+    """Unless the payload's expression leaves it out."""
+    guard = world.guard()
+
+    def work(key: str, client: Any) -> str:
+        return key
+
+    with pytest.raises(InvalidPayload):
+        guard.idempotent(lock_token="key")(work)("o-1", object())
+    assert "o-1" == guard.idempotent(lock_token="key", payload="key")(work)("o-1", object())
+
+
+def test_without_a_key_the_payload_is_the_key(world: World) -> None:
+    """Its hash."""
+    calls = []
+
+    @world.guard().idempotent()
+    def charge(order: Order) -> None:
+        calls.append(order)
+
+    for amount in (1, 2, 1):
+        charge(Order("o-1", amount))
+    assert [1, 2] == [order.amount for order in calls]
+
+
+def test_a_generator_has_no_result_to_keep(world: World) -> None:
+    """It is refused where it is decorated."""
+    with pytest.raises(TypeError, match="yields"):
+
+        @world.guard().idempotent(lock_token="key")
+        def stream(key: str) -> Iterator[str]:
+            yield key
+
+
+def test_the_guard_can_be_switched_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests: no call to the table, and the work runs each time."""
+    monkeypatch.setenv("STEPONCE_DISABLED", "true")
+    assert ["a", "b"] == [complete(world.guard(), result=result) for result in "ab"]
+    with world.guard().begin(KEY, ORDER) as run:
+        run.extend()
+        run.check()
+        run.complete(DONE)
+    fail_with(world.guard(), ZeroDivisionError())
+    assert [] == world.calls
+
+
+def test_on_lambda_the_guard_cannot_be_switched_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It warns, and guards."""
+    monkeypatch.setenv("STEPONCE_DISABLED", "true")
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "charge")
+    with pytest.warns(RuntimeWarning, match="STEPONCE_DISABLED"):
+        complete(world.guard())
+    assert COMPLETED == world.lock().status
+
+
+def test_coroutines_are_guarded(world: World) -> None:
+    """Many tasks on one loop, more than it has threads; one of them does the work."""
+    guard, calls = world.guard(), []
+
+    @guard.idempotent(lock_token="order.orderId", wait_seconds=PATIENCE_SECONDS)
+    async def charge(order: Order) -> Charge:
+        calls.append(order)
+        await asyncio.sleep(0)
+        return CHARGE
+
+    async def race() -> list[Charge]:
+        return await asyncio.gather(*(charge(Order("o-1", 1)) for _ in range(50)))
+
+    assert [CHARGE] * 50 == asyncio.run(race())
+    assert 1 == len(calls)

@@ -1,0 +1,300 @@
+"""Guards whose lease ends, and writes whose answer is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from steponce import (
+    AlreadyInProgress,
+    CompletionRefused,
+    LockLost,
+    NotRecorded,
+    RequestFailed,
+    RetryLater,
+)
+from steponce.errors import (
+    InvalidRequest,
+)
+from steponce.workflow import COMPLETED, INPROGRESS, OUTCOME_UNKNOWN
+from tests.patience import PATIENCE_SECONDS
+from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
+from tests.unit.guards.world import KEY, World
+
+
+def test_after_its_lease_an_outcome_is_held_and_a_late_completion_is_refused(world: World) -> None:
+    """Loudly, with the result in the error, and without a trace on the record."""
+    with pytest.raises(CompletionRefused) as refused, world.guard().begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(10)
+        with pytest.raises(RequestFailed) as held:
+            complete(world.guard())
+        before = world.item()
+        run.complete(DONE)
+    assert OUTCOME_UNKNOWN == held.value.error
+    assert (DONE, KEY) == (refused.value.result, refused.value.lock_token)
+    assert before == world.item()
+    assert "process/" in world.lock().interventions[0].by
+
+
+def test_after_its_lease_a_lock_may_be_taken_over(world: World) -> None:
+    """With the same key and a higher attempt; the first owner can do nothing any more."""
+    second = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(CompletionRefused), world.guard().begin(KEY, ORDER, lease_seconds=9) as late:
+        world.pass_by(10)
+        with second.begin(KEY, ORDER) as run:
+            assert (2, False) == (run.attempt, run.replayed)
+            with pytest.raises(LockLost):
+                late.extend()
+            run.complete("second")
+        late.complete("first")
+    assert '"second"' == world.lock().result
+
+
+def test_a_late_error_is_not_written(world: World) -> None:
+    """The new owner's record stays."""
+    second = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(ZeroDivisionError) as raised, world.guard().begin(KEY, ORDER, lease_seconds=9):
+        world.pass_by(10)
+        complete(second, result="second")
+        raise ZeroDivisionError
+    assert '"second"' == world.lock().result
+    assert "was lost" in raised.value.__notes__[0]
+
+
+def test_who_is_late_and_was_not_missed_completes(world: World) -> None:
+    """Nobody has decided yet."""
+    with world.guard().begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(10)
+        run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
+def test_an_extended_lease_is_alive(world: World) -> None:
+    """So long as it says."""
+    with world.guard().begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(8)
+        run.extend()
+        run.extend(1)  # never shortens
+        world.pass_by(8)
+        with pytest.raises(AlreadyInProgress):
+            complete(world.guard(when_outcome_unknown="take-over"))
+        run.check()
+        run.complete(DONE)
+
+
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_a_lease_that_is_extended_at_the_last_moment_wins(world: World, unknown: Any) -> None:
+    """It was over when the other one looked, and is not when that one writes."""
+    with world.guard().begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(10)
+
+        def extend_between(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+            if "callId = :callId AND lockedBy" in arguments.get("ConditionExpression", ""):
+                world.fault = None
+                run.extend(60)
+            return forward()
+
+        world.fault = extend_between
+        with pytest.raises(AlreadyInProgress):
+            complete(world.guard(when_outcome_unknown=unknown))
+        run.complete(DONE)
+    assert (1, COMPLETED) == (world.lock().attempt, world.lock().status)
+
+
+def test_the_fence_says_no_once_the_lease_is_over(world: World) -> None:
+    """Or once somebody else has the lock."""
+    with world.guard().begin(KEY, ORDER, lease_seconds=9) as run:
+        run.check()
+        world.pass_by(9)
+        with pytest.raises(LockLost, match="lease"):
+            run.check()
+        run.extend()
+        world.put(attempt=2)
+        with pytest.raises(LockLost):
+            run.check()
+        world.put(attempt=1)
+        run.complete(DONE)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_write_whose_answer_was_lost_is_repeated(world: World, which: int) -> None:
+    """As boto3 does: the second time it meets its own record."""
+    made = 0
+
+    def twice(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        nonlocal made
+        made += 1
+        if made == which:
+            forward()
+        return forward()
+
+    world.fault = twice
+    assert DONE == complete(world.guard())
+    assert (1, '{"chargeId":"ch_1"}') == (world.lock().attempt, world.lock().result)
+
+
+def test_a_takeover_whose_answer_was_lost_is_repeated(world: World) -> None:
+    """The attempt is raised by one."""
+    with pytest.raises(CompletionRefused), world.guard().begin(KEY, ORDER, lease_seconds=9) as late:
+        world.pass_by(10)
+
+        def twice(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+            if ":deadLease" in arguments["ExpressionAttributeValues"]:
+                forward()
+            return forward()
+
+        world.fault = twice
+        with world.guard(when_outcome_unknown="take-over").begin(KEY, ORDER) as run:
+            assert 2 == run.attempt == world.lock().attempt
+            run.complete(DONE)
+        late.complete("late")
+
+
+def test_a_late_copy_of_an_acquire_changes_nothing(world: World) -> None:
+    """It arrives after its own call has released the lock, or has finished."""
+    copies: list[Callable[[], Any]] = []
+
+    def keep(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        copies.append(forward)
+        return forward()
+
+    world.fault = keep
+    fail_with(world.guard(), RetryLater())
+    before = world.item()
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        copies[0]()
+    assert before == world.item()
+
+
+def test_a_completion_without_an_answer_keeps_the_result(world: World) -> None:
+    """It may be made again, and never looks like a failed request."""
+    guard = world.guard()
+
+    def die(*_: Any) -> Any:
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+    with guard.begin(KEY, ORDER) as run:
+        world.fault = die
+        with pytest.raises(NotRecorded) as unwritten:
+            run.complete(DONE)
+        world.fault = None
+        assert (DONE, INPROGRESS) == (unwritten.value.result, world.lock().status)
+        run.complete(unwritten.value.result)
+    assert COMPLETED == world.lock().status
+
+
+@pytest.mark.parametrize(
+    ("result", "error"), [("x" * 262_145, "ResultTooLarge"), ({1, 2}, "InvalidPayload"), (1e999, None)]
+)
+def test_work_whose_result_no_record_can_hold_is_never_run_again(
+    world: World, result: Any, error: str | None
+) -> None:
+    """Not even where unknown outcomes are taken over; a person completes it."""
+    with pytest.raises(NotRecorded) as unwritten:
+        complete(world.guard(), result=result)
+    assert result == unwritten.value.result
+    world.pass_by(10**6)
+    with pytest.raises(RequestFailed) as held:
+        complete(world.guard(when_outcome_unknown="take-over"))
+    assert (error or "InvalidPayload") == held.value.error
+
+
+def test_a_lambda_s_context_gives_the_lease_and_the_owner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped when its time is up."""
+
+    class Context:
+        function_name = "charge"
+        aws_request_id = "req-1"
+
+        def get_remaining_time_in_millis(self) -> int:
+            return 29_000
+
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "charge")
+    guard = world.guard()
+    complete(guard, context=Context())
+    assert ("lambda/charge/req-1", "2026-01-31T12:00:30.000Z") == (
+        world.lock().locked_by,
+        world.lock().expected_completion,
+    )
+
+    @guard.idempotent(lock_token="event.id", name="")
+    def handler(event: dict[str, Any], _context: Any) -> str:
+        return world.lock(event["id"]).locked_by
+
+    assert "lambda/charge/req-1" == handler({"id": "o-1"}, Context())
+
+
+def test_handlers_of_two_lambdas_each_do_their_work(world: World) -> None:
+    """One event goes to both, and both call their function `handler`."""
+    done: list[str] = []
+
+    def deployed(function: str) -> tuple[Callable[[dict[str, Any], Any], str], Any]:
+        class Context:
+            function_name = function
+            aws_request_id = "req-1"
+
+            def get_remaining_time_in_millis(self) -> int:
+                return 29_000
+
+        def handler(event: dict[str, Any], _context: Any) -> str:
+            done.append(function)
+            return function
+
+        handler.__qualname__ = "handler"
+        return world.guard(key_prefix="shop").idempotent(lock_token="event.id")(handler), Context()
+
+    for function in ("bill", "ship"):
+        handler, context = deployed(function)
+        assert function == handler({"id": "o-1"}, context) == handler({"id": "o-1"}, context)
+    assert ["bill", "ship"] == done
+    assert COMPLETED == world.lock("shop/ship/handler/o-1").status
+
+
+def test_two_functions_of_one_name_are_refused(world: World) -> None:
+    """Each would get the other's results. The same function may be decorated again, as by a reload."""
+
+    def defined_in(module: str) -> Callable[[str], str]:
+        def charge(key: str) -> str:
+            return module
+
+        charge.__module__ = module
+        return charge
+
+    guard = world.guard()
+    guard.idempotent(lock_token="key")(defined_in("shop.cards"))
+    guard.idempotent(lock_token="key")(defined_in("shop.cards"))
+    with pytest.raises(
+        ValueError, match=r"shop\.cards and shop\.invoices both have .* Give one of them a name"
+    ):
+        guard.idempotent(lock_token="key")(defined_in("shop.invoices"))
+    assert "shop.invoices" == guard.idempotent(lock_token="key", name="i")(defined_in("shop.invoices"))("1")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_a_lease_lasts(world: World, seconds: float) -> None:
+    """Else every call would be over as it begins."""
+    with pytest.raises(InvalidRequest, match="lease"):
+        world.guard().begin(KEY, ORDER, lease_seconds=seconds)
+
+
+def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
+    """A thread extends it."""
+    extended = threading.Event()
+
+    def watch(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        answer = forward()
+        if "SET leaseUntil" in arguments["UpdateExpression"]:
+            extended.set()
+        return answer
+
+    world.fault = watch
+    with world.guard().begin(KEY, ORDER, lease_seconds=0.3, renew=True) as run:
+        assert extended.wait(PATIENCE_SECONDS)
+        run.complete(DONE)
+    assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
