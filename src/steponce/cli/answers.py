@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console, RenderableType
 from rich.panel import Panel
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
@@ -29,7 +30,7 @@ def for_people() -> bool:
 def say(data: Mapping[str, Any], table: RenderableType) -> None:
     """Write the answer: the table on a terminal, else the data as JSON."""
     if for_people():
-        Console().print(table)
+        Console().print(table, crop=False)
     else:
         sys.stdout.write(json.dumps(data) + "\n")
         sys.stdout.flush()
@@ -80,6 +81,13 @@ def cause_text(cause: str | None) -> str | None:
 def plain(text: str) -> Text:
     """Plain text: markup has no effect, and control characters are escaped."""
     return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
+
+
+def copyable(text: str, language: str) -> Text:
+    """Highlighted text. A terminal that is too narrow cuts none of its lines, so that it can be copied."""
+    shown = Syntax("", language, background_color="default").highlight(text)
+    shown.no_wrap, shown.overflow = True, "ignore"
+    return shown
 
 
 def counted(count: int, noun: str) -> str:

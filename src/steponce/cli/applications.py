@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 from rich.console import Group, RenderableType
-from rich.syntax import Syntax
 from rich.text import Text
 
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, counted, fields, plain, say
+from steponce.cli.answers import DONE, copyable, counted, fields, plain, say
 from steponce.scaffold import application, installation, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.upgrade import Changes
@@ -80,6 +79,6 @@ def _changed(changes: Changes) -> RenderableType:
     if changes.workflow:
         parts += [
             Text(f"\nThe workflow has changed. Make the same change in your {workflow.FILE}:", "bold"),
-            Syntax(changes.workflow, "diff", background_color="default"),
+            copyable(changes.workflow, "diff"),
         ]
     return Group(*parts)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 from rich.console import Group, RenderableType
-from rich.syntax import Syntax
 from rich.text import Text
 
-from steponce.cli.answers import DONE, plain, say
+from steponce.cli.answers import DONE, copyable, plain, say
 from steponce.lint.definitions import complaints
 from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
@@ -147,6 +146,6 @@ def _say(wrapped: Wrapped, written: list[str], decisions: list[str], template: s
     if template is not None:
         parts += [
             Text("\nThe template's part:", "bold"),
-            Syntax(template, "yaml", background_color="default"),
+            copyable(template, "yaml"),
         ]
     say(answer, Group(*parts))

@@ -12,7 +12,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from steponce.cli import answers, commands
-from steponce.wrap import source
+from steponce.wrap import fragment, source, wrap_inline
 from tests.machines import effect, machine
 from tests.machines.around import CONTINUED
 from tests.machines.inline import CLASH, LATER, ORDER, SOON
@@ -134,9 +134,13 @@ def test_the_template_s_part_gives_every_placeholder_a_value(here: Path, answer:
 def test_people_see_a_numbered_list(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """And the template's part below."""
+    """And the template's part below, with its long lines whole, so that it can be copied."""
     monkeypatch.setattr(answers, "for_people", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
     (here / "clash.asl.json").write_text(json.dumps(CLASH.definition))
     assert 0 == commands.run(["wrap", "clash.asl.json"])
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("clash_once.asl.json", "  1. ", "  5. ", "RunOnceStateMachine:"))
+    wrapped = wrap_inline(json.dumps(CLASH.definition))
+    lines = fragment.template(wrapped, "clash_once.asl.json").splitlines()
+    assert [] == [line for line in lines if line not in shown.splitlines()]
