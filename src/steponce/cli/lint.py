@@ -56,9 +56,9 @@ def lint_files(
     """
     Find what AWS refuses in state machines, and what loses or repeats work.
 
-    FILE is a definition in Amazon States Language, or a SAM or CloudFormation template; JSON or YAML. Of a
-    template every state machine is read, with each value of the parameters that have AllowedValues. The exit
-    code is 1 if there is an error, with --strict also if there is a warning.
+    FILE is a definition in Amazon States Language, or a SAM or CloudFormation template; JSON or YAML. In a
+    template, every state machine is read with each value of the parameters that have AllowedValues. The exit
+    code is 1 if there is an error, and with --strict also if there is a warning.
     """
     found: dict[tuple[str, str | None, Finding], Located] = {}
     skipped: dict[str, dict[str, None]] = {}
