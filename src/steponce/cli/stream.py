@@ -68,7 +68,9 @@ class Stream:
             if shown:
                 Console().print(shown)
             return
-        self._write("]" * self._in_list + (", " if self.has_begun else "{") + json.dumps(rest)[1:] + "\n")
+        list_end = "]" if self._in_list else ""
+        begin = ", " if self.has_begun else "{"
+        self._write(f"{list_end}{begin}{json.dumps(rest)[1:]}\n")
         sys.stdout.flush()
 
     def _add(self, name: str, described: list[Any], *, first: bool) -> None:

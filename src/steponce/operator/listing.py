@@ -129,14 +129,15 @@ class Listing:
         Source: ListExecutions API reference ("sorted by time, with the most recent execution first").
         """
         for status in _FILTERS[self._wanted.status]:
-            given: dict[str, Any] = {} if status is None else {"statusFilter": status}
-            for one in self._pages(stateMachineArn=machine.arn, **given, sfn=machine.sfn):
+            for one in self._pages(machine, {} if status is None else {"statusFilter": status}):
                 if times.to_text(one["startDate"]) < (self._wanted.since or ""):
                     break
                 yield one
 
-    def _pages(self, *, sfn: Any, **given: Any) -> Iterator[ExecutionListItemTypeDef]:
-        pages = sfn.get_paginator("list_executions").paginate(**given, PaginationConfig={"PageSize": _PAGE})
+    def _pages(self, machine: Machine, given: dict[str, Any]) -> Iterator[ExecutionListItemTypeDef]:
+        pages = machine.sfn.get_paginator("list_executions").paginate(
+            stateMachineArn=machine.arn, **given, PaginationConfig={"PageSize": _PAGE}
+        )
         with answering("Step Functions"):
             self._lists.turn(float("inf"))
             for page in pages:

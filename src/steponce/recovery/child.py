@@ -1,8 +1,8 @@
 """
 The execution that an owner has started for its work, and waited for: `states:startExecution.sync:2`.
 
-The end of such a child is the end of the work, and the owner may have died before it. AWS stops the child of
-an execution that ends, and nobody checks that it did.
+The end of such a child is the end of the work, and the owner may have died before it. AWS tries to stop the
+child of an execution that ends, and does not report whether it succeeded.
 """
 
 from __future__ import annotations

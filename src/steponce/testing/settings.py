@@ -29,7 +29,8 @@ def template(config: pytest.Config) -> Path | None:
     if given:
         return config.invocation_params.dir / str(given)
     configured = config.getini(TEMPLATE)
-    return (config.inipath or config.rootpath / "-").parent / str(configured) if configured else None
+    folder = config.inipath.parent if config.inipath else config.rootpath
+    return folder / str(configured) if configured else None
 
 
 def parameters(config: pytest.Config) -> dict[str, str]:

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from steponce.aws import times
-from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.timeline import timeline
 from steponce.errors import SteponceError
 from steponce.executions import execution_events
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _WIDTH = 110
 _LONGEST_CAUSE = 600
 _MOST = 20
-_AWAITING_STEPS_TABLE = "AwaitingStepsTable"
 
 
 def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
@@ -84,12 +83,9 @@ def _story(
 
 
 def _request_story(stack: LocalStack, machine: str, request: str) -> str:
-    client = stack.client(machine=machine)
-    steps = None
-    if _AWAITING_STEPS_TABLE in stack.outputs:
-        steps = AwaitingSteps(stack.boto3("dynamodb"), stack.outputs[_AWAITING_STEPS_TABLE])
+    steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
+    story = collect(stack.client(machine=machine), request, steps=steps)
     written = StringIO()
-    story = collect(client, request, steps=steps)
     Console(file=written, width=_WIDTH, no_color=True).print(timeline(story, ()))
     return written.getvalue().rstrip()
 
