@@ -34,7 +34,7 @@ def test_a_refused_order_is_a_final_answer(steponce_client: Client) -> None:
 def test_a_result_is_kept_though_the_answer_is_lost(
     steponce_client: Client, lose_answer: Callable[[str], None]
 ) -> None:
-    """The record is written, and the workflow does not hear of it."""
+    """The record is written, but the workflow gets no answer."""
     lose_answer("CompleteRequest")
 
     steponce_client.start("lost", ORDER)
