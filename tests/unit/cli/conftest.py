@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from steponce.cli import target
-from tests.unit.cli.fakes import PAYLOAD, FakeClient, FakeStack
+from steponce.cli import commands, target
+from tests.unit.cli.fakes import PAYLOAD, Answer, FakeClient, FakeStack, Run, in_a_pipe
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +46,19 @@ def event(tmp_path: Path) -> str:
     path = tmp_path / "event.json"
     path.write_text(json.dumps(PAYLOAD))
     return str(path)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a pipe: exit code and the one object."""
+
+    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
+        return commands.run(arguments), in_a_pipe(capsys)
+
+    return run_it
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
+    """What the last command has written, in a pipe."""
+    return lambda: in_a_pipe(capsys)

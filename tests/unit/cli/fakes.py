@@ -11,6 +11,9 @@ import pytest
 
 from steponce import Receipt
 
+Run = Callable[..., tuple[int, dict[str, Any]]]
+Answer = Callable[[], dict[str, Any]]
+
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
 COMPLETED = replace(RUNNING, status="COMPLETED", result={"chargeId": "ch_1"}, attempt=1)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steponce.cli import answers, applications, commands
 from steponce.scaffold import installation
 from steponce.scaffold.upgrade import Changes
-
-Answer = Callable[[], dict[str, Any]]
-
-
-@pytest.fixture
-def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
-    """What the last command has written, in a pipe."""
-    return lambda: json.loads(capsys.readouterr().out)
+from tests.unit.cli.fakes import Answer
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ import pytest
 
 from steponce.cli import answers, commands
 from tests.rules.documents import ROOT
+from tests.unit.cli.fakes import Run
 from tests.unit.cost.definitions import END, WRITE, choice, last, machine, run_once, to
 
 CUSTOMERS = str(ROOT / "examples" / "customer_record" / "template.yaml")
 SMALL = machine(A=choice("B", default="C"), B=to(WRITE, "C"), C=END)
 UNKNOWN = machine(A=last({"Type": "Task", "Resource": "arn:aws:states:::ecs:runTask.sync"}))
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
 
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31
@@ -50,16 +50,9 @@ FLOW = 'StartAt: A\nStates: { A: { Type: Task, Resource: "${Function}", End: tru
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in a pipe: exit code and the one object."""
-
-    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = commands.run(["cost", *arguments])
-        out = capsys.readouterr().out
-        assert 1 == out.count("\n")
-        return code, json.loads(out)
-
-    return run_it
+def run(run: Run) -> Run:
+    """Run `steponce cost` in a pipe: exit code and the one object."""
+    return partial(run, "cost")
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import boto3
@@ -19,10 +20,10 @@ from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
+from tests.unit.cli.fakes import Run
 from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.triggers.world import ORDER, sqs_record
 
-Run = Callable[..., tuple[int, dict[str, Any]]]
 MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 URLS = ("RequestsQueueUrl", "RequestsFifoQueueUrl", "RequestsDeadLetterQueueUrl")
 URLS += ("RequestsFifoDeadLetterQueueUrl", "DeadEventsQueueUrl")
@@ -92,16 +93,9 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a pipe: exit code and the one object."""
-
-    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = commands.run(["letters", *arguments])
-        out = capsys.readouterr().out
-        assert 1 == out.count("\n")
-        return code, json.loads(out)
-
-    return run_it
+def run(run: Run) -> Run:
+    """Run `steponce letters` in a pipe: exit code and the one object."""
+    return partial(run, "letters")
 
 
 def test_the_list_says_why_and_takes_nothing(stack: Stack, run: Run):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from steponce.cli import answers, commands
 from steponce.lint import RULES, reading
 from tests.rules.documents import ROOT
+from tests.unit.cli.fakes import Run
 
 RIGHT = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
 WAITS = {"Type": "Task", "Resource": "arn:aws:states:us-east-1:123456789012:activity:a", "End": True}
@@ -59,20 +61,11 @@ States:
   Good: { Type: Succeed }
 """
 
-Run = Callable[..., tuple[int, dict[str, Any]]]
-
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in a pipe: exit code and the one object."""
-
-    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = commands.run(["lint", *arguments])
-        out = capsys.readouterr().out
-        assert 1 == out.count("\n")
-        return code, json.loads(out)
-
-    return run_it
+def run(run: Run) -> Run:
+    """Run `steponce lint` in a pipe: exit code and the one object."""
+    return partial(run, "lint")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ from steponce.cli import commands, confirmation, target
 from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
 from steponce.locks.record import Lock
+from tests.unit.cli.fakes import Run
 from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
 OUTPUTS = {"AwaitingStepsTable": "steps", "WorkTimeoutSeconds": "60", "FunctionLogs": "/aws/s logs"}
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
 
 
 class FakeStack(target.AwsStack):
@@ -52,19 +51,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         stack = FakeStack(found, OUTPUTS)
         monkeypatch.setattr(target.Target, "reach", lambda _target: stack)
         yield found
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a pipe: exit code and the one object."""
-
-    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = commands.run(arguments)
-        out = capsys.readouterr().out
-        assert 1 == out.count("\n")
-        return code, json.loads(out)
-
-    return run_it
 
 
 @pytest.fixture

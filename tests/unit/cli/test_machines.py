@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from steponce.aws import times
 from steponce.cli import commands, stream, target
 from steponce.operator import cancellation
 from tests.fakes.tables import create_table
+from tests.unit.cli.fakes import Run
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, arn, envelope
 from tests.unit.shared_clients import shared
 from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
@@ -25,8 +26,6 @@ SIGNED = ("--yes", "--by", "alice", "--why", "nothing was refunded")
 AT_REFUNDS = ("--machine", "refunds")
 UNKNOWN = at_refunds("x").replace(":refunds:", ":charges:")
 """An execution of a machine of another stack."""
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
 
 
 class FakeStack:
@@ -59,19 +58,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoMachines]:
         found = TwoMachines()
         monkeypatch.setattr(target.Target, "reach", lambda _target: FakeStack(found))
         yield found
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a pipe: exit code and the one object."""
-
-    def run_it(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = commands.run(arguments)
-        out = capsys.readouterr().out
-        assert 1 == out.count("\n")
-        return code, json.loads(out)
-
-    return run_it
 
 
 @pytest.fixture

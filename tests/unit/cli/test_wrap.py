@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,7 @@ from steponce.wrap import fragment, source, wrap_inline
 from tests.machines import effect, machine
 from tests.machines.around import CONTINUED
 from tests.machines.inline import CLASH, LATER, ORDER, SOON
-
-Answer = Callable[[], dict[str, Any]]
-
-
-@pytest.fixture
-def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
-    """What the last command has written, in a pipe."""
-    return lambda: json.loads(capsys.readouterr().out)
+from tests.unit.cli.fakes import Answer
 
 
 @pytest.fixture(autouse=True)

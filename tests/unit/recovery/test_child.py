@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from steponce import workflow
-from steponce.aws import times
 from steponce.locks.record import Failure, Lock
 from steponce.recovery import owner
 from steponce.recovery.child import name_of_child
@@ -56,19 +53,6 @@ def submitted(arn: str = CHILD) -> dict[str, Any]:
 
 
 BOTH = [scheduled(), submitted()]
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is twelve."""
-    monkeypatch.setattr(times, "now", lambda: NOW)
-
-
-@pytest.fixture(scope="module")
-def aws() -> Iterator[Stack]:
-    """One table for the module."""
-    with mock_aws():
-        yield Stack()
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """What became of a lock's owner: every verdict, and what is written on its behalf."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from steponce import executions, workflow
-from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
@@ -34,26 +31,6 @@ from tests.unit.one_owner import (
     dead_owner,
     history,
 )
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is twelve."""
-    monkeypatch.setattr(times, "now", lambda: NOW)
-
-
-@pytest.fixture(scope="module")
-def aws() -> Iterator[Stack]:
-    """One table for the module."""
-    with mock_aws():
-        yield Stack()
-
-
-@pytest.fixture
-def stack(aws: Stack) -> Stack:
-    """The dead owner's lock, as it left it."""
-    aws.put()
-    return aws
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "PENDING_REDRIVE"])

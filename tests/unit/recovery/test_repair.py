@@ -1,15 +1,12 @@
 """The repair of one lock, by whomever: the rule, the schedule and the workflow never disagree."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from steponce import executions, workflow
-from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.recovery import owner
@@ -35,26 +32,6 @@ from tests.unit.one_owner import (
 )
 
 TOKEN, OWNER = ITEM["lockToken"]["S"], ITEM["lockedBy"]["S"]
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is twelve."""
-    monkeypatch.setattr(times, "now", lambda: NOW)
-
-
-@pytest.fixture(scope="module")
-def aws() -> Iterator[Stack]:
-    """One table for the module."""
-    with mock_aws():
-        yield Stack()
-
-
-@pytest.fixture
-def stack(aws: Stack) -> Stack:
-    """The dead owner's lock, as it left it."""
-    aws.put()
-    return aws
 
 
 def repairer(
