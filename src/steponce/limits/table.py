@@ -60,9 +60,9 @@ class Limits:
                 found = (self._item(item["limitKey"]["S"]) for item in page["Items"])
                 yield from read_each((item for item in found if item), Count.from_item, skip)
 
-    def at(self, who: str, time: datetime, *, skip: Skip | None = None) -> list[Count]:
+    def at(self, who: str, time: datetime) -> list[Count]:
         """Those of a user's counters whose window holds a moment."""
-        return [count for count in self.of(who, skip=skip) if count.start <= time < count.end]
+        return [count for count in self.of(who) if count.start <= time < count.end]
 
     def reset(self, count: Count, *, by: str, why: str) -> bool:
         """

@@ -15,25 +15,24 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 PATIENCE_SECONDS = 5.0
+"""Functions that still run after this time are killed."""
+
 _PAGE = 25
 _KEYS = "ABC"
 
 
-def clean(stack: LocalStack, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+def clean(stack: LocalStack) -> None:
     """
     Empty a stack that was made with `controls=True`.
 
     Running executions are stopped and queues emptied, until nothing more has happened in between. Then
     tables and buckets are emptied. Secrets, the stack's time and the functions' warm processes stay.
-
-    Args:
-        patience_seconds: Functions that still run after this time are killed.
     """
     before = None
     while True:
         _stop_executions(stack.boto3("stepfunctions"))
         stack.controls.empty_queues()
-        begun = stack.controls.quiet(patience_seconds)
+        begun = stack.controls.quiet(PATIENCE_SECONDS)
         if begun == before:
             break
         before = begun

@@ -50,7 +50,7 @@ _STATEMENTS_AROUND = f"""\
 _STATEMENTS_INLINE = "              # and here the statements that your machine's role has now\n"
 
 
-def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
+def template(wrapped: Wrapped, uri: str) -> str:
     """
     A template with the wrapped machine, its role and the installation.
 
@@ -59,10 +59,9 @@ def template(wrapped: Wrapped, uri: str, name: str = "your-application") -> str:
     Args:
         wrapped: The wrapped definition.
         uri: Where its file is, as seen from the template.
-        name: Of the application.
     """
     text = (sources.root() / _APPLICATION).read_text(encoding="utf-8")
-    text = render(text, {"project_slug": name, "callback": "no", "http": "no"})
+    text = render(text, {"project_slug": "your-application", "callback": "no", "http": "no"})
     before, _, rest = text.partition(_WORK)
     text = before + _WORKFLOW + rest.partition(_WORKFLOW)[2]
     text = "".join(line for line in text.splitlines(keepends=True) if _FUNCTION not in line)

@@ -45,10 +45,10 @@ def faults(controls: Mock) -> PlannedFaults:
 @pytest.mark.parametrize("state", ["Pack", "Wrap", "Call"])
 def test_tasks_inside_of_other_states_can_have_faults(faults: PlannedFaults, controls: Mock, state: str):
     """A task's name is unique in its machine."""
-    faults.lose_answer(state)
+    faults.lose_answer(state, times=2)
 
     controls.plan_fault.assert_called_once_with(
-        kind="lose answer", machine="arn:shop-Orders", state=state, times=1
+        kind="lose answer", machine="arn:shop-Orders", state=state, times=2
     )
 
 
