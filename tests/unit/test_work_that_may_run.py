@@ -18,8 +18,9 @@ from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.locks import LockAction, Operator, next_steps
 from steponce.recovery import owner
-from steponce.recovery.owner import proves_the_end, settle_owner, works_until
+from steponce.recovery.owner import settle_owner
 from steponce.recovery.repair import Repairer
+from steponce.recovery.work import proves_the_end, works_until
 from steponce.report.collector import collect, collect_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error

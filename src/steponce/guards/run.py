@@ -44,7 +44,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
-from steponce.recovery.owner import hold_after_lease, lease_is_over
+from steponce.recovery.leases import hold_after_lease, lease_is_over
 from steponce.request.canonical import canonical_json
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WORKFLOW_LIMIT
 

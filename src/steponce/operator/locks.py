@@ -27,7 +27,9 @@ from steponce.executions import machine_of
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
-from steponce.recovery.owner import Finding, lease_is_over, running_child, settle_owner, works_until
+from steponce.recovery.leases import lease_is_over
+from steponce.recovery.owner import Finding, running_child, settle_owner
+from steponce.recovery.work import works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine

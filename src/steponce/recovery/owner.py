@@ -11,41 +11,25 @@ child that runs is a live owner, and its end is the end of the work.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from steponce.aws import times
 from steponce.errors import OwnerHidden
-from steponce.executions import (
-    CANCELLED,
-    EXECUTION_ENDS,
-    YOUNG,
-    Execution,
-    describe_execution,
-    execution_events,
-    looking_at,
-    read_input,
-)
+from steponce.executions import YOUNG, Execution, describe_execution, looking_at
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
-from steponce.recovery.child import Child, child_started_by, look_at_child
-from steponce.workflow import (
-    BEFORE_WORK,
-    INIT_TIME,
-    OUTCOME_UNKNOWN,
-    OUTCOMES,
-    TAKING_OVER,
-    THROTTLED,
-    TOO_LARGE,
-    WORK,
-)
+from steponce.recovery.child import Child, look_at_child
+from steponce.recovery.history import History
+from steponce.recovery.leases import hold_after_lease, lease_is_over
+from steponce.recovery.outcomes import End, hold_unknown, write_cancelled, write_outcome
+from steponce.recovery.work import works_until
+from steponce.workflow import BEFORE_WORK, OUTCOMES, TAKING_OVER, TOO_LARGE, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
-    from mypy_boto3_stepfunctions.type_defs import HistoryEventTypeDef
 
 Verdict = Literal["alive", "settled", "idle", "unknown", "unwritten"]
 """
@@ -58,12 +42,6 @@ What is known of an owner:
 """
 
 WhenOutcomeUnknown = Literal["hold", "take-over"]
-
-_ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")
-"""Prefixes of the errors by which Lambda's runtime reports that an invocation ended, as by its time-out."""
-
-_SAID_LIMIT = 1_000
-"""Characters of a cancellation's cause in an intervention. A record of 400 KB keeps twenty of them."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +122,13 @@ def settle_owner(
         return Finding("alive", reason=str(hidden))
     wrote = False
     if end is not None and verdict == "settled":
-        wrote = _write(lock, locks, lambda record: _write_outcome(record, locks, end, by))
+        wrote = _write(lock, locks, lambda record: write_outcome(record, locks, end, by))
     elif end is not None and end.cancelled is not None and verdict != "unwritten":
         idle, verdict = verdict == "idle", "settled"
-        wrote = _write(lock, locks, lambda record: _write_cancelled(record, locks, end, idle, by))
+        wrote = _write(lock, locks, lambda record: write_cancelled(record, locks, end, idle, by))
     elif verdict == "unknown" and when_outcome_unknown == "hold":
         verdict = "settled"
-        wrote = _write(lock, locks, lambda record: _hold(record, locks, by))
+        wrote = _write(lock, locks, lambda record: hold_unknown(record, locks, by))
     redrives = _redrives(owner, end.child if end else None)
     if verdict == "unknown" and owner and end is not None and works_until(None, owner.closed, work_timeout):
         # It died taking over. The owner before it may have been redriven, and have just passed its fence.
@@ -158,34 +136,6 @@ def settle_owner(
     if end is None:
         return Finding(verdict, redrives, wrote=wrote)
     return Finding(verdict, redrives, end.state, end.failure, wrote)
-
-
-def lease_is_over(lock: Lock) -> bool:
-    """
-    Whether the lease of a guard's lock is over. False for the lock of an execution.
-
-    Args:
-        lock: A whole record, because the open index does not hold leases. A record without a lease counts as
-            leased for 15 minutes, as a new execution does that cannot be described yet. Of
-            Powertools' own records nobody else decides the end.
-    """
-    if lock.is_of_an_execution or lock.is_of_powertools:
-        return False
-    young = times.to_text(times.from_text(lock.created) + YOUNG)
-    return (lock.lease_until or young) < times.now_text()
-
-
-def hold_after_lease(lock: Lock, locks: Locks, *, by: str) -> bool:
-    """
-    Hold a guard's lock whose lease is over, until a person settles it.
-
-    The fence includes the lease: if the owner has extended it or finished meanwhile, nothing is written.
-    """
-    cause = (
-        f"The lease of {lock.locked_by} ended at {lock.lease_until}, and its outcome was not recorded. It is "
-        "not known whether its work took effect. Look at its log, then complete or release the lock."
-    )
-    return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its lease is over")
 
 
 def _settle_leased(lock: Lock, locks: Locks, by: str, *, hold: bool) -> Finding:
@@ -211,7 +161,7 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
             owner = describe_execution(sfn, lock.locked_by)
             if owner is None or owner.is_open:
                 return owner is None
-            history = _History.read(sfn, lock.locked_by)
+            history = History.read(sfn, lock.locked_by)
             child = None if history is None else _child(lock, history, sfn)
     except OwnerHidden:
         return False
@@ -229,46 +179,11 @@ def running_child(lock: Lock, sfn: SFNClient) -> str | None:
     if not lock.is_of_an_execution:
         return None
     with looking_at(lock.locked_by):
-        history = _History.read(sfn, lock.locked_by)
+        history = History.read(sfn, lock.locked_by)
     if history is None or history.child_arn is None:
         return None
     child = look_at_child(lock, history.child_arn, sfn)
     return child.arn if child is not None and child.state == "running" else None
-
-
-def works_until(failure: Failure | None, since: str | None, work_timeout: timedelta) -> str | None:
-    """
-    Until when work may still run after its execution closed or recorded an error.
-
-    Neither stopping an execution nor an error of the service ends a Lambda. Unless the function itself
-    reported its end, it may run for its whole time-out. That counts from the execution's end and not from the
-    function's start, because Step Functions may have invoked the function again just before the end.
-
-    Args:
-        failure: The failure that the execution recorded. None if it recorded none.
-        since: When the execution closed or recorded it (UTC text).
-        work_timeout: The work's time-out.
-
-    Returns:
-        UTC text. None if the work is certainly over.
-    """
-    if since is None or (failure is not None and proves_the_end(failure.error)):
-        return None
-    until = times.after(times.from_text(since), (work_timeout + INIT_TIME).total_seconds())
-    return times.to_text(until) if times.now() < until else None
-
-
-def proves_the_end(error: str | None) -> bool:
-    """
-    Whether an error of the work proves that its function ended, or never ran.
-
-    A function's own errors are named after their class, without a dot. Lambda's runtime uses prefixes of its
-    own. All other errors only say that somebody stopped waiting for the function: `States.Timeout`,
-    `Lambda.ServiceException`, `Lambda.Unknown`, an error without a name, `OutcomeUnknown` and `Cancelled`.
-    """
-    if not error or error in (CANCELLED, OUTCOME_UNKNOWN):
-        return False
-    return "." not in error or error == THROTTLED or error.startswith(_ENDED)
 
 
 def _work_timeout(
@@ -284,24 +199,13 @@ def _work_timeout(
     return (record or lock).work_timeout(default_seconds)
 
 
-@dataclass(frozen=True)
-class _End:
-    """How an owner died: its last state and that state's input, its failure, its cancellation, its child."""
-
-    state: str
-    input: Mapping[str, Any]
-    failure: Failure
-    cancelled: Failure | None
-    child: Child | None
-
-
 def _look(
     lock: Lock,
     owner: Execution | None,
     sfn: SFNClient,
     work_timeout: timedelta,
     cancelled: Failure | None,
-) -> tuple[Verdict, _End | None]:
+) -> tuple[Verdict, End | None]:
     """
     The verdict, and how the owner ended.
 
@@ -310,7 +214,7 @@ def _look(
     """
     if owner is not None and owner.is_open and owner.owns(lock):
         return "alive", None
-    history = None if owner is None else _History.read(sfn, lock.locked_by)
+    history = None if owner is None else History.read(sfn, lock.locked_by)
     if owner is None or history is None:
         return "alive" if _age(lock.created) < YOUNG else "unknown", None
     owned = owner.owns(lock)
@@ -331,7 +235,7 @@ def _look(
     return verdict, None if verdict == "alive" else end
 
 
-def _verdict_by_end(end: _End, owner: Execution, work_timeout: timedelta) -> Verdict:
+def _verdict_by_end(end: End, owner: Execution, work_timeout: timedelta) -> Verdict:
     if end.state in BEFORE_WORK:
         return "idle"
     if end.state in OUTCOMES:
@@ -358,12 +262,12 @@ def _verdict_by_child(child: Child, work_timeout: timedelta) -> Verdict:
     return "alive" if works_until(None, child.execution.closed, work_timeout) else "unknown"
 
 
-def _has_child(history: _History) -> bool:
+def _has_child(history: History) -> bool:
     """Whether an owner died while it waited for an execution that it had started, or was about to start."""
     return history.last_state == WORK and history.child_arn is not None
 
 
-def _child(lock: Lock, history: _History, sfn: SFNClient) -> Child | None:
+def _child(lock: Lock, history: History, sfn: SFNClient) -> Child | None:
     """That execution. None if there is none, or if Step Functions does not know it."""
     if history.child_arn is None or not _has_child(history):
         return None
@@ -375,99 +279,16 @@ def _redrives(owner: Execution | None, child: Child | None) -> int:
     return (owner.redrive_count if owner else 0) + (child.execution.redrive_count if child else 0)
 
 
-def _end(owner: Execution, history: _History, cancelled: Failure | None, child: Child | None) -> _End:
+def _end(owner: Execution, history: History, cancelled: Failure | None, child: Child | None) -> End:
     state, given = history.last_state, history.last_input
     failure = Failure.from_catch(given.get("failure", {})) if state == "ReleaseLock" else owner.failure
-    return _End(state, given, failure, owner.failure if owner.is_cancelled else cancelled, child)
+    return End(state, given, failure, owner.failure if owner.is_cancelled else cancelled, child)
 
 
 def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
     """Write to the record as it is now, unless its owner, attempt or status has changed."""
     record = locks.reread(lock)
     return record is not None and write(record)
-
-
-def _write_outcome(lock: Lock, locks: Locks, end: _End, by: str) -> bool:
-    """Write the outcome that an execution was about to write when it died, or that its child has."""
-    if end.child is not None:
-        return _write_outcome_of_child(lock, locks, end.child, by)
-    why = f"{lock.locked_by} died in {end.state}; this is what it meant to write"
-    if end.state == "CompleteRequest":
-        result = json.dumps(end.input["work"]["result"], separators=(",", ":"), ensure_ascii=False)
-        return locks.complete(lock, result, by=by, why=why)
-    meant = Failure.from_catch(end.input["failure"])
-    write = locks.fail if end.state == "RecordFinalError" else locks.hold
-    return write(lock, meant, by=by, why=why)
-
-
-def _write_outcome_of_child(lock: Lock, locks: Locks, child: Child, by: str) -> bool:
-    why = f"{lock.locked_by} died in its work; the execution {child.arn} that it had started has ended"
-    if child.state == "succeeded":
-        return locks.complete(lock, child.result, by=by, why=why)
-    return locks.hold(lock, child.failure, by=by, why=why)
-
-
-def _write_cancelled(lock: Lock, locks: Locks, end: _End, idle: bool, by: str) -> bool:
-    said = (end.cancelled and end.cancelled.cause) or "Nobody said why."
-    # The failure is the next attempt's; an intervention stays.
-    why = f"{lock.locked_by} was cancelled in {end.state} ({said[:_SAID_LIMIT]})"
-    if idle:
-        return locks.fail(lock, Failure(CANCELLED, said), by=by, why=why)
-    cause = (
-        f"{said.rstrip('.')}. The execution {lock.locked_by} was in its work, which may have taken effect. "
-        "Find out whether it did, then complete or release the lock."
-    )
-    return locks.hold(lock, Failure(CANCELLED, cause), by=by, why=why)
-
-
-def _hold(lock: Lock, locks: Locks, by: str) -> bool:
-    cause = (
-        f"The execution {lock.locked_by} died during its work, so nobody knows whether it took effect. "
-        "Find out whether it did, then complete or release the lock."
-    )
-    return locks.hold(lock, Failure(OUTCOME_UNKNOWN, cause), by=by, why="its outcome is unknown")
-
-
-@dataclass
-class _History:
-    """A summary of an execution's events: its last state, that state's input and child, its callId."""
-
-    last_state: str = ""
-    last_input_text: str = "{}"
-    child_arn: str | None = None
-    call_id: str | None = None
-    last_event: str = ""
-    redrives: int = 0
-
-    @classmethod
-    def read(cls, sfn: SFNClient, execution_arn: str) -> _History | None:
-        events = execution_events(sfn, execution_arn)
-        if events is None:
-            return None
-        history = cls()
-        for event in events:
-            history._add(event)
-        return history
-
-    @property
-    def last_input(self) -> Mapping[str, Any]:
-        """Parsed only when it is needed, because a history may hold thousands of inputs of 256 KB."""
-        return read_input(self.last_input_text)
-
-    def is_whole(self, owner: Execution) -> bool:
-        """Whether the history contains the end. Histories are eventually consistent."""
-        return self.last_event in EXECUTION_ENDS and self.redrives == owner.redrive_count
-
-    def _add(self, event: HistoryEventTypeDef) -> None:
-        self.last_event = event["type"]
-        self.redrives += event["type"] == "ExecutionRedriven"
-        entered = event.get("stateEnteredEventDetails")
-        if entered is not None:
-            self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
-            if self.last_state == "AcquireLock" and self.call_id is None:
-                self.call_id = self.last_input.get("callId")
-        if self.last_state == WORK:
-            self.child_arn = child_started_by(event) or self.child_arn
 
 
 def _age(time: str | None) -> timedelta:

@@ -27,7 +27,8 @@ from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import POWERTOOLS, Lock
 from steponce.locks.results import Results
 from steponce.operator.erasure import erase, find_kept
-from steponce.recovery.owner import Finding, lease_is_over, settle_owner
+from steponce.recovery.leases import lease_is_over
+from steponce.recovery.owner import Finding, settle_owner
 from steponce.report.story import Record
 from steponce.workflow import COMPLETED, INPROGRESS
 from tests.unit.cli.test_locks import OUTPUTS, FakeStack
