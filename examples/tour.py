@@ -16,8 +16,9 @@ from urllib.request import Request, urlopen
 from rich.console import Console
 
 from steponce import Client, PayloadMismatch, Receipt, RequestNotFound, Unsettled
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, sign
+from steponce.callbacks.step import AwaitingStep
 from steponce.local import LocalStack
 from steponce.program import program
 

@@ -11,8 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
 from steponce.aws.errors import answering
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, sign
+from steponce.callbacks.step import AwaitingStep
 from steponce.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import AwaitingStep
 from tests.real.ministack import STREAM, Application, deployed
 from tests.real.programs import tools_python
 from tests.real.sam import build

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import AwaitingStep
+from steponce.callbacks.step import AwaitingStep
 from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
 from steponce.request.settings import RequestRules

@@ -10,10 +10,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, sign
 from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.routes import routes
+from steponce.callbacks.step import AwaitingStep
 from tests.fakes.awaiting_steps_table import QuickTable
 from tests.fakes.waiting_step import WaitingStep
 

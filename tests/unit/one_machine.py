@@ -8,7 +8,8 @@ from typing import Any
 
 from steponce import Client
 from steponce.aws import times
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import AwaitingStep
 from steponce.locks.record import Lock
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import split_attempt

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from steponce import Receipt, fence
 from steponce.aws.dynamodb import Item, read_each
-from steponce.callbacks.awaiting import AwaitingStep
+from steponce.callbacks.step import AwaitingStep
 from steponce.cli import commands, target
 from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import Lock

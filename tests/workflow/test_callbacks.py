@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING
+from steponce.callbacks.step import ANSWERED, LATE, PENDING
 from tests import covering
 from tests.patience import eventually, signs_of_life
 from tests.workflow.faults import Answer as HttpAnswer

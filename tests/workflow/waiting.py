@@ -10,8 +10,9 @@ from urllib.parse import urlencode, urlsplit
 
 from steponce import Client
 from steponce.aws import times
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, sign
+from steponce.callbacks.step import AwaitingStep
 from tests.workflow.scene import VISA, Scene
 
 CONFIRMED = VISA | {"confirm": True}

@@ -19,7 +19,7 @@ from string import Template
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.callbacks.awaiting import ANSWERED, LATE, AwaitingStep
+from steponce.callbacks.step import ANSWERED, LATE, AwaitingStep
 
 _HERE = Path(__file__).parent
 _STYLE = (_HERE / "page.css").read_text(encoding="utf-8")

@@ -23,7 +23,8 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.callbacks.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import ANSWERED, LATE, AwaitingStep
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
 from steponce.executions import EXECUTION_ENDS, YOUNG, execution_events
 

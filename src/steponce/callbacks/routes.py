@@ -12,8 +12,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from steponce.callbacks import page
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.callbacks.awaiting import AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys, verify
+from steponce.callbacks.step import AwaitingStep
 from steponce.errors import (
     Forbidden,
     InvalidAnswer,

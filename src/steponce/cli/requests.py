@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
-from steponce.callbacks.awaiting import AwaitingStep
+from steponce.callbacks.step import AwaitingStep
 from steponce.camelcase import json_object
 from steponce.cli import waiting
 from steponce.cli.answers import COLOURS, DONE, ask_which, plain

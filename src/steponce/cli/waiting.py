@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
-from steponce.callbacks.awaiting import ANSWERED, ANSWERING, PENDING, AwaitingStep
 from steponce.callbacks.links import Keys, sign
+from steponce.callbacks.step import ANSWERED, ANSWERING, PENDING, AwaitingStep
 from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines

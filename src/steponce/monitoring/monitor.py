@@ -24,8 +24,9 @@ from steponce.aws import times
 from steponce.aws.dynamodb import Item
 from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
-from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
+from steponce.callbacks.step import ANSWERING, PENDING
 from steponce.errors import RecordUnreadable
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
-from steponce.callbacks.awaiting import ANSWERING, PENDING, STATUS_AND_TRY, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import STATUS_AND_TRY, AwaitingSteps
+from steponce.callbacks.step import ANSWERING, PENDING, AwaitingStep
 from steponce.errors import RecordUnreadable, Refused
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock

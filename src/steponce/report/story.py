@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Literal, Self
 
 from steponce.aws import times
-from steponce.callbacks.awaiting import ANSWERING, PENDING, AwaitingStep
+from steponce.callbacks.step import ANSWERING, PENDING, AwaitingStep
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.next_step import NextStep

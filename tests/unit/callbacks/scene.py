@@ -17,8 +17,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED, LATE, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
+from steponce.callbacks.step import ANSWERED, LATE, AwaitingStep
 from steponce.errors import StepAlreadyAnswered, Unavailable
 from tests.fakes.awaiting_steps_table import QuickTable
 from tests.fakes.calls import Boundary, Died

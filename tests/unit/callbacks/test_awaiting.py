@@ -13,7 +13,8 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED, ANSWERING, KEPT, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import KEPT, AwaitingSteps
+from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
 from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
 from tests.fakes.awaiting_steps_table import QuickTable
 from tests.fakes.calls import Boundary

@@ -13,8 +13,8 @@ import pytest
 from steponce.aws import times
 from steponce.callbacks import page
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import AwaitingStep
 from steponce.callbacks.links import sign
+from steponce.callbacks.step import AwaitingStep
 from steponce.errors import Unavailable
 from tests.fakes.waiting_step import BEGINNING
 from tests.unit.callback_links import CallbackLinks, Reply

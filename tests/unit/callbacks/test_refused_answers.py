@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from steponce.callbacks.awaiting import PENDING
+from steponce.callbacks.step import PENDING
 from steponce.errors import InvalidAnswer, SteponceError
 from tests.fakes.errors import client_error
 from tests.unit.callbacks.scene import NO, YES, FaultAt, waiting

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED
+from steponce.callbacks.step import ANSWERED
 from tests.unit.callbacks.happenings import FAULTS, MEANWHILE
 from tests.unit.callbacks.interleaving import Schedule, schedules, together
 from tests.unit.callbacks.scene import BEAT, FULL, NO, YES, FaultAt, Scene, waiting

@@ -8,7 +8,8 @@ import pytest
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import ANSWERED, LATE, PENDING, AwaitingStep
 from steponce.executions import YOUNG
 from tests.unit.callbacks.scene import BEAT, MAYBE, NO, YES, FaultAt, Scene, waiting
 

@@ -13,8 +13,9 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import ANSWERED, LATE, PENDING, AwaitingStep, AwaitingSteps
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
+from steponce.callbacks.step import ANSWERED, LATE, PENDING, AwaitingStep
 from steponce.errors import Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks

@@ -13,7 +13,7 @@ import pytest
 from steponce import Client, RequestNotFound
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
-from steponce.callbacks.awaiting import AwaitingStep
+from steponce.callbacks.step import AwaitingStep
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
