@@ -1,4 +1,4 @@
-"""A test's hold on the stack: faults in chosen states, the stack's time, and quiet between two tests."""
+"""Controls of a stack for tests: faults in chosen states, the stack's time, and rest between two tests."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Controls:
         self._address = urlsplit(url).netloc
 
     def plan_fault(self, **fields: Any) -> str:
-        """Plan a fault; its id. The fields are those of `moto_patches.faults.Fault`."""
+        """Plan a fault. Returns its id. The fields are those of `moto_patches.faults.Fault`."""
         return str(self._send("POST", "/faults", fields)["id"])
 
     def drop_fault(self, fault_id: str) -> int:
-        """Let a fault happen no more; how often it has happened."""
+        """Withdraw a fault. Returns how often it has happened."""
         return int(self._send("DELETE", f"/faults/{fault_id}")["reached"])
 
     def ahead_seconds(self) -> float:
@@ -34,7 +34,7 @@ class Controls:
         return float(self._send("GET", "/time")["aheadSeconds"])
 
     def let_pass(self, seconds: float) -> float:
-        """Let this much time pass in the stack; how far it is ahead now."""
+        """Let this much time pass in the stack. Returns how far it is ahead now."""
         return float(self._send("POST", "/time", {"seconds": seconds})["aheadSeconds"])
 
     def empty_queues(self) -> None:

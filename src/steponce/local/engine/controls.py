@@ -1,12 +1,12 @@
 """
-A test's hold on the engine, over HTTP: faults, the stack's time, and quiet.
+The engine's controls for tests, over HTTP: faults, the stack's time, and rest.
 
-    POST   /faults       plan one (the fields of `Fault`) -> {"id"}
-    DELETE /faults/ID    plan it no more -> {"reached"}
+    POST   /faults       plan a fault (the fields of `Fault`) -> {"id"}
+    DELETE /faults/ID    withdraw it -> {"reached"}
     GET    /time         -> {"aheadSeconds"}
-    POST   /time         {"seconds"}: let so much time pass -> {"aheadSeconds"}
+    POST   /time         {"seconds"}: let this much time pass -> {"aheadSeconds"}
     DELETE /messages     empty all queues
-    POST   /quiet        {"patienceSeconds"}: wait until nothing goes on, at last by force -> {"begun"}
+    POST   /quiet        {"patienceSeconds"}: wait until nothing runs, then kill what still runs -> {"begun"}
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _TIMEOUTS = ("States.Timeout", "States.HeartbeatTimeout")
 
 
 class AnswerLostError(BotoCoreError):
-    """What the SDK says when a connection breaks."""
+    """The SDK's error for a broken connection."""
 
     fmt = "The connection was closed before {state} got its answer."
 
