@@ -13,6 +13,7 @@ import pytest
 from . import parameters, picture, prose
 from .documents import MACHINES, ROOT, load_json, machine, rules_of, template
 from .prose import DOCUMENTS, README, Document, read
+from .source import COMMANDS
 
 RULES = rules_of(prose)
 PAGE = ROOT / "docs" / "page.md"
@@ -137,3 +138,14 @@ def test_the_map_of_the_packages_names_each_of_them() -> None:
 
     parts = [path for path in (ROOT / "src" / "steponce").iterdir() if not path.name.startswith(("_", "."))]
     assert named == {path.stem for path in parts if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+
+def test_the_page_of_the_local_stack_names_every_command() -> None:
+    """And none that is gone."""
+    section = (
+        read(ROOT / "docs" / "local-stack.md").text.partition("\n## Commands\n")[2].partition("\n## ")[0]
+    )
+    rows = re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z]+)", row)}
+
+    assert set(COMMANDS) == named
