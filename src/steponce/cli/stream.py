@@ -63,7 +63,7 @@ class Stream:
         return count
 
     def end(self, rest: dict[str, Any], shown: RenderableType = "") -> None:
-        """Write what comes after the lists. A list that an error has cut short is closed."""
+        """Write the rest of the answer. A list that an error has cut short is closed first."""
         if for_people():
             if shown:
                 Console().print(shown)

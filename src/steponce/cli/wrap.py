@@ -112,7 +112,7 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn what cannot be wrapped, read or written into wrong usage."""
+    """Report as wrong usage what cannot be wrapped, read or written."""
     try:
         yield
     except CannotWrap as error:

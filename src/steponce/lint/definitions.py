@@ -63,7 +63,7 @@ def complaints(text: str) -> list[str]:
 
 
 def refusals(definition: Any) -> list[Refusal]:
-    """Why AWS would not create a state machine with this definition, which is what its JSON says."""
+    """Why AWS would not create a state machine with this definition, given as parsed JSON."""
     if not isinstance(definition, dict):
         return [Refusal("invalid-definition", "", "the definition is not a JSON object.")]
     spoken = definition.get("QueryLanguage", JSONPATH)
@@ -86,7 +86,7 @@ def refusals_before_substitution(definition: Any) -> list[Refusal]:
 
 
 def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Refusal]:
-    """A machine, or the one inside of a Map or of a Parallel's branch."""
+    """A machine, or the one inside a Map or a Parallel's branch."""
     yield from (Refusal("invalid-definition", where, text) for text in _machine_fields(machine, where))
     states = machine.get("States")
     if not isinstance(states, dict) or not states:
@@ -176,7 +176,7 @@ def _targets(state: Any) -> Iterator[str]:
 
 
 def _names(definition: dict[str, Any]) -> Iterator[Refusal]:
-    """A history tells states by their names only."""
+    """A history identifies states only by name."""
     for name, times in Counter(_all_names(definition)).items():
         if times > 1:
             yield Refusal("duplicate-name", name, f"{times} states of the state machine have this name.")

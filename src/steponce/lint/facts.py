@@ -32,7 +32,7 @@ _TEXT_IN_CALL = re.compile(r"'[^']*'")
 
 @lru_cache(4096)
 def parse(text: str) -> Path | None:
-    """The path as far as it is names; None for what is no part of the input: variables and the context."""
+    """The names that a path begins with; None for a path into variables or the context."""
     if not text.startswith("$") or text[1:2] not in ("", ".", "["):
         return None
     found, place = [], 1
@@ -48,7 +48,7 @@ def there(*paths: Path) -> Facts:
 
 
 def put(facts: Facts, place: Path | None, result: Facts) -> Facts:
-    """What a ResultPath makes of an input and a result; None leaves the input as it is."""
+    """The output that a ResultPath makes from an input and a result; None keeps the input."""
     if place is None:
         return facts
     if not place:

@@ -1,4 +1,4 @@
-"""A definition as the rules read it: whatever is not what it must be is left out, without an error."""
+"""A definition as the rules read it: parts of the wrong type are left out, without an error."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class State:
 
     @property
     def arguments(self) -> Body:
-        """What is handed to the call: Parameters, or in JSONata Arguments."""
+        """The arguments of the call: Parameters, or in JSONata Arguments."""
         return as_object(self.body.get("Arguments" if self.is_jsonata else "Parameters"))
 
     @cached_property
@@ -153,7 +153,7 @@ class Machine:
 
 
 def read_machine(body: Any) -> Machine:
-    """A definition, which is what its JSON says."""
+    """Reads a definition, given as parsed JSON."""
     return _machine(as_object(body), JSONPATH, "", 0, ())
 
 
@@ -173,7 +173,7 @@ def _machine(body: Body, language: str, owner: str, depth: int, around: tuple[st
 
 
 def inner_bodies(state: Body) -> list[Body]:
-    """The machines inside of a Parallel or a Map."""
+    """The machines inside a Parallel or a Map."""
     processors = [state[key] for key in ("Iterator", "ItemProcessor") if isinstance(state.get(key), dict)]
     return [*objects(state.get("Branches")), *processors]
 

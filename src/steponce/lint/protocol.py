@@ -42,7 +42,7 @@ BEFORE_EFFECT = {
     *("DynamoDB.ConditionalCheckFailedException", "DynamoDb.ConditionalCheckFailedException"),
     *("DynamoDb.TransactionCanceledException", "StepFunctions.StateMachineDoesNotExistException"),
 }
-"""Errors of calls without a function that prove the same: what was refused has not taken effect."""
+"""Errors of other calls that prove the same: AWS refused the call, so it had no effect."""
 
 ENVELOPE = (
     *("requestId", "lockToken", "payload", "payloadHash", "requestedAt", "expectedCompletion", "expiresAt"),

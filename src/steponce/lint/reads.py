@@ -223,7 +223,7 @@ def _has_path(state: State, key: str, facts: Facts, expected: Expectations) -> b
 
 
 def _below(facts: Facts, text: Any) -> Facts:
-    """What is left by InputPath or OutputPath. null leaves an empty object."""
+    """The value that InputPath or OutputPath selects. null selects an empty object."""
     if text is None:
         return frozenset({(WHOLE,)})
     path = parse(str(text))

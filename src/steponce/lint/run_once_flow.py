@@ -198,7 +198,7 @@ def _markers(machine: Machine, work: State) -> set[str]:
 
 
 def _later_tasks(machine: Machine, work: State) -> Iterator[State]:
-    """Tasks inside of the work before which, or beside which, another one may have run."""
+    """Tasks inside the work before or beside which another one may have run."""
     branches = machine.inside(work)
     for branch in branches:
         acting = [state for state in branch.states.values() if _tasks(branch, state)]
@@ -211,6 +211,6 @@ def _later_tasks(machine: Machine, work: State) -> Iterator[State]:
 
 
 def _tasks(machine: Machine, state: State) -> list[State]:
-    """The state, if it is a Task, or the Tasks inside of it."""
+    """The state, if it is a Task, or the Tasks inside it."""
     inner = [one for part in machine.inside(state) for one in part.all_states()]
     return [one for one in [state, *inner] if one.kind == "Task"]

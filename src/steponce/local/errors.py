@@ -10,7 +10,7 @@ class LocalStackError(SteponceError):
 
 
 def not_supported(what: str) -> str:
-    """The stack's answer to a call of what it does not run."""
+    """The stack's answer to a call of something that it does not run."""
     return f"not supported on the local stack: {what}"
 
 

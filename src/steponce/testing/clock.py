@@ -23,7 +23,7 @@ class Clock:
         self._moved = moved
 
     def now(self) -> datetime:
-        """What time it is in the stack; UTC."""
+        """The current time in the stack; UTC."""
         return datetime.now(UTC) + timedelta(seconds=self._controls.ahead_seconds())
 
     def advance(

@@ -131,7 +131,7 @@ class PlannedFaults:
 
 
 def _tasks(machine: dict[str, Any]) -> Iterator[str]:
-    """The tasks of a machine, also those inside of Map and Parallel."""
+    """The tasks of a machine, including those inside Map and Parallel."""
     for name, state in machine["States"].items():
         if state["Type"] == "Task":
             yield name

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Run:
-    """What the tests of one process share."""
+    """State that the tests of one process share."""
 
     def __init__(self) -> None:
         self.stack: LocalStack | None = None

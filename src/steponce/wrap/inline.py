@@ -1,4 +1,4 @@
-"""The states of the machine inside of the workflow: a Parallel with one branch takes the place of DoWork."""
+"""Puts the states of the machine into the workflow: a Parallel with one branch replaces DoWork."""
 
 from __future__ import annotations
 

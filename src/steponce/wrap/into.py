@@ -185,7 +185,7 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
 
 
 def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
-    """The machine stays as it is; the workflow that starts it is another resource, with a role and logs."""
+    """The machine does not change; the workflow that starts it is another resource, with a role and logs."""
     workflow = ours.resource(WORKFLOW)["Properties"]
     workflow["DefinitionSubstitutions"]["WorkStateMachineArn"] = tagged("!Ref", machine)
     started, watched = ours.statements()[:2]

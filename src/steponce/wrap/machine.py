@@ -10,7 +10,7 @@ State = dict[str, Any]
 
 
 def states(machine: Machine) -> Iterator[tuple[str, State]]:
-    """Every state with its name, also those inside of a Map and of a Parallel's branches."""
+    """Every state with its name, including those inside a Map or a Parallel's branches."""
     for name, state in machine["States"].items():
         yield name, state
         for inner in inner_machines(state):
@@ -18,7 +18,7 @@ def states(machine: Machine) -> Iterator[tuple[str, State]]:
 
 
 def machines(machine: Machine) -> Iterator[Machine]:
-    """The machine itself, and every one inside of it."""
+    """The machine itself, and every one inside it."""
     yield machine
     for state in machine["States"].values():
         for inner in inner_machines(state):
@@ -40,7 +40,7 @@ def transitions(state: State) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def edges(machine: Machine) -> dict[str, list[str]]:
-    """Which states each state of a machine leads to. Those inside of it have a graph of their own."""
+    """The states that each state of a machine leads to. Inner machines have graphs of their own."""
     return {
         name: [part[key] for part, key in transitions(state)] for name, state in machine["States"].items()
     }

@@ -1,4 +1,4 @@
-"""What wrapping has made of a definition."""
+"""The result of wrapping a definition."""
 
 from __future__ import annotations
 

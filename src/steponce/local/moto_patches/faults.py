@@ -93,7 +93,7 @@ def may_happen_to(task: StateTask, env: Environment) -> Iterator[None]:
 
 
 def before_call(**_: Any) -> None:
-    """What botocore does before each call of the interpreter's clients."""
+    """botocore calls this before each call of the interpreter's clients."""
     task, env = getattr(_here, "task", None) or (None, None)
     if task is None:
         return
@@ -108,7 +108,7 @@ def before_call(**_: Any) -> None:
 
 
 def after_call(**_: Any) -> None:
-    """What botocore does with each answer, whatever it is."""
+    """botocore calls this with each answer, whatever it is."""
     fault = getattr(_here, "fault", None)
     if fault is None:
         return
@@ -131,7 +131,7 @@ def _take(env: Environment) -> Fault | None:
 
 
 def _stop(env: Environment, fault: Fault) -> None:
-    """What StopExecution does; the call's thread then finds the history closed."""
+    """Does what StopExecution does. The call's thread then finds the history closed."""
     arn = env.states.context_object.context_object_data["Execution"]["Id"]
     account, region = arn.split(":")[4], arn.split(":")[3]
     execution = stepfunctions_parser_backends[account][region].describe_execution(arn)

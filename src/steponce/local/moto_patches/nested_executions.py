@@ -131,7 +131,7 @@ def _wait_for_child(
     callback_endpoint: Attempt,
     **_others: Any,
 ) -> CallbackOutcome | HeartbeatTimedOut | dict[str, Any]:
-    """The child's result; or what came before its end: an answer to the token, or the end of the wait."""
+    """The child's result; or, if it came first, an answer to the token or the end of the wait."""
     child, attempt = sync_resolver, callback_endpoint
     ended = ChildEnded(attempt.callback_id)
     try:

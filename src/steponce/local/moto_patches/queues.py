@@ -42,7 +42,7 @@ _original_receive = SQSBackend.receive_message
 
 
 def empty() -> None:
-    """Empty every queue, which PurgeQueue does once a minute at the most, as on AWS."""
+    """Empty every queue. PurgeQueue allows this only once a minute, as on AWS."""
     with _lock:
         for regions in sqs_backends.values():
             for backend in regions.values():

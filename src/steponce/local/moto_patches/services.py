@@ -1,4 +1,4 @@
-"""How the interpreter calls the services of the stack, and what it calls their errors."""
+"""How the interpreter calls the services of the stack, and how it names their errors."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def boto_client_for(region: str, service: str, state_credentials: Any = None) ->
 
 
 def operation_of(service: str, action: str) -> OperationModel | None:
-    """What botocore knows of a service's action by its name in Python; None if there is no such action."""
+    """botocore's model of a service's action, by its name in Python; None if there is no such action."""
     client = boto_client_for(_region, service)
     name = client.meta.method_to_api_mapping.get(action)
     return client.meta.service_model.operation_model(name) if name else None
