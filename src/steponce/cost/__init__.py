@@ -1,14 +1,16 @@
 """
 What the paths of a state machine cost.
 
-    errors    why a definition cannot be priced
-    usage     what one path uses, as counts
-    calls     what the call of one Task uses, by its Resource
-    loops     which loops a state belongs to
-    copies    the states without circles: copied for the second time in a loop
-    paths     every path through a definition, with its usage
-    prices    dollars by region, from prices.json
-    estimate  all of it for one definition
+    errors      why a definition cannot be priced
+    definition  the parts of a definition that paths lead through
+    usage       what one path uses, as counts
+    calls       what the call of one Task uses, by its Resource
+    loops       which loops a state belongs to
+    copies      the states without circles: copied for the second time in a loop
+    path        one path, and which paths are alike
+    paths       every path through a definition, with its usage
+    prices      dollars by region, from prices.json
+    estimate    all of it for one definition
 """
 
 from __future__ import annotations

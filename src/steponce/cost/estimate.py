@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 
+from steponce.cost.definition import Machine, all_states
 from steponce.cost.errors import CannotPrice
-from steponce.cost.paths import Machine, Path, Walker, all_states, by_outcome, each, own_usage
+from steponce.cost.path import Path, by_outcome, each
+from steponce.cost.paths import Walker, own_usage
 from steponce.cost.prices import DATE, SOURCES, Prices
 from steponce.cost.usage import Usage
 

@@ -22,68 +22,23 @@ from typing import Any
 
 from steponce.cost.calls import usage_of_call
 from steponce.cost.copies import Copies, Copy
+from steponce.cost.definition import (
+    Machine,
+    State,
+    branches_of,
+    catches_all,
+    ends,
+    processor_of,
+    states_of,
+    ways_of_catch,
+    ways_on,
+)
 from steponce.cost.errors import CannotPrice
+from steponce.cost.path import Path, by_usage
 from steponce.cost.usage import Usage
 
 MOST = 500
 """How many different paths are kept on the way; beyond it only the cheapest and dearest of each ending."""
-
-Machine = Mapping[str, Any]
-State = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Path:
-    """
-    A path, or several that are alike.
-
-    Attributes:
-        states: The states in the order in which they are entered. A Parallel and a Map are followed by the
-            states inside, those of a Map once. Of several paths it is the first that was found.
-        end: The state that ends it.
-        usage: What it uses.
-        count: How many paths this one stands for.
-        fails: It ends with Fail.
-        through: The states of interest that it goes through.
-    """
-
-    states: tuple[str, ...]
-    end: str
-    usage: Usage
-    count: int = 1
-    fails: bool = False
-    through: frozenset[str] = frozenset()
-
-    def then(self, other: Path) -> Path:
-        """This path, and then the other."""
-        return Path(
-            self.states + other.states,
-            other.end,
-            self.usage + other.usage,
-            self.count * other.count,
-            other.fails,
-            self.through | other.through,
-        )
-
-    def around(self, inside: Path) -> Path:
-        """This state with a path inside of it. A failure inside is one of this state."""
-        ending = inside if inside.fails and not self.fails else self
-        return replace(self.then(inside), end=ending.end, fails=ending.fails)
-
-
-def each(path: Path) -> Any:
-    """Paths are alike that enter the same states."""
-    return path.states, path.end, path.fails
-
-
-def by_usage(path: Path) -> Any:
-    """Paths are alike that end in one state and use the same."""
-    return path.end, path.fails, path.through, path.usage
-
-
-def by_outcome(path: Path) -> Any:
-    """Paths are alike that end well, or that fail, with prices for everything or not. For counting them."""
-    return path.fails, path.through, bool(path.usage.not_priced)
 
 
 @dataclass(frozen=True)
@@ -113,7 +68,7 @@ class Walker:
             CannotPrice: it is not a definition, or none of its paths ends.
         """
         states, start = states_of(machine)
-        targets = {name: [*_ways_on(state), *_ways_of_catch(state)] for name, state in states.items()}
+        targets = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
         copies = Copies(start, targets)
         found: dict[Copy, list[Path]] = {}
         for copy in copies.last_first():
@@ -126,12 +81,12 @@ class Walker:
 
     def _from(self, name: str, state: State, onward: Mapping[str, list[Path]]) -> Iterator[Path]:
         """The paths that begin with one state."""
-        catches = _ways_of_catch(state)
+        catches = ways_of_catch(state)
         for path in self._inside(name, state):
-            targets = catches if path.fails else [*_ways_on(state), *catches]
+            targets = catches if path.fails else [*ways_on(state), *catches]
             for target in dict.fromkeys(targets):
                 yield from (path.then(other) for other in onward.get(target, ()))
-            if not _catches_all(state) if path.fails else _ends(state):
+            if not catches_all(state) if path.fails else ends(state):
                 yield path
 
     def _inside(self, name: str, state: State) -> list[Path]:
@@ -139,7 +94,7 @@ class Walker:
         kind = state.get("Type")
         alone = Path((name,), name, own_usage(name, state, self.item_kb), through=self.through & {name})
         if kind == "Parallel":
-            branches = [self.paths(branch) for branch in _branches(name, state)]
+            branches = [self.paths(branch) for branch in branches_of(name, state)]
             return reduce(self._beside, branches, [alone])
         if kind == "Map":
             return self._merged(self._of_items(name, state, alone))
@@ -151,7 +106,7 @@ class Walker:
 
     def _of_items(self, name: str, state: State, alone: Path) -> Iterator[Path]:
         """Each way of a Map's items, which all go the same way."""
-        processor = _processor(name, state)
+        processor = processor_of(name, state)
         rounds = _rounds(state, self.items)
         if not rounds:
             yield alone
@@ -192,71 +147,6 @@ def own_usage(name: str, state: State, item_kb: float) -> Usage:
     return usage
 
 
-def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
-    """
-    The states of a machine, and the one that it starts with.
-
-    Raises:
-        CannotPrice: one is missing, or a state leads to one that is not there.
-    """
-    states, start = machine.get("States"), machine.get("StartAt")
-    if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
-        raise CannotPrice("This is no definition in Amazon States Language: it has no States.")
-    if not isinstance(start, str) or start not in states:
-        raise CannotPrice(f"StartAt must name one of the states, and is {start!r}.")
-    for name, state in states.items():
-        for target in [*_ways_on(state), *_ways_of_catch(state)]:
-            if target not in states:
-                hint = " Give the template that fills the placeholder in." if "${" in target else ""
-                raise CannotPrice(
-                    f"{name!r} leads to {target!r}, but there is no such state at its level.{hint}"
-                )
-    return states, start
-
-
-def all_states(machine: Machine) -> Iterator[tuple[str, State]]:
-    """All states, also those inside of a Map and of a Parallel's branches."""
-    states, _ = states_of(machine)
-    for name, state in states.items():
-        yield name, state
-        inner = [_processor(name, state)] if state.get("Type") == "Map" else []
-        inner += _branches(name, state) if state.get("Type") == "Parallel" else []
-        for one in inner:
-            yield from all_states(one)
-
-
-def _ways_on(state: State) -> list[str]:
-    rules = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
-    ways = [*(rule.get("Next") for rule in rules), state.get("Default"), state.get("Next")]
-    return list(dict.fromkeys(str(way) for way in ways if way is not None))
-
-
-def _ways_of_catch(state: State) -> list[str]:
-    return list(dict.fromkeys(str(catcher.get("Next")) for catcher in state.get("Catch", [])))
-
-
-def _catches_all(state: State) -> bool:
-    return any("States.ALL" in catcher.get("ErrorEquals", []) for catcher in state.get("Catch", []))
-
-
-def _ends(state: State) -> bool:
-    return state.get("End") is True or state.get("Type") == "Succeed"
-
-
-def _branches(name: str, state: State) -> list[Machine]:
-    branches = state.get("Branches")
-    if not isinstance(branches, list) or not all(isinstance(branch, dict) for branch in branches):
-        raise CannotPrice(f"The Parallel {name!r} has no Branches.")
-    return list(branches)
-
-
-def _processor(name: str, state: State) -> Machine:
-    processor = state.get("ItemProcessor", state.get("Iterator"))
-    if not isinstance(processor, dict):
-        raise CannotPrice(f"The Map {name!r} has no ItemProcessor.")
-    return processor
-
-
 def _rounds(state: State, items: int) -> int:
     """How often a Map's machine runs: once for each item or batch."""
     batch = state.get("ItemBatcher", {}).get("MaxItemsPerBatch", 1)
@@ -266,7 +156,7 @@ def _rounds(state: State, items: int) -> int:
 def _around_items(name: str, state: State) -> Usage:
     """Reading a Map's items, writing its results, and Express executions cost by what they meet."""
     parts = [f"{key} {state[key].get('Resource')}" for key in ("ItemReader", "ResultWriter") if key in state]
-    if _child_of(_processor(name, state)) == "EXPRESS":
+    if _child_of(processor_of(name, state)) == "EXPRESS":
         parts.append("the duration of Express executions")
     return Usage(not_priced=tuple((name, part) for part in parts))
 

@@ -1,0 +1,82 @@
+"""The parts of a definition that paths lead through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from steponce.cost.errors import CannotPrice
+
+Machine = Mapping[str, Any]
+State = Mapping[str, Any]
+
+
+def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
+    """
+    The states of a machine, and the one that it starts with.
+
+    Raises:
+        CannotPrice: one is missing, or a state leads to one that is not there.
+    """
+    states, start = machine.get("States"), machine.get("StartAt")
+    if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
+        raise CannotPrice("This is no definition in Amazon States Language: it has no States.")
+    if not isinstance(start, str) or start not in states:
+        raise CannotPrice(f"StartAt must name one of the states, and is {start!r}.")
+    for name, state in states.items():
+        for target in [*ways_on(state), *ways_of_catch(state)]:
+            if target not in states:
+                hint = " Give the template that fills the placeholder in." if "${" in target else ""
+                raise CannotPrice(
+                    f"{name!r} leads to {target!r}, but there is no such state at its level.{hint}"
+                )
+    return states, start
+
+
+def all_states(machine: Machine) -> Iterator[tuple[str, State]]:
+    """All states, also those inside of a Map and of a Parallel's branches."""
+    states, _ = states_of(machine)
+    for name, state in states.items():
+        yield name, state
+        inner = [processor_of(name, state)] if state.get("Type") == "Map" else []
+        inner += branches_of(name, state) if state.get("Type") == "Parallel" else []
+        for one in inner:
+            yield from all_states(one)
+
+
+def ways_on(state: State) -> list[str]:
+    """Where a state leads that does not fail."""
+    rules = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
+    ways = [*(rule.get("Next") for rule in rules), state.get("Default"), state.get("Next")]
+    return list(dict.fromkeys(str(way) for way in ways if way is not None))
+
+
+def ways_of_catch(state: State) -> list[str]:
+    """Where a state leads that fails."""
+    return list(dict.fromkeys(str(catcher.get("Next")) for catcher in state.get("Catch", [])))
+
+
+def catches_all(state: State) -> bool:
+    """Whether no failure of a state ends the machine."""
+    return any("States.ALL" in catcher.get("ErrorEquals", []) for catcher in state.get("Catch", []))
+
+
+def ends(state: State) -> bool:
+    """Whether a state ends the machine without a failure."""
+    return state.get("End") is True or state.get("Type") == "Succeed"
+
+
+def branches_of(name: str, state: State) -> list[Machine]:
+    """The machines in the branches of a Parallel."""
+    branches = state.get("Branches")
+    if not isinstance(branches, list) or not all(isinstance(branch, dict) for branch in branches):
+        raise CannotPrice(f"The Parallel {name!r} has no Branches.")
+    return list(branches)
+
+
+def processor_of(name: str, state: State) -> Machine:
+    """The machine that a Map runs for each item."""
+    processor = state.get("ItemProcessor", state.get("Iterator"))
+    if not isinstance(processor, dict):
+        raise CannotPrice(f"The Map {name!r} has no ItemProcessor.")
+    return processor
