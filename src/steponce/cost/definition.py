@@ -56,11 +56,6 @@ def ways_of_catch(state: State) -> list[str]:
     return list(dict.fromkeys(str(catcher.get("Next")) for catcher in state.get("Catch", [])))
 
 
-def catches_all(state: State) -> bool:
-    """Whether no failure of a state ends the machine."""
-    return any("States.ALL" in catcher.get("ErrorEquals", []) for catcher in state.get("Catch", []))
-
-
 def ends(state: State) -> bool:
     """Whether a state ends the machine without a failure."""
     return state.get("End") is True or state.get("Type") == "Succeed"

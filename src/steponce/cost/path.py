@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
+from steponce.cost.catching import ANY, Errors
 from steponce.cost.usage import Usage
 
 
@@ -19,8 +22,10 @@ class Path:
         end: The state that ends it.
         usage: What it uses.
         count: How many paths this one stands for.
-        fails: It ends with Fail.
+        fails: It ends with Fail, or with a Task that failed.
         through: The states of interest that it goes through.
+        in_task: Its last state is a Task whose failure a Catch further out would get: it may fail, or has.
+        errors: The error that a Catch further out would get.
     """
 
     states: tuple[str, ...]
@@ -29,6 +34,8 @@ class Path:
     count: int = 1
     fails: bool = False
     through: frozenset[str] = frozenset()
+    in_task: bool = False
+    errors: Errors = ANY
 
     def then(self, other: Path) -> Path:
         """This path, and then the other."""
@@ -39,24 +46,40 @@ class Path:
             self.count * other.count,
             other.fails,
             self.through | other.through,
+            other.in_task,
+            other.errors,
         )
 
     def around(self, inside: Path) -> Path:
         """This state with a path inside of it. A failure inside is one of this state."""
-        ending = inside if inside.fails and not self.fails else self
-        return replace(self.then(inside), end=ending.end, fails=ending.fails)
+        both = self.then(inside)
+        failing = [path for path in (self, inside) if path.fails]
+        ending = failing[0] if failing else self
+        those = failing or [path for path in (self, inside) if path.in_task]
+        return replace(
+            both,
+            end=ending.end,
+            fails=ending.fails,
+            in_task=bool(those) and all(path.in_task for path in those),
+            errors=reduce(or_, [path.errors for path in those]) if those else ANY,
+        )
 
 
 def each(path: Path) -> Any:
     """Paths are alike that enter the same states."""
-    return path.states, path.end, path.fails
+    return path.states, *ending(path)
 
 
 def by_usage(path: Path) -> Any:
     """Paths are alike that end in one state and use the same."""
-    return path.end, path.fails, path.through, path.usage
+    return path.usage, *ending(path)
 
 
 def by_outcome(path: Path) -> Any:
     """Paths are alike that end well, or that fail, with prices for everything or not. For counting them."""
-    return path.fails, path.through, bool(path.usage.not_priced)
+    return path.fails, path.in_task, path.errors, path.through, bool(path.usage.not_priced)
+
+
+def ending(path: Path) -> tuple[Any, ...]:
+    """What the states around a path need to know of it to go on."""
+    return path.end, path.fails, path.in_task, path.errors, path.through

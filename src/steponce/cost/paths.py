@@ -2,8 +2,9 @@
 Every path through a definition, with its usage.
 
 A path begins with StartAt and ends where the execution ends: with a state that says so, with Succeed or with
-Fail. It follows every choice and every Catch. A Task without a Catch that fails ends the execution, too; that
-path is left out, because it is the beginning of another one. A path returns to the beginning of a loop once.
+Fail. It follows every choice, and every Catch that may get an error. A Task that fails where nothing catches
+it ends the execution, too; that path is left out, because it is the beginning of another one. A path returns
+to the beginning of a loop once.
 
 The states are copied for the second time in a loop, so that no way leads in a circle. Each copy then needs to
 know only how it can end, and what is alike can be merged: thousands of choices one after the other are no
@@ -21,12 +22,12 @@ from functools import reduce
 from typing import Any
 
 from steponce.cost.calls import usage_of_call
+from steponce.cost.catching import ANY, caught, errors_of_fail, own_failures
 from steponce.cost.copies import Copies, Copy
 from steponce.cost.definition import (
     Machine,
     State,
     branches_of,
-    catches_all,
     ends,
     processor_of,
     states_of,
@@ -34,7 +35,7 @@ from steponce.cost.definition import (
     ways_on,
 )
 from steponce.cost.errors import CannotPrice
-from steponce.cost.path import Path, by_usage
+from steponce.cost.path import Path, by_usage, ending
 from steponce.cost.usage import Usage
 
 MOST = 500
@@ -60,9 +61,13 @@ class Walker:
     through: frozenset[str] = frozenset()
     alike: Callable[[Path], Any] = by_usage
 
-    def paths(self, machine: Machine) -> list[Path]:
+    def paths(self, machine: Machine, *, has_catch: bool = False) -> list[Path]:
         """
         The paths of a definition, or of the machine in a Map or in a branch of a Parallel.
+
+        Args:
+            machine: The definition.
+            has_catch: Something around the machine catches errors, so a path may end in a Task that fails.
 
         Raises:
             CannotPrice: it is not a definition, or none of its paths ends.
@@ -73,47 +78,63 @@ class Walker:
         found: dict[Copy, list[Path]] = {}
         for copy in copies.last_first():
             onward = {target.state: found[target] for target in copies.after(copy)}
-            found[copy] = self._merged(self._from(copy.state, states[copy.state], onward))
+            found[copy] = self._merged(self._from(copy.state, states[copy.state], onward, has_catch))
         paths = found[copies.first]
         if not paths:
             raise CannotPrice(f"No path from {start!r} ends: its loop has no exit.")
         return paths
 
-    def _from(self, name: str, state: State, onward: Mapping[str, list[Path]]) -> Iterator[Path]:
+    def _from(
+        self, name: str, state: State, onward: Mapping[str, list[Path]], has_catch: bool
+    ) -> Iterator[Path]:
         """The paths that begin with one state."""
-        catches = ways_of_catch(state)
-        for path in self._inside(name, state):
-            targets = catches if path.fails else [*ways_on(state), *catches]
+        for path in self._inside(name, state, has_catch):
+            failure = caught(state, path.errors)
+            if path.fails:
+                targets = failure.targets
+            else:
+                targets = [*ways_on(state), *(failure.targets if path.in_task else own_failures(state))]
             for target in dict.fromkeys(targets):
                 yield from (path.then(other) for other in onward.get(target, ()))
-            if not catches_all(state) if path.fails else ends(state):
-                yield path
+            fails_outside = path.in_task and has_catch and bool(failure.left)
+            if path.fails:
+                if fails_outside or (failure.left and not path.in_task):
+                    yield replace(path, errors=failure.left)
+            elif ends(state):
+                yield replace(path, in_task=fails_outside, errors=failure.left if fails_outside else ANY)
+            elif fails_outside:
+                yield replace(path, fails=True, errors=failure.left)
 
-    def _inside(self, name: str, state: State) -> list[Path]:
+    def _inside(self, name: str, state: State, has_catch: bool) -> list[Path]:
         """What a state uses itself, in each way that it can go."""
         kind = state.get("Type")
         alone = Path((name,), name, own_usage(name, state, self.item_kb), through=self.through & {name})
+        has_catch = has_catch or "Catch" in state
         if kind == "Parallel":
-            branches = [self.paths(branch) for branch in branches_of(name, state)]
+            branches = [self.paths(branch, has_catch=has_catch) for branch in branches_of(name, state)]
             return reduce(self._beside, branches, [alone])
         if kind == "Map":
-            return self._merged(self._of_items(name, state, alone))
-        return [replace(alone, fails=kind == "Fail")]
+            return self._merged(self._of_items(name, state, alone, has_catch))
+        if kind == "Fail":
+            return [replace(alone, fails=True, errors=errors_of_fail(state) if has_catch else ANY)]
+        return [replace(alone, in_task=kind == "Task")]
 
     def _beside(self, some: Sequence[Path], branch: Sequence[Path]) -> list[Path]:
         """Each way of some branches with each way of one more. One that fails does not stop the others."""
         return self._merged(one.around(other) for one, other in itertools.product(some, branch))
 
-    def _of_items(self, name: str, state: State, alone: Path) -> Iterator[Path]:
+    def _of_items(self, name: str, state: State, alone: Path, has_catch: bool) -> Iterator[Path]:
         """Each way of a Map's items, which all go the same way."""
         processor = processor_of(name, state)
         rounds = _rounds(state, self.items)
         if not rounds:
             yield alone
             return
-        for path in self.paths(processor):
+        for path in self.paths(processor, has_catch=has_catch):
             usage = _of_child(processor, path.usage)
-            yield alone.around(replace(path, usage=usage * rounds))
+            # The failure of an execution of its own has another name here.
+            errors = ANY if _child_of(processor) else path.errors
+            yield alone.around(replace(path, usage=usage * rounds, errors=errors))
 
     def _merged(self, paths: Iterable[Path]) -> list[Path]:
         found: dict[Any, Path] = {}
@@ -129,7 +150,7 @@ class Walker:
         """The cheapest and the dearest of each ending; whatever comes before, they stay the extremes."""
         by_end: dict[Any, list[tuple[Any, Path]]] = {}
         for key, path in found.items():
-            by_end.setdefault((path.end, path.fails, path.through), []).append((key, path))
+            by_end.setdefault(ending(path), []).append((key, path))
         kept: dict[Any, Path] = {}
         for same in by_end.values():
             same.sort(key=lambda entry: self.dollars(entry[1].usage))

@@ -45,6 +45,11 @@ def catch(target: str, *names: str) -> dict[str, Any]:
     return {"Catch": [{"ErrorEquals": list(names or ("States.ALL",)), "Next": target}]}
 
 
+def catches(**names: str) -> dict[str, Any]:
+    """Several catchers: the error of each by its target."""
+    return {"Catch": [{"ErrorEquals": [name], "Next": target} for target, name in names.items()]}
+
+
 def parallel(*branches: dict[str, Any]) -> dict[str, Any]:
     return {"Type": "Parallel", "Branches": list(branches)}
 

@@ -11,9 +11,26 @@ from hypothesis import strategies as st
 
 from steponce.cost import Assumptions, CannotPrice, Estimate, Usage, estimate, paths
 
-from .definitions import CALL, END, FAIL, PASS, WRITE, catch, choice, last, machine, map_of, parallel, to
+from .definitions import (
+    CALL,
+    END,
+    FAIL,
+    PASS,
+    WRITE,
+    catch,
+    catches,
+    choice,
+    last,
+    machine,
+    map_of,
+    parallel,
+    to,
+)
 
 INNER = machine(W=last(WRITE))
+INNER_CALL = machine(X=last(CALL))
+NAMED_LATER = {"Type": "Fail", "ErrorPath": "$.error"}
+NAMELESS = {"Type": "Fail"}
 
 
 def ways(definition: dict[str, Any], **options: Any) -> set[str]:
@@ -87,13 +104,128 @@ ROUTES: list[tuple[str, dict[str, Any], set[str]]] = [
     ),
     (
         "a Catch that may not be for this failure",
-        machine(A=to(parallel(machine(X=FAIL)) | catch("C", "Other"), "B"), B=END, C=END),
+        machine(A=to(parallel(machine(X=NAMED_LATER)) | catch("C", "Other"), "B"), B=END, C=END),
         {"A X C", "A X"},
+    ),
+    (
+        "a Catch that is not for this failure",
+        machine(A=to(parallel(machine(X=FAIL)) | catch("C", "Other"), "B"), B=END, C=END),
+        {"A X"},
+    ),
+    (
+        "a failure without a name",
+        machine(
+            A=to(parallel(machine(X=NAMELESS)) | catches(C="Other", D="States.ALL"), "B"),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A X D"},
+    ),
+    (
+        "the first Catch that names the failure",
+        machine(
+            A=to(parallel(machine(X=FAIL)) | catches(B="Other", C="Planted", D="States.ALL"), "B"),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A X C"},
+    ),
+    (
+        "a Catch with a placeholder may be for it",
+        machine(
+            A=to(parallel(machine(X=FAIL)) | catches(C="${FinalErrors}", D="States.TaskFailed"), "B"),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A X C", "A X D"},
     ),
     (
         "a Task inside may fail",
         machine(A=to(map_of(INNER) | catch("C"), "B"), B=END, C=FAIL),
         {"A W B", "A W C"},
+    ),
+    (
+        "a Task inside may fail before the others",
+        machine(
+            A=to(parallel(machine(V=to(CALL, "W"), W=to(WRITE, "X"), X=END)) | catch("C"), "B"), B=END, C=FAIL
+        ),
+        {"A V W X B", "A V C", "A V W C"},
+    ),
+    (
+        "a Task inside that nothing catches",
+        machine(A=to(parallel(machine(V=to(CALL, "W"), W=last(WRITE))), "B"), B=END),
+        {"A V W B"},
+    ),
+    (
+        "a Task inside with a Catch of its own",
+        machine(
+            A=to(
+                parallel(machine(V=to(CALL | catch("X", "Declined"), "X"), X=END)) | catch("C"),
+                "B",
+            ),
+            B=END,
+            C=FAIL,
+        ),
+        {"A V X B", "A V C"},
+    ),
+    (
+        "what a Catch further in has taken",
+        machine(
+            A=to(
+                parallel(machine(V=to(CALL | catch("X", "Declined"), "X"), X=END))
+                | catches(C="Declined", D="States.ALL"),
+                "B",
+            ),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A V X B", "A V D"},
+    ),
+    (
+        "what States.TaskFailed further in leaves",
+        machine(
+            A=to(
+                parallel(machine(V=to(CALL | catch("X", "States.TaskFailed"), "X"), X=END))
+                | catches(C="Declined", D="States.Timeout", E="States.ALL"),
+                "B",
+            ),
+            **dict.fromkeys("BCDE", END),
+        ),
+        {"A V X B", "A V D", "A V E"},
+    ),
+    (
+        "a Task two levels inside",
+        machine(
+            A=to(map_of(machine(P=to(parallel(machine(V=last(CALL))), "X"), X=END)) | catch("C"), "B"),
+            B=END,
+            C=FAIL,
+        ),
+        {"A P V X B", "A P V C"},
+    ),
+    (
+        "a result that is too large",
+        machine(
+            A=to(parallel(machine(X=END)) | catches(C="States.DataLimitExceeded", D="States.ALL"), "B"),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A X B", "A X C"},
+    ),
+    (
+        "a result of a Task that is too large for any States.ALL",
+        machine(
+            A=to(
+                parallel(machine(V=to(CALL | catch("X"), "X"), X=END))
+                | catches(B="Other", C="States.DataLimitExceeded", D="States.ALL"),
+                "B",
+            ),
+            **dict.fromkeys("BCD", END),
+        ),
+        {"A V X B", "A V X C", "A V C"},
+    ),
+    (
+        "branches of which either may fail",
+        machine(
+            A=to(parallel(machine(V=to(CALL, "W"), W=END), INNER_CALL) | catch("C"), "B"),
+            B=END,
+            C=FAIL,
+        ),
+        {"A V W X B", "A V W X C", "A V X C"},
     ),
     (
         "an item that fails",
@@ -246,8 +378,9 @@ def test_all_paths_are_found_however_many_are_kept(jumps: list[list[int]], data:
     states: dict[str, Any] = {}
     for n, (name, steps) in enumerate(zip(names, jumps, strict=True)):
         targets = [names[n + step] for step in steps if n + step < len(names)]
-        caught = {"Catch": [{"ErrorEquals": ["E"], "Next": target} for target in targets[1:]]}
-        states[name] = to(kinds[n], targets[0]) | caught if targets else last(kinds[n])
+        ways = targets if kinds[n]["Type"] == "Task" else targets[:1]
+        caught = catches(**{target: f"For{target}" for target in ways[1:]})
+        states[name] = to(kinds[n], ways[0]) | caught if ways else last(kinds[n])
 
     def walk(name: str) -> list[tuple[str, ...]]:
         state = states[name]
