@@ -21,6 +21,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from steponce import Client, Guard, PayloadMismatch
 from steponce.client import CONFIG
 from steponce.local import LocalStack
 from tests import crowd
+from tests.counting.units import transitions
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.faults import Answer, Call, Faults
 
@@ -92,13 +94,6 @@ class Counted(Faults):
         return count
 
 
-def transitions(events: list[str]) -> int:
-    """States entered and tries repeated, which AWS bills, from the types of an execution's events."""
-    entered = sum(event.endswith("StateEntered") for event in events)
-    tries = sum(event in ("TaskScheduled", "LambdaFunctionScheduled") for event in events)
-    return entered + tries - events.count("TaskStateEntered")
-
-
 class Bench:
     def __init__(self, stack: LocalStack, tables: LocalStack, counted: Counted) -> None:
         direct = dict(stack.endpoints) | {"dynamodb": tables.endpoints["dynamodb"]}
@@ -109,7 +104,7 @@ class Bench:
             f"{stack.name}-Requests-StartFromQueueFunction",
         )
         self.dynamodb, self.table = tables.boto3("dynamodb"), stack.outputs["LocksTable"]
-        self.counted = counted
+        self.tables, self.counted = tables, counted
         self.ids = itertools.count(1)
         self.measures: list[Measure] = []
         self.machine = self.bare_machine()
@@ -368,8 +363,9 @@ def plain_stack() -> list[Measure]:
         return [Measure("the stack comes up", up, "s"), Measure("the stack's memory", memory_mb(), "MB")]
 
 
-def paths() -> list[Measure]:
-    """What each path of a request costs."""
+@contextmanager
+def counting() -> Iterator[Bench]:
+    """Two stacks, whose tables are behind a proxy that counts."""
     counted = Counted()
     with (
         LocalStack.from_template("template.yaml", name="tables", deliveries=False) as tables,
@@ -380,7 +376,12 @@ def paths() -> list[Measure]:
             deliveries=False,
         ) as stack,
     ):
-        bench = Bench(stack, tables, counted)
+        yield Bench(stack, tables, counted)
+
+
+def paths() -> list[Measure]:
+    """What each path of a request costs."""
+    with counting() as bench:
         bench.bare()
         bench.fresh()
         bench.duplicate()
@@ -391,7 +392,7 @@ def paths() -> list[Measure]:
         bench.own_code()
         bench.starts_a_second("starts through the queue, ten in a batch", bench.send)
         bench.starts_a_second("starts one by one", bench.start_alone)
-        return bench.measures + plain_python(tables, counted)
+        return bench.measures + plain_python(bench.tables, bench.counted)
 
 
 def show(measures: list[Measure]) -> None:

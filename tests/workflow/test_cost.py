@@ -8,9 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from steponce.cost import estimate
-from tests.bench import transitions
+from tests import bench
+from tests.counting.comparing import all_paths
+from tests.counting.drives import Drive
+from tests.counting.units import transitions
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.waiting import YES, Waiting
+
+LOCKED = ("IsRequestPrepared", "AcquireLock")
 
 Counts = tuple[int, float, float, int]
 """Transitions, writes, reads and calls of functions."""
@@ -94,6 +99,29 @@ def test_a_retry_comes_on_top(scene: Scene):
         one - other for one, other in zip(counted(scene, name), expected(scene, name), strict=True)
     )
     assert (2, 2) == (more, calls)
+
+
+@pytest.mark.full
+def test_bench_counts_what_cost_says(monkeypatch: pytest.MonkeyPatch):
+    """On each path that it measures, without what the function of the work reads itself."""
+    monkeypatch.setattr(bench, "ROUNDS", 1)
+    with bench.counting() as measuring:
+        here = measuring.sfn.describe_state_machine(stateMachineArn=measuring.client.state_machine_arn)
+        measuring.bare()
+        measuring.fresh()
+        measuring.replay()
+        measuring.mismatch_by_key()
+    alone, *measures = measuring.measures
+
+    replayed = (*LOCKED, "ReadLock", "IsLockHeld")
+    paths = [(*LOCKED, "DoWork", "IsConfirmationWanted", "CompleteRequest")]
+    paths += [(*replayed, "ReplayResult"), (*replayed, "PayloadMismatch")]
+    by_states = {path.states: path.usage for path in all_paths(Drive(here["definition"]))}
+    for measure, path in zip(measures, paths, strict=True):
+        usage = by_states[path]
+        reads = measure.reads - (alone.reads if "DoWork" in path else 0)
+        counted = measure.transitions, measure.writes + measure.refused, reads
+        assert (usage.transitions, usage.writes, usage.reads) == counted, measure.name
 
 
 def expected(scene: Scene, name: str) -> Counts:

@@ -73,13 +73,16 @@ class Pair:
     def states(self, execution_arn: str) -> list[str]:
         """The states that an execution entered, in their order, by their former names."""
         before = {after: name for name, after in self.renamed.items()}
+        return [before.get(name, name) for name in self.entered(execution_arn)]
+
+    def entered(self, execution_arn: str) -> list[str]:
+        """The states that an execution entered, in their order."""
         events = self.scene.stack.boto3("stepfunctions").get_execution_history(
             executionArn=execution_arn, maxResults=1000
         )["events"]
-        names = [
+        return [
             one["stateEnteredEventDetails"]["name"] for one in events if "stateEnteredEventDetails" in one
         ]
-        return [before.get(name, name) for name in names]
 
     def _effect(self, key: str, what: str) -> dict[str, Any] | None:
         found = [item for item in self.scene.charges(key) if item["callAndTry"]["S"] == what]

@@ -1,0 +1,81 @@
+"""What a task may be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Machine = Mapping[str, Any]
+State = Mapping[str, Any]
+
+ALL, TOO_LARGE = "States.ALL", "States.DataLimitExceeded"
+UNFORESEEN = "Unforeseen"
+"""An error that a Catch of its own names nowhere."""
+
+HERE = "the ARN of this execution"
+"""What an output has for it."""
+
+
+@dataclass(frozen=True)
+class Says:
+    """The output of a call as the service has it; of a Lambda invocation, what the function returns."""
+
+    output: Any = None
+
+
+@dataclass(frozen=True)
+class Fails:
+    """An error. Only a token may be answered without a name or a cause."""
+
+    error: str | None = UNFORESEEN
+    cause: str | None = "Planned by a script."
+
+
+Answer = Says | Fails
+
+
+def answers_of(
+    machine: Machine, outputs: Mapping[str, Sequence[Answer]], *, may_fail: bool = True
+) -> dict[str, list[Answer]]:
+    """
+    What each Task of a machine may be answered, those inside of Map and Parallel included.
+
+    Args:
+        machine: The definition.
+        outputs: By state. A state without any is answered with an empty object. One whose answers hold no
+            error gets an error for each catcher of its own and around it.
+        may_fail: Whether there are errors.
+    """
+    found: dict[str, list[Answer]] = {}
+    for name, state, around in states(machine):
+        if state["Type"] == "Task":
+            given = list(outputs.get(name, [Says({})]))
+            if not may_fail:
+                given = [one for one in given if isinstance(one, Says)]
+            elif not any(isinstance(one, Fails) for one in given):
+                given += _errors([state, *reversed(around)])
+            found[name] = given
+    return found
+
+
+def _errors(levels: Sequence[State]) -> Iterator[Fails]:
+    """One error for each catcher, of the state and of those around it, which none before it takes."""
+    taken: set[str] = set()
+    for catcher in [catcher for state in levels for catcher in state.get("Catch", [])]:
+        names = [name for name in catcher["ErrorEquals"] if name not in taken]
+        taken |= set(names)
+        if not names or (ALL in taken - set(names) and TOO_LARGE not in names):
+            continue
+        yield Fails() if names[0] in (ALL, "States.TaskFailed") else Fails(names[0])
+
+
+def states(
+    machine: Machine, around: tuple[State, ...] = ()
+) -> Iterator[tuple[str, State, tuple[State, ...]]]:
+    """All states of a machine, each with the Map and Parallel states around it."""
+    for name, state in machine["States"].items():
+        yield name, state, around
+        inner = [state[key] for key in ("ItemProcessor", "Iterator") if key in state]
+        for one in [*inner, *state.get("Branches", [])]:
+            yield from states(one, (*around, state))

@@ -1,0 +1,132 @@
+"""What was driven, beside what cost says."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import pytest
+
+from steponce.cost import Usage, paths
+from steponce.cost.path import Path, each
+from tests.counting.answers import states
+from tests.counting.drives import Drive, Driven, Subject
+
+Explore = Callable[[Sequence[Drive], dict[str, int], bool], list[list[Driven]]]
+"""As `exploring.explore`, wherever it runs."""
+
+Names = tuple[str, ...]
+
+
+@dataclass
+class Compared:
+    """
+    The paths of a machine.
+
+    Attributes:
+        found: What cost says of each path.
+        driven: Those that an execution took, and used the same on.
+        wrong: What is not as cost says, in words.
+    """
+
+    found: dict[Names, Usage]
+    driven: set[Names] = field(default_factory=set)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def missed(self) -> list[Names]:
+        return [path for path in self.found if path not in self.driven]
+
+
+def compare(subject: Subject, explore: Explore, *, is_thorough: bool) -> Compared:
+    """Drive a machine along its paths."""
+    first = subject.drives[0]
+    found = [path for path in all_paths(first) if path.states[: len(subject.begins)] == subject.begins]
+    most: Counter[str] = Counter()
+    for path in found:
+        most |= Counter({name: times * first.items for name, times in Counter(path.states).items()})
+    compared = Compared({path.states: path.usage for path in found})
+    known = {_seen(first, path.states): path for path in found}
+    assert len(known) == len(found), "two paths look the same"
+    for run in itertools.chain(*explore(subject.drives, most, is_thorough)):
+        path = known.get(_of_one_item(first, _seen(first, run.states)))
+        if path is None or run.fails != path.fails:
+            compared.wrong += _complaint(first, run, found)
+        elif run.usage != replace(path.usage, not_priced=()):
+            compared.wrong.append(f"{' > '.join(path.states)}: {run.usage}, and cost says {path.usage}")
+        else:
+            compared.driven.add(path.states)
+    return compared
+
+
+def all_paths(drive: Drive) -> list[Path]:
+    """Every path that cost finds, with all its states."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "MOST", 1_000_000)
+        walker = paths.Walker(1, drive.items, lambda _: Decimal(0), alike=each)
+        return walker.paths(drive.definition)
+
+
+def unexplained(subject: Subject, compared: Compared) -> Iterator[str]:
+    """The paths that nothing has taken and that have no reason, and those that have one and were taken."""
+    missed = [" > ".join(path) for path in compared.missed]
+    driven = [" > ".join(path) for path in compared.driven]
+    for path in missed:
+        if not any(re.search(pattern, path) for pattern in subject.unreachable):
+            yield f"nothing has taken {path}"
+    for pattern in subject.unreachable:
+        yield from (f"{pattern}, and yet: {path}" for path in driven if re.search(pattern, path))
+
+
+def untried_steps(subject: Subject, compared: Compared) -> set[tuple[str, str]]:
+    """The steps from a state to the next of all paths that could be taken, which no run has made."""
+
+    def steps(those: Sequence[Names]) -> set[tuple[str, str]]:
+        return {step for path in those for step in itertools.pairwise(path)}
+
+    reachable = [
+        path
+        for path in compared.found
+        if not any(re.search(pattern, " > ".join(path)) for pattern in subject.unreachable)
+    ]
+    return steps(reachable) - steps(list(compared.driven))
+
+
+def _seen(drive: Drive, names: Names) -> Names:
+    """Branches and items run beside each other, in any order."""
+    has_order = not any(
+        state["Type"] == "Map" or len(state.get("Branches", [])) > 1
+        for _, state, _ in states(drive.definition)
+    )
+    return names if has_order else tuple(sorted(names))
+
+
+def _of_one_item(drive: Drive, names: Names) -> Names:
+    """The states of all items but one left out."""
+    if drive.items == 1:
+        return names
+    rounds = {
+        name: drive.items ** sum(one["Type"] == "Map" for one in around)
+        for name, _, around in states(drive.definition)
+    }
+    return tuple(name for name, times in sorted(Counter(names).items()) for _ in range(times // rounds[name]))
+
+
+def _complaint(drive: Drive, run: Driven, found: Sequence[Path]) -> list[str]:
+    """A failure that nothing catches ends a path in its middle; else cost does not know this path."""
+    entered = Counter(run.states)
+    is_beginning = any(entered <= Counter(path.states) for path in found)
+    if run.fails and is_beginning and _may_be_uncaught(drive, run):
+        return []
+    return [f"{' > '.join(run.states)} ends with {run.error}, and cost does not know the path"]
+
+
+def _may_be_uncaught(drive: Drive, run: Driven) -> bool:
+    """Whether it ends in a state with no Catch for this error."""
+    last = {name: state for name, state, _ in states(drive.definition)}[run.states[-1]]
+    names = {name for catcher in last.get("Catch", []) for name in catcher["ErrorEquals"]}
+    return last["Type"] != "Fail" and run.error not in names

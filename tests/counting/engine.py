@@ -1,0 +1,234 @@
+"""
+The embedded engine's interpreter, whose tasks get the answers of a script.
+
+No call leaves the process. It is taken where botocore would send it, so it is the request that a service
+would get. The engine's patches stay in a process for good, so this wants a process of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.response import StreamingBody
+from moto.core.config import default_user_config
+
+from steponce.local import moto_patches
+from tests.counting.answers import HERE, Answer, Fails, Machine, states
+from tests.patience import PATIENCE_SECONDS, eventually
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/test"
+NOWHERE = "http://127.0.0.1:9"
+
+FIRST_ANSWERS: dict[str, dict[str, Any]] = {
+    "StartExecution": {"executionArn": f"arn:aws:states:{REGION}:{ACCOUNT}:execution:child:1"},
+}
+"""What is in any answer of an operation, since the engine reads it."""
+
+FOLLOW_UPS: dict[str, dict[str, Any]] = {
+    "DescribeExecution": {"status": "SUCCEEDED", "input": "{}", "output": '{"isKnown": true}'},
+    "ListObjectsV2": {"Contents": [{"Key": "incoming/1"}]},
+    "PutObject": {},
+}
+"""What is answered beside a task's first call: how far a job is, which items a Map has."""
+
+Script = Callable[[str], Answer | None]
+"""Answers the next call of a state; None if there is nothing to say, and the execution is stopped."""
+
+Request = tuple[str, str, Mapping[str, Any]]
+"""Service, operation and body of a call."""
+
+Branches = list[tuple[set[str], set[str]]]
+"""Of each branch of a Parallel, its states, and those that end it."""
+
+
+@dataclass
+class Run:
+    """
+    One execution.
+
+    Attributes:
+        script: What its tasks are answered.
+        beside: The branches around each state that is in one of several.
+        requests: What its tasks sent.
+        events: Of the execution, and of those that a distributed Map started.
+        children: How many those are.
+        status: How it ended.
+        error: The name of its error.
+    """
+
+    script: Script
+    beside: Mapping[str, Branches]
+    requests: list[Request] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    children: int = 0
+    status: str = "RUNNING"
+    error: str | None = None
+    _failing: set[str] = field(default_factory=set)
+
+    @property
+    def entered(self) -> tuple[str, ...]:
+        """The states in the order in which they were entered, those of children last."""
+        key = "stateEnteredEventDetails"
+        return tuple(event[key]["name"] for event in self.events if key in event)
+
+    @property
+    def types(self) -> list[str]:
+        """Of the events."""
+        return [event["type"].value for event in self.events]
+
+    def wait_for_other_branches(self, state: str, history: Any) -> None:
+        """
+        Let the other branches of a Parallel end, or come to a failure of their own.
+
+        A failure stops them, on AWS as here; how far they come is then a matter of luck.
+        """
+        self._failing.add(state)
+        branches = self.beside.get(state, [])
+        eventually(lambda: self._are_over(branches, history.get_event_history()), pause=0.001)
+
+    def _are_over(self, branches: Branches, events: list[dict[str, Any]]) -> bool:
+        key = "stateExitedEventDetails"
+        left = {event[key]["name"] for event in events if key in event}
+        return all(left & ends or self._failing & names for names, ends in branches)
+
+
+class Engine:
+    """The interpreter of this process."""
+
+    def __init__(self) -> None:
+        logging.disable()
+        threading.excepthook = lambda _: None  # a thread may find its execution stopped
+        default_user_config["stepfunctions"] = {"execute_state_machine": True}
+        moto_patches.install()
+        # These import moto's interpreter, which must not come before the patches.
+        from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
+            distributed_iteration_component as distributed,
+        )
+        from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import (
+            WaitFunction,
+        )
+        from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+
+        from steponce.local.moto_patches import faults, services, status
+
+        self._faults, self._status = faults, status
+        services._session(REGION).events.register_first("before-call", self._answer)
+        services._ENDPOINT_OF["transcribe"] = "aws"
+        services.route(dict.fromkeys(("aws", "dynamodb", "lambda", "states"), NOWHERE), REGION)
+        self._backend = stepfunctions_parser_backends[ACCOUNT][REGION]
+        WaitFunction._wait_interval = lambda *_, **__: None
+        self._histories: list[Any] = []
+        distributed.EventManager = self._new_history(distributed.EventManager)
+        self._runs: dict[str, Run] = {}
+        self._beside: dict[str, dict[str, Branches]] = {}
+        self._numbers = itertools.count()
+
+    def make(self, definition: Machine) -> str:
+        """Create a state machine; its ARN."""
+        # moto reads this number only with a point.
+        text = re.sub(r'("ToleratedFailurePercentage": \d+)(?=[,}])', r"\1.0", json.dumps(definition))
+        made = self._backend.create_state_machine(
+            name=f"machine-{next(self._numbers)}", definition=text, roleArn=ROLE
+        )
+        self._beside[made.arn] = dict(_branches(definition))
+        return str(made.arn)
+
+    def run(self, machine: str, given: Any, script: Script) -> Run:
+        """Run it once, to its end."""
+        name = f"run-{next(self._numbers)}"
+        arn = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+        run = self._runs[arn] = Run(script, self._beside[machine])
+        self._histories.clear()
+        ended = threading.Event()
+        with self._status.at_the_end(arn, ended.set):
+            execution = self._backend.start_execution(machine, name, json.dumps(given))
+            assert ended.wait(PATIENCE_SECONDS), execution.get_event_history()
+        run.status, run.error = execution.status, execution.error
+        run.events = self._backend.get_execution_history(arn)["events"]
+        for history in self._histories:
+            run.events += history.get_event_history()
+        records = execution.exec_worker.env.map_run_record_pool_manager.get_all()
+        run.children = sum(record.execution_counter.total.get() for record in records)
+        del self._runs[arn], self._backend.describe_state_machine(machine).executions[:]
+        return run
+
+    def _new_history(self, make: Callable[[], Any]) -> Callable[[], Any]:
+        """moto keeps the events of a distributed Map's executions in one that it shows to nobody."""
+
+        def history() -> Any:
+            self._histories.append(made := make())
+            return made
+
+        return history
+
+    def _answer(self, model: Any, params: Mapping[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        """What botocore takes for the service's answer."""
+        task, env = getattr(self._faults._here, "task", None) or (None, None)
+        if task is None:
+            return _http(model, FOLLOW_UPS[model.name])
+        self._faults._here.task = None  # what this try calls after it are follow-ups
+        context = env.states.context_object.context_object_data
+        arn, state = context["Execution"]["Id"], context["State"]["Name"]
+        run = self._runs[arn]
+        run.requests.append((model.service_model.service_name, model.name, _body(params)))
+        answer = run.script(state)
+        fault = self._faults.Fault(self._faults.FAIL, context["StateMachine"]["Id"], state)
+        if answer is None:
+            self._faults._stop(env, fault)
+        if isinstance(answer, Fails):
+            run.wait_for_other_branches(state, env.event_manager)
+        if task.resource.resource_arn.endswith(".waitForTaskToken"):
+            self._send(context["Task"]["Token"], answer)
+            return _http(model, {})
+        if isinstance(answer, Fails):
+            fault.error, fault.cause = answer.error, answer.cause
+            raise self._faults.FailureEventException(self._faults._failure(task, env, fault))
+        return _http(model, json.loads(json.dumps(answer.output).replace(HERE, arn)))
+
+    def _send(self, token: str, answer: Answer) -> None:
+        if isinstance(answer, Fails):
+            self._backend.send_task_failure(token, answer.error, answer.cause)
+        else:
+            self._backend.send_task_success(token, json.dumps(answer.output))
+
+
+def _branches(machine: Machine) -> Iterator[tuple[str, Branches]]:
+    for _, state, _ in states(machine):
+        found = [
+            (set(branch["States"]), {name for name, one in branch["States"].items() if one.get("End")})
+            for branch in state.get("Branches", [])
+        ]
+        if len(found) > 1:
+            yield from ((name, found) for names, _ in found for name in names)
+
+
+def _body(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is sent, be it a form or JSON; nothing if it is neither."""
+    body = params.get("body")
+    if isinstance(body, Mapping):
+        return body
+    try:
+        return dict(json.loads(body or b"{}"))
+    except (ValueError, TypeError):
+        return {}
+
+
+def _http(model: Any, output: Any) -> tuple[Any, dict[str, Any]]:
+    answer = {"ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RequestId": "r"}}
+    if model.name == "Invoke":
+        text = json.dumps(output).encode()
+        body = StreamingBody(io.BytesIO(text), len(text))
+        answer |= {"StatusCode": 200, "ExecutedVersion": "$LATEST", "Payload": body}
+    else:
+        answer |= FIRST_ANSWERS.get(model.name, {}) | (output or {})
+    return SimpleNamespace(status_code=200, headers={}), answer

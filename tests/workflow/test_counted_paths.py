@@ -1,0 +1,107 @@
+"""
+What `steponce cost` says of each path of each machine is what a run along it uses.
+
+The embedded engine's interpreter runs the machines. Each task is answered by a script, so that every way is
+taken, and the requests that would be sent are counted. test_cost.py counts on a whole stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
+import pytest
+
+from steponce.cost import Usage
+from tests.counting import run_once, samples, shipped, wrapped
+from tests.counting.comparing import Explore, all_paths, compare, unexplained, untried_steps
+from tests.counting.drives import Driven, Subject
+from tests.rules.documents import ROOT
+
+SUBJECTS = [*run_once.SUBJECTS, *shipped.SUBJECTS, *wrapped.SUBJECTS, *samples.SUBJECTS]
+LARGE = [one for one in SUBJECTS if not one.is_small]
+
+
+def usual(subjects: list[Subject], *, is_thorough: bool) -> pytest.MarkDecorator:
+    """A test for each. In `make test` small machines go every way, and large ones give each answer once."""
+    params = [
+        pytest.param(one, id=one.name, marks=() if is_usual else pytest.mark.full)
+        for one in subjects
+        for is_usual in [one.usual and one.is_small == is_thorough]
+    ]
+    return pytest.mark.parametrize("subject", params)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Explore]:
+    """Explores in a process of its own, since the engine's patches cannot be taken back."""
+    from tests.counting.exploring import explore  # brings much with it that no other test wants
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield lambda *asked: pool.submit(explore, *asked).result()
+
+
+@usual(SUBJECTS, is_thorough=True)
+def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject):
+    """Every path is taken, or there is a reason why nothing takes it; and no run takes another one."""
+    compared = compare(subject, engine, is_thorough=True)
+
+    assert [] == compared.wrong
+    assert compared.driven or subject.unreachable
+    assert subject.is_partial or [] == list(unexplained(subject, compared))
+
+
+@usual(LARGE, is_thorough=False)
+def test_each_answer_leads_where_cost_says(engine: Explore, subject: Subject):
+    """Every step from a state to the next is made on some path, and uses what is counted on it."""
+    compared = compare(subject, engine, is_thorough=False)
+
+    assert [] == compared.wrong
+    assert set() == untried_steps(subject, compared)
+
+
+def test_every_definition_of_the_repository_is_driven():
+    """Those in files; tests/machines has the others."""
+    folders = ("statemachines", "examples", "tests")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.asl.json")]
+    names = [one.name for one in SUBJECTS]
+
+    assert [] == [file for file in files if not any(file.name.partition(".")[0] in name for name in names)]
+
+
+@pytest.mark.full
+def test_each_reason_is_about_a_path():
+    """One that is about none hides what is wrong, later."""
+    reasons = {pattern for one in SUBJECTS for pattern in one.unreachable}
+    for one in SUBJECTS:
+        left = reasons & set(one.unreachable)
+        texts = [" > ".join(path.states) for path in all_paths(one.drives[0])] if left else []
+        reasons -= {pattern for pattern in left if any(re.search(pattern, text) for text in texts)}
+
+    assert set() == reasons
+
+
+def test_what_is_wrong_is_found():
+    """Another count, a path that cost does not know, one that nothing takes, and one that something does."""
+    subject = shipped.KEEP_CUSTOMER
+    runs = [
+        Driven(path.states, path.usage, path.fails, "Any" if path.fails else None)
+        for path in all_paths(subject.drives[0])
+    ]
+
+    def found(*driven: Driven, **unreachable: str) -> list[str]:
+        told = replace(subject, unreachable=unreachable)
+        compared = compare(told, lambda *_: [list(driven)], is_thorough=True)
+        return [*compared.wrong, *unexplained(told, compared)]
+
+    first, *others = runs
+    path = " > ".join(first.states)
+    assert [] == found(*runs) == found(*others, **{path: "planted"})
+    assert [f"nothing has taken {path}"] == found(*others)
+    assert [f"{path}, and yet: {path}"] == found(*runs, **{path: "planted"})
+    dearer = replace(first, usage=first.usage + Usage(writes=1))
+    assert f"{path}: {dearer.usage}, and cost says {first.usage}" in found(dearer, *others)
+    assert "cost does not know the path" in found(replace(first, states=first.states[:1]), *runs)[0]
