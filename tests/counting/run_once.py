@@ -126,7 +126,7 @@ ANSWERS: dict[str, Sequence[Answer]] = {
     "ConfirmTakeover": [Says({"verdict": "gone"}), Says({"verdict": "alive"})],
 }
 LIMITED = {"RateLimit": "2", "UnlimitedField": "none"}
-BY_HAND = {"payload": {"amount": 500}}
+PAYLOAD_ALONE = {"payload": {"amount": 500}}
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Start:
     def drive(self, answers: Mapping[str, Sequence[Answer]] | None = None, **more: Any) -> Drive:
         """The machine with such envelopes, and with `more` in them."""
         envelopes = [{**ENVELOPE, **more, **fields} for fields in self.fields]
-        given: Sequence[Any] = envelopes if self.prepared else [BY_HAND]
+        given: Sequence[Any] = envelopes if self.prepared else [PAYLOAD_ALONE]
         prepares = {"PrepareRequest": [Says(envelope) for envelope in envelopes]}
         values = {**VALUES, **self.values}
         return Drive(ASL.read_text(), values, given, {**ANSWERS, **prepares, **(answers or {})})
@@ -174,25 +174,20 @@ REFUSED_DUPLICATES: dict[str, Sequence[Answer]] = {
     "CheckOwner": [checked("settled"), checked("idle")],
     "TakeOverLock": [Fails(REFUSED)],
 }
+DONE: dict[str, Sequence[Answer]] = {"AcquireLock": [HELD], "DoWork": ANSWERS["DoWork"][:1]}
 NOT_COUNTED: dict[str, Sequence[Answer]] = {"CountRequest": [Fails(REFUSED)]}
 OF_MESSAGES = [{"redelivery": {"tries": 1}}, {}]
 
 ENVELOPES = Start(prepared=True)
-BY_HANDS = Start(prepared=False)
+BY_HAND = Start(prepared=False)
 COUNTED_HERE = Start(prepared=True, fields=[{"limit": WINDOW}], values=LIMITED)
-COUNTED_BY_HAND = Start(
-    prepared=False,
-    fields=[{"limit": WINDOW}, {"limit": {**WINDOW, "verdict": "counted"}}],
-    values=LIMITED,
-)
+COUNTED_HERE_BY_HAND = replace(COUNTED_HERE, prepared=False)
+COUNTED_BEFORE = Start(prepared=False, fields=[{"limit": {**WINDOW, "verdict": "counted"}}], values=LIMITED)
 REFUSED_HERE = Start(prepared=True, fields=[{"limit": WINDOW, **one} for one in OF_MESSAGES], values=LIMITED)
-REFUSED_BY_HAND = Start(
+REFUSED_HERE_BY_HAND = replace(REFUSED_HERE, prepared=False)
+REFUSED_BEFORE = Start(
     prepared=False,
-    fields=[
-        {"limit": {**WINDOW, **verdict}, **one}
-        for one in OF_MESSAGES
-        for verdict in ({"verdict": "refused"}, {})
-    ],
+    fields=[{"limit": {**WINDOW, "verdict": "refused"}, **one} for one in OF_MESSAGES],
     values=LIMITED,
 )
 
@@ -204,22 +199,27 @@ UNREACHABLE = {
     r"^(?!.*StartCounting.*CountTry).*CountTry": "the first way back counts 1; cost goes back once",
     r"IsTriedBefore > LockContended": "five ways back come before it; cost goes back once",
 }
+BEGINNINGS: dict[str, tuple[tuple[str, ...], list[Drive]]] = {
+    "an envelope": (("AcquireLock",), ENVELOPES.drives()),
+    "counted": (("CountRequest",), [*COUNTED_HERE.drives(), REFUSED_HERE.drive(NOT_COUNTED)]),
+    "by hand": (
+        ("PrepareRequest", "IsRequestCounted", "AcquireLock"),
+        [*BY_HAND.drives(), COUNTED_BEFORE.drive(DONE)],
+    ),
+    "by hand, counted": (
+        ("PrepareRequest", "IsRequestCounted", "CountRequest"),
+        [*COUNTED_HERE_BY_HAND.drives(), REFUSED_HERE_BY_HAND.drive(NOT_COUNTED)],
+    ),
+    "by hand, refused": (("PrepareRequest", "IsRequestCounted", "IsCallerWaiting"), [REFUSED_BEFORE.drive()]),
+}
 SUBJECTS = [
     Subject(
         f"run_once, {name}",
         drives,
         UNREACHABLE,
-        ("IsRequestPrepared", second),
-        usual=second == "AcquireLock",
+        ("IsRequestPrepared", *beginning),
+        usual=name == "an envelope",
         is_small=False,
     )
-    for name, second, drives in [
-        ("an envelope", "AcquireLock", ENVELOPES.drives()),
-        (
-            "by hand",
-            "PrepareRequest",
-            [*BY_HANDS.drives(), *COUNTED_BY_HAND.drives(), REFUSED_BY_HAND.drive(NOT_COUNTED)],
-        ),
-        ("counted", "CountRequest", [*COUNTED_HERE.drives(), REFUSED_HERE.drive(NOT_COUNTED)]),
-    ]
+    for name, (beginning, drives) in BEGINNINGS.items()
 ]
