@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twi
 
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 
-.PHONY: run test test-all test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
+.PHONY: run test test-all test-paths test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
   picture parameters lint-page openapi docs dist setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
@@ -21,6 +21,9 @@ test: setup  ## Run the tests, which need nothing but Python.
 
 test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
+
+test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
+	@$(PYTEST) tests/workflow/test_counted_paths.py -m "" --dist load -n 2
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 

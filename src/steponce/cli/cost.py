@@ -20,6 +20,7 @@ from steponce.cost.paths import MOST
 NOTES = (
     "Without retries, free tiers, logs and traces.",
     "A loop is taken once at most. All items of a Map go the same way.",
+    "If a branch or an item fails, AWS stops the rest. Here all of it is counted.",
     "What a function does itself, and copies of writes in indexes and replicas, are not in the definition.",
 )
 """What the numbers leave out, in every answer."""
