@@ -177,6 +177,7 @@ class Bench:
             )
             return {
                 "lockToken": done,
+                "requestId": done.rpartition("/")[2],
                 "callId": lock.call_id,
                 "held": {"attempt": lock.attempt},
                 "payload": ORDER,

@@ -112,6 +112,7 @@ def test_bench_counts_what_cost_says(monkeypatch: pytest.MonkeyPatch):
         measuring.replay()
         measuring.mismatch_by_key()
     alone, *measures = measuring.measures
+    assert (1, 1) == (alone.transitions, alone.work)
 
     replayed = (*LOCKED, "ReadLock", "IsLockHeld")
     paths = [(*LOCKED, "DoWork", "IsConfirmationWanted", "CompleteRequest")]
