@@ -3,8 +3,9 @@ What moto works out again for each call, text, value and node, remembered, or ne
 
 Half of DynamoDB's time in moto goes into answers that never change: what the text of an expression means,
 which of its nodes a step of its validation is for, under which names an attribute of a response may be found,
-and which actions a service has. Each value of an item is asked for all ten types that it could have, under
-two names each. And the first call of each service looks through the folders of all 400.
+and which actions a service has. Each value of an item is asked for all ten types that it could have, and each
+event of a history for forty kinds of details, under two names each. And the first call of each service looks
+through the folders of all 400.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPa
 from steponce.local.session import service_descriptions
 
 _TEXTS = 4096  # that are remembered; an application has a few dozen
+_NAMED_AS_IN_THE_API = ("AttributeValue", "HistoryEvent")
 _OF_THE_WHOLE = (ActionCountValidator, OverlappingPathsValidator)  # what a whole keeps, its parts keep
 
 
@@ -38,7 +40,7 @@ def install() -> None:
     if DepthFirstTraverser.traverse is not _traverse:
         for kind in (AttributePicker, XFormedAttributePicker):
             kind.get_possible_keys = _remembering(kind.get_possible_keys)
-        BaseJSONSerializer._serialize_type_structure = _by_its_own_type(
+        BaseJSONSerializer._serialize_type_structure = _as_it_is_named(
             BaseJSONSerializer._serialize_type_structure
         )
         DepthFirstTraverser.traverse = _traverse
@@ -65,19 +67,19 @@ def _remembering(find: Callable[[Any, AttributePickerContext], Iterable[str]]) -
     return get_possible_keys
 
 
-def _by_its_own_type(serialize: Callable[..., None]) -> Any:
-    """A value of an item has one type and is a dict of that name, so no other is looked for."""
+def _as_it_is_named(serialize: Callable[..., None]) -> Any:
+    """What moto has as dicts with the API's own names; no other name is looked for."""
 
     @functools.wraps(serialize)
     def serialize_structure(
         serializer: Any, serialized: dict[str, Any], value: Any, shape: StructureShape, key: str
     ) -> None:
-        if shape.name != "AttributeValue" or type(value) is not dict:
+        if shape.name not in _NAMED_AS_IN_THE_API or type(value) is not dict:
             serialize(serializer, serialized, value, shape, key)
             return
         plain: dict[str, Any] = {}
-        for kind in value:
-            serializer._serialize_structure_member(plain, value, shape.members[kind], kind)
+        for name in value:
+            serializer._serialize_structure_member(plain, value, shape.members[name], name)
         serializer._default_serialize(serialized, plain, shape, key)
 
     return serialize_structure

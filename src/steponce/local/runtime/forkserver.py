@@ -44,6 +44,7 @@ _SHARED_MODULES = (
     "aws_lambda_powertools.metrics",
     "aws_lambda_powertools.tracing",
     "aws_lambda_powertools.utilities.typing",
+    "aws_xray_sdk.core",  # which a tracer imports when it is made
 )
 
 # Whose descriptions, 10 MB of parsed JSON, functions are going to want.
