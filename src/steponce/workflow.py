@@ -36,6 +36,9 @@ LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended"})
 RATE_LIMITED = "RateLimited"
 """The error of an execution whose user has had all requests of a window. Nothing has happened."""
 
+LIMIT_CHANGED = "LimitChanged"
+"""The error of an execution that began while its rate limit was deployed. Nothing has happened."""
+
 NEXT_WINDOW = "AwaitNextWindow"
 """The state in which such an execution of a message waits, before it ends and its message comes again."""
 
@@ -47,6 +50,7 @@ BEFORE_WORK = frozenset(
         "IsRequestPrepared",
         "PrepareRequest",
         "IsRequestCounted",
+        LIMIT_CHANGED,
         "CountRequest",
         "IsCallerWaiting",
         NEXT_WINDOW,

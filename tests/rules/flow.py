@@ -86,7 +86,12 @@ def rule_statuses_are_the_packages(definition: Definition) -> list[str]:
 def rule_errors_are_the_packages(definition: Definition) -> list[str]:
     """Every error name that the package shares with the workflow is raised or caught there."""
     shared = workflow.RELEASING | workflow.LOCK_HELD | workflow.TOO_LARGE
-    shared |= {workflow.OUTCOME_UNKNOWN, workflow.DUPLICATE_REFUSED, workflow.RATE_LIMITED}
+    shared |= {
+        workflow.OUTCOME_UNKNOWN,
+        workflow.DUPLICATE_REFUSED,
+        workflow.RATE_LIMITED,
+        workflow.LIMIT_CHANGED,
+    }
     found = {text for key, text in _texts(definition) if key in ("Error", "ErrorEquals")}
     return [f"no state knows the error {name}" for name in shared - found]
 

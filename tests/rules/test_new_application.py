@@ -109,7 +109,7 @@ def test_the_workflow_is_given_what_it_needs_and_may_call_it(folder: Path, own: 
         :2
     ]
     of_the_sample = documents.template()["Resources"]["RunOnceStateMachine"]["Properties"]
-    for name in ("UnlimitedField", "RateLimit"):
+    for name in ("UnlimitedField", "RateLimit", "LimitRule"):
         assert of_the_sample["DefinitionSubstitutions"][name] == given[name]
 
 

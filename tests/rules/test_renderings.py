@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from statelint.linter import Linter
@@ -11,8 +13,14 @@ from statelint.linter import Linter
 from steponce.lint import lint
 from steponce.lint.definitions import complaints
 from steponce.request.envelope import Envelope
+from steponce.request.settings import RequestRules
 
 from .renderings import definitions_with, each_value_alone, every_definition, parameters_that_matter
+
+PATH = r'"customer\\id"."a/b" || "${x}"'
+"""Where the user is, in JMESPath, which has quotes and backslashes as JSON has."""
+
+BY_USER: dict[str, Any] = {"rate_limit_window": "90", "rate_limit_path": PATH}
 
 
 def test_every_parameter_of_a_definition_is_varied():
@@ -73,16 +81,23 @@ def test_a_request_is_counted_only_where_there_is_a_limit():
     """With a limit every way to the lock passes CountRequest or a verdict; without one no way does."""
     whole = {field.name for field in fields(Envelope)}
     for limit, skips in (("0", True), ("8", False), ("2000", False)):
-        (definition,) = definitions_with(RateLimit=limit)
+        (definition,) = definitions_with(RateLimit=limit, RateLimitWindow="90", RateLimitPath=PATH)
         states = json.loads(definition)["States"]
         uncounted, counted = states["IsRequestPrepared"]["Choices"]
         assert ["AcquireLock", "CountRequest"] == [uncounted["Next"], counted["Next"]]
         assert skips == ({test["Variable"].removeprefix("$.") for test in uncounted["And"]} <= whole)
-        assert {"Variable": "$.limit.requests", "StringEquals": limit} in counted["And"]
-        unlimited, *verdicts = states["IsRequestCounted"]["Choices"]
+        known = "none" if skips else RequestRules("shop", **BY_USER, rate_limit=int(limit)).limit_rule
+        assert {"Variable": "$.limit.rule", "StringEquals": known} in counted["And"]
+        unlimited, *verdicts, countable = states["IsRequestCounted"]["Choices"]
         assert skips == (unlimited["Variable"].removeprefix("$.") in whole)
         assert ["AcquireLock", "IsCallerWaiting"] == [one["Next"] for one in verdicts]
-        assert "CountRequest" == states["IsRequestCounted"]["Default"]
+        assert "CountRequest" == countable["Next"]
+        needed = set(
+            re.findall(r"\$\.limit\.\w+", json.dumps([states["CountRequest"], states["RateLimited"]]))
+        )
+        for rule in (counted, countable):
+            assert needed <= {test["Variable"] for test in rule["And"] if test.get("IsPresent")}
+        assert "LimitChanged" == states["IsRequestCounted"]["Default"]
         assert {"N": limit} == states["CountRequest"]["Parameters"]["ExpressionAttributeValues"][":limit"]
 
 

@@ -77,9 +77,9 @@ class MemoryClient:
         return receipt
 
     def end(self, request_id: str, **fields: Any) -> None:
-        """A request ends like this."""
+        """A request ends like this, by default with a record."""
         token = self.tokens[request_id]
-        self.receipts[token] = replace(self.receipts[token], attempt=1, **fields)
+        self.receipts[token] = replace(self.receipts[token], **{"attempt": 1} | fields)
 
     def _ask(self, method: str, request_id: str, argument: Any) -> None:
         self.asked.append((method, request_id, argument))

@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from steponce import RateLimited, Receipt
+from steponce import Client, RateLimited, Receipt
 from steponce.aws import times
 from steponce.limits.record import COUNTER, key_of
 from steponce.limits.table import Limits
@@ -231,6 +232,42 @@ def test_no_way_to_the_lock_goes_round_the_limit(limited: Scene, noon: datetime)
         assert error == client.wait(name).error
     assert ["PrepareRequest", "IsRequestCounted", "CountRequest"] == limited.states(f"{unaware}b")[1:4]
     assert [LIMIT] == counted(limited, customer)
+
+
+@pytest.mark.parametrize(
+    "other", [{"rate_limit_window": "hour"}, {"rate_limit_path": "orderId"}], ids=lambda other: min(other)
+)
+def test_a_client_that_knows_another_limit_is_counted_by_the_machine(
+    limited: Scene, noon: datetime, other: dict[str, Any]
+):
+    """It was made before the window or the path was changed, and would count on its own."""
+    customer, name, client = limited.new_id("customer"), limited.new_id(), limited.client_with(**other)
+    client.start(name, of(customer, orderId="o-1"), requested_at=noon)
+    assert "COMPLETED" == client.wait(name).status
+    assert ["PrepareRequest", "IsRequestCounted", "CountRequest"] == limited.states(name)[1:4]
+    assert [1] == counted(limited, customer)
+
+
+def test_a_function_without_the_limit_ends_a_request_before_its_lock(limited: Scene):
+    """While a deployment switches the limit off or on. The request may be started again."""
+    sfn, name = limited.stack.boto3("stepfunctions"), limited.new_id()
+    here = sfn.describe_state_machine(stateMachineArn=limited.client.state_machine_arn)
+    definition = json.loads(here["definition"])
+    definition["States"]["PrepareRequest"] = {"Type": "Pass", "Next": "IsRequestCounted"}
+    text = json.dumps(definition)
+    made = sfn.create_state_machine(name="half-deployed", definition=text, roleArn=here["roleArn"])
+    client = Client(
+        made["stateMachineArn"],
+        limited.stack.outputs["LocksTable"],
+        rules=replace(limited.client.rules, rate_limit=0),
+        session=limited.stack.session(),
+        endpoints=limited.stack.endpoints,
+    )
+    client.start(name, VISA)
+    assert "LimitChanged" == client.wait(name).error
+    assert limited.lock(limited.key(name)) is None
+    again = client.start(name, VISA)
+    assert (f"{name}--2", False) == (again.execution_arn.rpartition(":")[2], again.duplicate)
 
 
 def test_http_answers_429_with_the_end_of_the_window(limited: Scene):

@@ -119,6 +119,7 @@ def _values(scene: Scene, deployed: dict[str, Any]) -> dict[str, str]:
         "FinalErrors": FINAL_ERRORS,
         "LimitsTable": "none",
         "RateLimit": "0",
+        "LimitRule": "none",
         "UnlimitedField": "callId",
         "RefusedStatus": "NONE",
         "EffectsTable": scene.stack.outputs["ChargesTable"],

@@ -21,7 +21,7 @@ RECORD_LIMIT = 327_680
 ERROR_LIMIT = 256
 RESERVED = (
     *("States.", "Lambda.", "Steponce.", "Unavailable", "RetryLater"),
-    *("AlreadyInProgress", "LockContended"),
+    *("AlreadyInProgress", "LockContended", "LimitChanged"),
 )
 """Prefixes of error names that the workflow retries or catches as AWS's own. An answer may not use them."""
 CAUSE_LIMIT = 32_768

@@ -201,9 +201,9 @@ START: dict[str, Any] = {
 }
 READ: dict[str, Any] = {
     "summary": "Tell what became of a request",
-    "description": "After FAILED with RetryLater, Lambda.TooManyRequestsException, AlreadyInProgress or "
-    "LockContended nothing has happened: the same POST starts the next attempt. After RateLimited it does so "
-    "once the window is over, whose end the cause names.",
+    "description": "After FAILED with RetryLater, Lambda.TooManyRequestsException, AlreadyInProgress, "
+    "LockContended or LimitChanged nothing has happened: the same POST starts the next attempt. After "
+    "RateLimited it does so once the window is over, whose end the cause names.",
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),

@@ -32,10 +32,13 @@ from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limi
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from steponce.workflow import LOCK_HELD, RELEASING
+from steponce.workflow import LIMIT_CHANGED, LOCK_HELD, RELEASING
 
-NOTHING_HAPPENED = RELEASING | LOCK_HELD
-"""Errors after which the same request, sent again, starts the next attempt."""
+WITHOUT_LOCK = LOCK_HELD | {LIMIT_CHANGED}
+"""
+Errors by which the workflow says that it did not get the lock. Work may raise an error of such a name, too,
+for example by a guard; then there is a record, and sending the request again starts nothing.
+"""
 
 MISMATCH = "PayloadMismatch"
 """The workflow's own word for it, when two keys that mean one business key race."""
@@ -155,7 +158,8 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
 def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
-    if receipt.error == MISMATCH:
+    error = receipt.error if receipt.attempt == 0 else None
+    if error == MISMATCH:
         return problem("payload-mismatch", OTHER_PAYLOAD)
     if receipt.resets_at is not None:
         return problem(
@@ -165,7 +169,7 @@ def started_response(key: str, found: Found, wait: int | None, rules: RequestRul
             replayed=receipt.duplicate,
             headers=rate_limit_headers(rules.request_limit(), receipt.resets_at),
         )
-    if receipt.error in NOTHING_HAPPENED:
+    if receipt.error in RELEASING or error in WITHOUT_LOCK:
         return problem(
             "nothing-happened",
             f"{receipt.error}: nothing has happened yet. Send the same request again for the next attempt.",

@@ -50,7 +50,7 @@ class RequestLimit:
             now: This clock.
 
         Returns:
-            `requests`; `key` of the counter; `who` and `windowStart` for its index; `ttl` (epoch seconds);
+            `key` of the counter; `who` and `windowStart` for its index; `ttl` (epoch seconds);
             `resetsAt`, when the window ends (UTC text); and the request's `member`, if it is the workflow
             that adds it to a set. All of them as text.
 
@@ -61,7 +61,6 @@ class RequestLimit:
         check_user(who)
         check_time(at, now, self.window, _KEPT)
         given = {
-            "requests": str(self.requests),
             "key": key_of(self.name, self.window, who, at),
             "who": who,
             "windowStart": times.to_text(self.window.start(at)),

@@ -14,6 +14,7 @@ from steponce.workflow import (
     COMPLETED,
     FAILED,
     INPROGRESS,
+    LIMIT_CHANGED,
     LOCK_HELD,
     OUTCOMES,
     RATE_LIMITED,
@@ -267,7 +268,7 @@ class Case:
     def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
         if newest.is_open or newest.status in ("SUCCEEDED", GONE):
             return False
-        return newest.error not in LOCK_HELD | {RATE_LIMITED} and newest.error != record.error
+        return newest.error not in LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED} and newest.error != record.error
 
     def _settle(self, how: str) -> Advice:
         return Advice(

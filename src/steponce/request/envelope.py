@@ -131,7 +131,7 @@ class Envelope:
             execution_name: `$$.Execution.Name`, which is the request's id then.
             execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like. Or a whole
                 envelope that the workflow cannot count itself, because its limit is too large for that, or
-                because its client does not know the machine's limit.
+                because its client or these rules do not know the machine's limit, which is being deployed.
             rules: Of the machine that runs it.
 
         Raises:
@@ -139,7 +139,7 @@ class Envelope:
             InvalidRequestId: the execution is named as the client names attempts or long ids, and no lock
                 token of its own says which request it is.
         """
-        if rules.rate_limit and execution_input.keys() >= _ALWAYS:
+        if isinstance(execution_input, Mapping) and execution_input.keys() >= _ALWAYS:
             return cls._limited(execution_input, rules)
         from jsonschema.exceptions import best_match  # needs 0.1 s, and most functions never do
 
@@ -162,7 +162,7 @@ class Envelope:
 
     @classmethod
     def _limited(cls, given: Mapping[str, Any], rules: RequestRules) -> Self:
-        """A whole envelope, with what counts it."""
+        """A whole envelope, with what counts it under these rules."""
         known = {field.name: given[field.name] for field in fields(cls) if field.name in given}
         check_lock_token(known["lockToken"])
         if not isinstance(known["payload"], Mapping):

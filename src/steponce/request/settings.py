@@ -96,11 +96,18 @@ class RequestRules:
         name = self.key_prefix.replace("%", "%25").replace("/", "%2F")
         return RequestLimit(name, self.rate_limit, window)
 
+    @property
+    def limit_rule(self) -> str:
+        """Limit, window and path, by which the workflow can tell a client that knows others than its own."""
+        return f"{self.rate_limit}/{self.rate_limit_window}/{self.rate_limit_path}"
+
     def count_of(
         self, payload: Mapping[str, Any], lock_token: str, at: datetime, now: datetime
     ) -> dict[str, str] | None:
         """
         What the workflow needs to count a request; see `RequestLimit.count_of`. None without a limit.
+
+        Its `rule` is `limit_rule`.
 
         Raises:
             MissingKey: the payload does not say who is limited.
@@ -118,11 +125,12 @@ class RequestRules:
             )
         who = found if isinstance(found, str) else canonical_json(found, path)
         try:
-            return limit.count_of(who, lock_token, at, now)
+            counted = limit.count_of(who, lock_token, at, now)
         except InvalidEventTime:
             raise
         except InvalidRequest as error:
             raise InvalidPayload(f"The payload at {path!r}: {error}") from None
+        return {"rule": self.limit_rule} | counted
 
     def payload_hash(self, payload: Mapping[str, Any], text: str | None = None) -> str:
         """

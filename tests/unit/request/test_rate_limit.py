@@ -50,7 +50,7 @@ def test_a_request_is_counted_where_a_limiter_would_count_it() -> None:
     at = MIDNIGHT - timedelta(milliseconds=1) - timedelta(days=3)
     found = limit_of(requested_at=at, lock_token="acme/o-1")
     assert {
-        "requests": "8",
+        "rule": "8/day/customer",
         "key": key_of("shop", Window.of("day"), "ann", at),
         "who": "ann",
         "windowStart": "2026-01-28T00:00:00.000Z",
@@ -177,6 +177,21 @@ def test_an_envelope_that_knows_of_no_limit_is_counted() -> None:
     assert limit_of(requested_at=NOW - timedelta(days=1)) == completed.limit
     same = [field.name for field in fields(Envelope) if field.name != "limit"]
     assert [getattr(sent, name) for name in same] == [getattr(completed, name) for name in same]
+
+
+def test_rules_without_a_limit_leave_a_whole_envelope_as_it_is() -> None:
+    """The function may be deployed a moment before the definition, which then says that nothing counts it."""
+    known = Envelope.make("order-1", ANN, RequestRules("shop")), Envelope.make("order-1", ANN, rules())
+    for sent in known:
+        assert replace(sent, limit=None) == Envelope.complete("o", sent.to_dict(), RequestRules("shop"))
+
+
+@pytest.mark.parametrize(
+    "other", [{"rate_limit": 9}, {"rate_limit_window": "hour"}, {"rate_limit_path": "amount"}]
+)
+def test_the_workflow_can_tell_that_a_client_knows_another_limit(other: dict[str, Any]) -> None:
+    """Whichever part of it has changed since the client was made."""
+    assert rules().limit_rule != limit_of(given=replace(rules(), **other))["rule"]
 
 
 def test_what_exceeds_a_set_is_left_to_the_function() -> None:
