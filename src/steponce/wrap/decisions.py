@@ -95,7 +95,9 @@ def _retry_later(machine: Machine, releasing: Sequence[str]) -> str:
     kept = f" Raised by {_listed(others)} it is an error that waits for a person." if others else ""
     if not releasing:
         return f"RetryLater releases no lock here.{kept} See --may-retry-later."
-    return f"RetryLater releases the lock if {_listed(releasing)} raises it.{kept}"
+    unsure = [name for name in releasing if machine["States"][name]["Resource"].startswith("${")]
+    which = f" {_listed(unsure)} must call a function, and not an activity." if unsure else ""
+    return f"RetryLater releases the lock if {_listed(releasing)} raises it.{which}{kept}"
 
 
 def _final_errors(machine: Machine) -> str:

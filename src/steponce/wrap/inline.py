@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from steponce.workflow import WORK
@@ -24,7 +24,9 @@ MARGIN_SECONDS = 900
 _PREFIX = "Work"
 
 
-def wrap_inline(text: str, *, may_retry_later: Sequence[str] | None = None) -> Wrapped:
+def wrap_inline(
+    text: str, *, may_retry_later: Sequence[str] | None = None, activities: Collection[str] = ()
+) -> Wrapped:
     """
     Wrap a machine by putting its states into the workflow.
 
@@ -32,6 +34,8 @@ def wrap_inline(text: str, *, may_retry_later: Sequence[str] | None = None) -> W
         text: The definition of a Standard state machine that AWS takes, as JSON with its placeholders.
         may_retry_later: The states whose RetryLater releases the lock, by their former names. Default: those
             that no other state with an effect is before.
+        activities: The placeholders that stand for an activity. An activity cannot release the lock, and any
+            other placeholder that is a whole Resource counts as a function's.
 
     Raises:
         CannotWrap: the machine cannot go inside a Parallel, or a named state cannot release the lock.
@@ -40,20 +44,20 @@ def wrap_inline(text: str, *, may_retry_later: Sequence[str] | None = None) -> W
     expect_not_wrapped(machine)
     expect_inline(machine)
     if may_retry_later is None:
-        releasing = retry_later.first_states(machine)
+        releasing = retry_later.first_states(machine, activities)
     else:
-        releasing = retry_later.checked(machine, may_retry_later)
-    before = copy.deepcopy(machine)
+        releasing = retry_later.checked(machine, may_retry_later, activities)
+    before, error = copy.deepcopy(machine), retry_later.error_of(machine)
     seconds = machine.get("TimeoutSeconds")
     needed = seconds + MARGIN_SECONDS if isinstance(seconds, int) else None
-    workflow = around_work(_work(_ends(bool(releasing))), timeout_seconds=needed)
+    workflow = around_work(_work(_ends(error if releasing else None)), timeout_seconds=needed)
     workflow, substitutions = with_free_placeholders(workflow, source.placeholders(text))
     if isinstance(seconds, str):  # a placeholder, to which nothing can be added
         workflow["TimeoutSeconds"] = seconds
 
     renamed = _rename(machine, taken_names(workflow) | {retry_later.FAIL_STATE})
     changed = context.rewrite(machine, {after: name for name, after in renamed.items()})
-    retry_later.let_release(machine, [renamed.get(name, name) for name in releasing])
+    retry_later.let_release(machine, [renamed.get(name, name) for name in releasing], error)
     branch = {key: machine[key] for key in ("Comment", "StartAt", "States") if key in machine}
     workflow["States"][WORK]["Branches"] = [branch]
     return Wrapped(
@@ -109,19 +113,19 @@ def _work(ends: list[dict[str, Any]]) -> dict[str, Any]:
     return work
 
 
-def _ends(releases: bool) -> list[dict[str, Any]]:
-    """The Catch for RetryLater: where it may release the lock, it arrives as NothingHappened."""
+def _ends(error: str | None) -> list[dict[str, Any]]:
+    """The Catch for RetryLater: where it may release the lock, it arrives as this error."""
     refused = {
         "ErrorEquals": retry_later.RELEASING,
         "ResultPath": "$.failure",
         "Next": REFUSE_RETRY_LATER,
     }
     released = {
-        "ErrorEquals": [retry_later.NOTHING_HAPPENED],
+        "ErrorEquals": [error],
         "ResultPath": "$.failure",
         "Next": SAY_RETRY_LATER,
     }
-    return [released, refused] if releases else [refused]
+    return [released, refused] if error else [refused]
 
 
 def _rename(machine: Machine, taken: set[str]) -> dict[str, str]:

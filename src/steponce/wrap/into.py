@@ -8,6 +8,7 @@ joins that one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from steponce.wrap.template_file import shown, tag_of, tagged
 from steponce.wrap.wrapped import Form, Wrapped
 
 _MACHINE = "AWS::Serverless::StateMachine"
+_ACTIVITY = "AWS::StepFunctions::Activity"
 _SAM = "AWS::Serverless-2016-10-31"
 
 
@@ -75,7 +77,9 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     if form == "around":
         wrapped = wrap_around(definition)
     else:
-        wrapped = wrap_inline(definition, may_retry_later=may_retry_later)
+        wrapped = wrap_inline(
+            definition, may_retry_later=may_retry_later, activities=_activities(template, resource)
+        )
     target = f"{uri.removesuffix('.json').removesuffix('.asl')}_once.asl.json"
     if (path.parent / target).exists():
         raise CannotWrap([f"{path.parent / target} is there already. Rename it, or delete it."])
@@ -115,6 +119,13 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     if not isinstance(uri, str) or uri.startswith("s3:"):
         raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])
     return resource
+
+
+def _activities(template: CommentedMap, resource: CommentedMap) -> set[str]:
+    """The placeholders of a machine that stand for activities of the template."""
+    every = {name for name, one in template["Resources"].items() if one.get("Type") == _ACTIVITY}
+    given = resource["Properties"].get("DefinitionSubstitutions", {})
+    return {name for name, value in given.items() if every & set(re.findall(r"\w+", shown(value)))}
 
 
 def _joins(template: CommentedMap, path: Path) -> bool:

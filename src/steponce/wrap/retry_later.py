@@ -8,7 +8,9 @@ only a state that no Task, Map or Parallel comes before may release the lock; or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha256
 from typing import Any
 
 from steponce.errors import RetryLater
@@ -19,36 +21,53 @@ from steponce.wrap.machine import Machine, State, catches, edges, is_action
 
 FAIL_STATE = "NothingHappened"
 NOTHING_HAPPENED = "Steponce.NothingHappened"
-"""The state that ends the branch where the lock may be released, and its error, which nothing else raises."""
+"""The state that ends the branch where the lock may be released, and how its error begins."""
 
 RELEASING = [RetryLater.__name__, THROTTLED]
 
 _FUNCTIONS = (":states:::lambda:invoke", ":lambda:")
 
 
-def first_states(machine: Machine) -> list[str]:
-    """The states that may release the lock: nothing that may have an effect is before them."""
+def error_of(machine: Machine) -> str:
+    """
+    The error by which this machine releases its lock.
+
+    A Fail state may take its error from data, and a task from whoever answers it. So the name has a digest of
+    the definition, which nothing in the definition and nobody outside can name.
+    """
+    digest = sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()
+    return f"{NOTHING_HAPPENED}.{digest[:16]}"
+
+
+def first_states(machine: Machine, activities: Collection[str] = ()) -> list[str]:
+    """
+    The states that may release the lock: nothing that may have an effect is before them.
+
+    Args:
+        machine: All states.
+        activities: The placeholders that stand for an activity, and not for a function.
+    """
     graph = edges(machine)
     acting = [name for name, state in machine["States"].items() if is_action(state)]
     after = set().union(*(reachable(graph, *graph[name]) for name in acting))
-    return [name for name in acting if name not in after and not list(_reasons(name, machine))]
+    return [name for name in acting if name not in after and not list(_reasons(name, machine, activities))]
 
 
-def checked(machine: Machine, named: Sequence[str]) -> list[str]:
+def checked(machine: Machine, named: Sequence[str], activities: Collection[str] = ()) -> list[str]:
     """
     The states that the user has named, each once.
 
     Raises:
         CannotWrap: one of them cannot release the lock, whatever the user knows of it.
     """
-    reasons = [reason for name in named for reason in _reasons(name, machine)]
+    reasons = [reason for name in named for reason in _reasons(name, machine, activities)]
     if reasons:
         raise CannotWrap(reasons)
     return list(dict.fromkeys(named))
 
 
-def let_release(machine: Machine, names: Sequence[str]) -> None:
-    """Let the RetryLater of these states end the machine with NothingHappened. The machine is changed."""
+def let_release(machine: Machine, names: Sequence[str], error: str) -> None:
+    """Let the RetryLater of these states end the machine with this error. The machine is changed."""
     for name in names:
         catcher = {"ErrorEquals": RELEASING, "Next": FAIL_STATE}
         state = machine["States"][name]
@@ -57,18 +76,18 @@ def let_release(machine: Machine, names: Sequence[str]) -> None:
         machine["States"][FAIL_STATE] = {
             "Comment": "No effect comes before this, so the lock may be released.",
             "Type": "Fail",
-            "Error": NOTHING_HAPPENED,
+            "Error": error,
             "CausePath": "$.Cause",
         }
 
 
-def _reasons(name: str, machine: Machine) -> Iterator[str]:
+def _reasons(name: str, machine: Machine, activities: Collection[str]) -> Iterator[str]:
     """Why a state cannot release the lock."""
     state = machine["States"].get(name)
     if state is None:
         yield f"{name}: the machine has no such state outside of its Maps and Parallels."
         return
-    if not _is_function(state):
+    if not _is_function(state, activities):
         yield f"{name}: only a Task that calls a function and waits for its answer can raise RetryLater."
         return
     graph = edges(machine)
@@ -85,7 +104,8 @@ def _reasons(name: str, machine: Machine) -> Iterator[str]:
             )
 
 
-def _is_function(state: State) -> bool:
+def _is_function(state: State, activities: Collection[str]) -> bool:
     resource: Any = state.get("Resource", "")
-    calls = any(part in resource for part in _FUNCTIONS) or resource.startswith("${")
-    return state["Type"] == "Task" and calls and not resource.endswith(".waitForTaskToken")
+    placeholder = resource.removeprefix("${").removesuffix("}") if resource.startswith("${") else ""
+    calls = any(part in resource for part in _FUNCTIONS) or (placeholder and placeholder not in activities)
+    return state["Type"] == "Task" and bool(calls) and not resource.endswith(".waitForTaskToken")

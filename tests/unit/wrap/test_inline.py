@@ -158,8 +158,9 @@ def test_retry_later_of_the_first_state_releases_the_lock():
     """No effect can have happened before."""
     result = wrapped(SOON.definition)
     assert ["First"] == result.may_retry_later
+    happened = inside(SOON.definition)["NothingHappened"]["Error"]
     assert {
-        "Steponce.NothingHappened": "SayRetryLater",
+        happened: "SayRetryLater",
         "RetryLater": "RefuseRetryLater",
         "Lambda.TooManyRequestsException": "RefuseRetryLater",
         "${FinalErrors}": "RecordFinalError",
@@ -174,7 +175,7 @@ def test_retry_later_of_a_later_state_releases_nothing():
     """The workflow has no state that releases a lock."""
     result = wrapped(LATER.definition)
     assert [] == result.may_retry_later
-    assert "Steponce.NothingHappened" not in catchers(LATER.definition)
+    assert "SayRetryLater" not in catchers(LATER.definition).values()
     assert {"ReleaseLock", "SayRetryLater"}.isdisjoint(result.definition["States"])
     assert "RecordError" == result.definition["States"]["RefuseRetryLater"]["Next"]
 
@@ -193,6 +194,7 @@ FIRST = {
         "Fix": passes(),
     },
     "no function": {"Do": effect("do")},
+    "an activity": {"Do": {"Type": "Task", "Resource": "arn:aws:states:us-east-1:123456789012:activity:do"}},
     "an answer from outside": {
         "Do": {**fails_with("x"), "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken"}
     },
@@ -222,6 +224,29 @@ def test_the_error_by_which_locks_are_released_is_the_workflow_s_alone():
     )
     with pytest.raises(CannotWrap, match="by which the workflow releases locks"):
         wrapped(raising)
+
+
+def test_what_a_machine_reads_cannot_be_that_error():
+    """A Fail state may take its error from the payload, and a callback may bring any: no other name fits."""
+    release = {}
+    for field in ("error", "reason"):
+        stop = {"Type": "Fail", "ErrorPath": f"$.{field}"}
+        definition = machine({"Do": fails_with("x", Next="Stop", ResultPath=None), "Stop": stop})
+        (name,) = (name for name, to in catchers(definition).items() if to == "SayRetryLater")
+        release[name] = definition
+        assert name.startswith("Steponce.NothingHappened.")
+        assert name not in json.dumps(definition)
+    assert 2 == len(release)
+
+
+def test_an_activity_behind_a_placeholder_is_told_from_a_function():
+    """As far as somebody says which it is; a definition alone does not."""
+    definition = machine({"Do": {**fails_with("x"), "Resource": "${Worker}"}})
+    assert ["Do"] == wrapped(definition, activities=["Other"]).may_retry_later
+    assert [] == wrapped(definition, activities=["Worker"]).may_retry_later
+    with pytest.raises(CannotWrap, match=r"^Do: only a Task that calls a function"):
+        wrapped(definition, may_retry_later=["Do"], activities=["Worker"])
+    assert "Do must call a function, and not an activity" in " ".join(wrapped(definition).decisions)
 
 
 def test_the_decisions_name_what_the_machine_has():

@@ -137,6 +137,21 @@ def test_the_machine_keeps_its_values_and_permissions(write: Write):
     assert {"Ref": "OrdersStateMachine"} == found["Outputs"]["RunOnceStateMachineArn"]["Value"]
 
 
+@pytest.mark.parametrize("value", ["!Ref Queue", "!GetAtt Queue.Arn", "{ Ref: Queue }"])
+def test_an_activity_of_the_template_releases_no_lock(write: Write, value: str):
+    """Its worker is outside, and may have had an effect before it answers RetryLater."""
+    activity = "  Queue: { Type: AWS::StepFunctions::Activity, Properties: { Name: q } }\n"
+    text = NAMED.replace("Table: !Ref Table", f"Worker: {value}", 1).replace(
+        "Outputs:", activity + "\nOutputs:"
+    )
+    path = write(text)
+    asks = machine({"Ask": {"Type": "Task", "Resource": "${Worker}", "TimeoutSeconds": 60, "End": True}})
+    (path.parent / "states" / "orders.asl.json").write_text(json.dumps(asks))
+    changed(path)
+    made = json.loads((path.parent / "states" / "orders_once.asl.json").read_text())
+    assert "SayRetryLater" not in made["States"]
+
+
 def test_the_role_of_the_template_gets_the_permissions(write: Write):
     """Where the machine has one; its other policies stay."""
     (policy,) = changed(write(WITH_ROLE))["Resources"]["OrdersRole"]["Properties"]["Policies"]
