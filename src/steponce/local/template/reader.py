@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from steponce.local.errors import TemplateError, not_supported
 from steponce.local.session import isolated_session
+from steponce.local.template.assertions import expect_rules_hold
 from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.machines import Machines
 from steponce.local.template.mappings import read_mappings
@@ -55,6 +56,7 @@ def read_plan(
     opened = _open(Path(path).resolve(), parameters or {}, names, region)
     template, nested, planner = opened.template, opened.nested, opened.planner
     resolver = Resolver(template, opened.values, names, nested)
+    expect_rules_hold(template, resolver)
     resources = Resources(template, resolver, names)
     machine_plans = opened.machines.with_values(opened.values)
     opened.machines.expect_other_choices(opened.values)
