@@ -188,5 +188,10 @@ def _sources(folder: Path) -> Iterator[Path]:
             yield path.relative_to(folder)
 
 
+def with_unix_lines(content: bytes) -> bytes:
+    """The content of a file as it was written, if version control has changed the ends of its lines."""
+    return content.replace(b"\r\n", b"\n")
+
+
 def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
+    return sha256(with_unix_lines(content)).hexdigest()

@@ -75,8 +75,12 @@ def _unedited(place: Path) -> installation.Manifest:
 
 
 def _changes(place: Path, manifest: installation.Manifest, new: dict[str, bytes]) -> Changes:
-    old = {path: (place / path).read_bytes() for path in manifest.files}
-    new = {path: content for path, content in new.items() if path != installation.MANIFEST}
+    old = {path: installation.with_unix_lines((place / path).read_bytes()) for path in manifest.files}
+    new = {
+        path: installation.with_unix_lines(content)
+        for path, content in new.items()
+        if path != installation.MANIFEST
+    }
     return Changes(
         before=manifest.version,
         after=sources.version(),

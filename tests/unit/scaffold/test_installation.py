@@ -70,6 +70,19 @@ def test_an_upgrade_to_the_same_version_changes_nothing(app: Path):
     assert before == contents(app)
 
 
+def test_a_checkout_with_other_ends_of_lines_is_not_edited(app: Path):
+    """As git makes it with core.autocrlf; the upgrade writes the files as they are shipped."""
+    before = contents(app / PLACE)
+    for path in (app / PLACE).rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    changes = upgrade(app)
+
+    assert ([], [], [], "") == (changes.added, changes.removed, changes.changed, changes.workflow)
+    assert before == contents(app / PLACE)
+
+
 def test_an_upgrade_replaces_the_installation_and_nothing_else(app: Path, monkeypatch: pytest.MonkeyPatch):
     """It says what is new, gone and changed, and how the workflow has; the application's own files stay."""
     (app / workflow.FILE).write_text("mine")
