@@ -62,7 +62,14 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
         "FinalisationFailures", MetricUnit.Count, found is not None and found.is_finalisation_failure
     )
     verdict = "nothing open" if found is None else found.verdict
-    logger.info("closed", verdict=verdict, execution=execution, requestId=request_id, lockToken=lock_token)
+    logger.info(
+        "closed",
+        verdict=verdict,
+        execution=execution,
+        requestId=request_id,
+        lockToken=lock_token,
+        reason=None if found is None else found.reason or None,  # why nobody can look at the owner
+    )
     return {"verdict": verdict}
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steponce.errors import OwnerHidden
+from steponce.errors import InvalidLockToken, OwnerHidden
 from steponce.executions import runs_on
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, settle_owner
+from steponce.request.envelope import check_lock_token
 from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:
@@ -94,8 +95,13 @@ class Repairer:
         Settle the lock of one execution, if the execution is dead and still holds it.
 
         Returns:
-            As `repair`. None if the execution does not hold the lock.
+            As `repair`. None if the execution does not hold the lock. It holds none if what it was started
+            with cannot be a lock token, for which DynamoDB would refuse to look.
         """
+        try:
+            check_lock_token(lock_token)
+        except InvalidLockToken:
+            return None
         lock = self._locks.get(lock_token)
         if lock is None or (lock.status, lock.locked_by) != (INPROGRESS, execution_arn):
             return None

@@ -114,7 +114,9 @@ def test_a_second_repair_finds_nothing(stack: Stack) -> None:
     sfn = dead_owner(IDLE)
     repairer(stack, sfn).repair_after(OWNER, TOKEN)
     before = stack.item()
-    assert None is repairer(stack, sfn, by="close_execution").repair_after(OWNER, TOKEN)
+    rule = repairer(stack, sfn, by="close_execution")
+    assert None is rule.repair_after(OWNER, TOKEN)
+    assert [None] * 3 == [rule.repair_after(OWNER, wrong) for wrong in ("", "  ", "x" * 2_049)]
     assert before == stack.item()
 
 
