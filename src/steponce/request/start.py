@@ -146,8 +146,10 @@ class Start:
 
         The first attempt starts at once, because most dead owners leave nothing to wait for. While the
         owner's work may still run, a second attempt would find the same, so polling starts none. After two
-        attempts in vain (for example if the workflow may not describe executions), there is one more in each
-        time-out of the work. Its name follows from the death and the time, so all callers choose the same.
+        attempts in vain (for example while an execution runs on that the owner had started for its work),
+        there is one more after one time-out of the work, after two, four and so on, and one each day. The
+        monitor settles the lock meanwhile. Its name follows from the death and the time, so all callers
+        choose the same.
         """
         attempt = max(1, self._machine.attempt_of(lock, self._request_id))
         looked = self._machine.describe(self._name, attempt + 1)
@@ -265,8 +267,10 @@ class _Death:
         return self._passed() < self.wait
 
     def attempt_of_now(self, lock: Lock) -> int:
-        """An attempt's number that is hardly taken, and the same for all callers within one wait."""
-        digest = sha256(f"{lock.call_id}/{lock.attempt}/{self._passed() // self.wait}")
+        """An attempt's number that is hardly taken, and the same for all callers until the next is due."""
+        passed = self._passed()
+        doubled, days = (passed // self.wait).bit_length(), passed // timedelta(days=1)
+        digest = sha256(f"{lock.call_id}/{lock.attempt}/{doubled}/{days}")
         return _FIRST_OF_MANY + int(digest[:8], 16) % (MAX_ATTEMPT - 2 * _FIRST_OF_MANY)
 
     def _passed(self) -> timedelta:

@@ -126,13 +126,13 @@ def test_an_attempt_that_looked_before_the_death_does_not_count(world: Counting)
 
 @pytest.mark.parametrize("many", [3, 100, 1_000])
 def test_a_start_makes_few_calls_however_many_have_looked_in_vain(world: Counting, many: int):
-    """The name follows from the death and the time: whoever asks within one time-out gets one execution."""
+    """The name follows from the death and the time: whoever asks until the next is due gets one execution."""
     world.dead()
     world.attempts(*range(2, many + 1))
     assert ("RUNNING", []) == (world.ask().status, world.started())
 
     rounds = []
-    for number in range(1, 4):
+    for number in (1, 2, 4):
         world.now = NOW + WAIT * number
         receipts = [world.ask() for _ in range(20)]
         assert [False, *[True] * 19] == [one.duplicate for one in receipts]
@@ -141,6 +141,21 @@ def test_a_start_makes_few_calls_however_many_have_looked_in_vain(world: Countin
         assert ("RUNNING", []) == (world.ask().status, world.started())
 
     assert 3 == len(set(rounds))
+
+
+def test_polling_while_what_the_owner_had_started_runs_on_starts_little(world: Counting):
+    """A machine may outlive the workflow that started it by weeks: each attempt finds it alive."""
+    world.dead()
+    world.attempts(2, 3)
+    started = []
+    for number in range(10 * 3):
+        world.now = NOW + WAIT + timedelta(hours=8) * number
+        receipt = world.ask()
+        assert "RUNNING" == receipt.status
+        if new := world.started():
+            started += new
+            world.end(new[-1])
+    assert 9 <= len(started) <= 20
 
 
 def test_the_attempt_that_settles_is_known_by_the_record(world: Counting):
