@@ -11,14 +11,18 @@ import pytest
 
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.links import verify
+from steponce.cost import estimate
+from steponce.cost.loops import loops_of
 from steponce.http_api.address import address_of, key_in
 from steponce.http_api.headers import idempotency_key, preferred_wait
+from steponce.lint import lint
 from steponce.report.collector import _Visits
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
+from tests.unit.cost.definitions import END, PASS, choice, machine, to
 from tests.unit.growth import is_linear
 
 RULES = RequestRules(key_prefix="shop")
@@ -218,6 +222,29 @@ def test_a_long_prefer_header_counts_for_nothing():
     """As what is malformed does."""
     assert 1 == preferred_wait("wait=1;" + "x" * 8_000)
     assert preferred_wait("wait=1;" + "x" * 9_000) is None
+
+
+def chain(size: int) -> dict[str, Any]:
+    """A definition whose states follow each other."""
+    return machine(**{f"S{n}": to(PASS, f"S{n + 1}") for n in range(size)}, **{f"S{size}": END})
+
+
+def ways_of(definition: dict[str, Any]) -> dict[str, list[str]]:
+    """Where each state leads."""
+    return {name: [state["Next"]] if "Next" in state else [] for name, state in definition["States"].items()}
+
+
+def fan(size: int) -> dict[str, Any]:
+    """A definition that goes one of many ways, each with an end of its own."""
+    ways = [f"E{n}" for n in range(size)]
+    return machine(Ask=choice(*ways), **dict.fromkeys(ways, END))
+
+
+def test_a_long_definition_is_checked_and_priced_in_proportion():
+    """Whoever offers a template to a pipeline does not keep it busy."""
+    assert is_linear(lint, chain, 1_024)
+    assert is_linear(lambda definition: loops_of("S0", ways_of(definition)), chain, 2_048)
+    assert is_linear(estimate, fan, 2_048)
 
 
 @pytest.mark.parametrize("kind", ["states", "branches"])

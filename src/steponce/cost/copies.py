@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from steponce.cost.errors import CannotPrice
 from steponce.cost.loops import Targets, finished, loops_of
+
+DEEPEST = 5
+"""How many loops may be inside of each other. Each one more has three times as many copies."""
 
 
 class Copy(NamedTuple):
@@ -22,11 +26,20 @@ class Copies:
     Args:
         start: The first state.
         targets: Where each state may lead.
+
+    Raises:
+        CannotPrice: too many loops are inside of each other.
     """
 
     def __init__(self, start: str, targets: Targets) -> None:
         self._targets = targets
         self._loops = loops_of(start, targets)
+        deepest = max(self._loops, key=lambda state: len(self._loops[state]))
+        if len(self._loops[deepest]) > DEEPEST:
+            raise CannotPrice(
+                f"{deepest!r} is in {len(self._loops[deepest])} loops that are inside of each other. Up to "
+                f"{DEEPEST} can be priced. Put the inner ones into a machine of their own."
+            )
         self.first = Copy(start, self._entered(start, ()))
 
     def after(self, copy: Copy) -> Iterator[Copy]:

@@ -55,10 +55,20 @@ def _knots(names: set[str], targets: Targets) -> Iterator[set[str]]:
     left = set(names)
     for name in reversed(finished(sorted(names), onward.__getitem__)):
         if name in left:
-            knot = set(_reached(name, {key: [one for one in back[key] if one in left] for key in left}))
+            knot = _within(left, name, back)
             left -= knot
             if len(knot) > 1 or name in onward[name]:
                 yield knot
+
+
+def _within(names: set[str], start: str, targets: Targets) -> set[str]:
+    """What can be reached from a state without leaving the names."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        new = {name for name in targets[waiting.pop()] if name in names and name not in seen}
+        seen |= new
+        waiting += new
+    return seen
 
 
 def finished(nodes: Iterable[Node], after: Callable[[Node], Iterable[Node]]) -> list[Node]:

@@ -70,7 +70,7 @@ class Walker:
             has_catch: Something around the machine catches errors, so a path may end in a Task that fails.
 
         Raises:
-            CannotPrice: it is not a definition, or none of its paths ends.
+            CannotPrice: it is not a definition, none of its paths ends, or its loops are nested too deeply.
         """
         states, start = states_of(machine)
         targets = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
@@ -138,12 +138,14 @@ class Walker:
 
     def _merged(self, paths: Iterable[Path]) -> list[Path]:
         found: dict[Any, Path] = {}
+        most = 2 * MOST
         for path in paths:
             key = self.alike(path)
             same = found.get(key)
             found[key] = path if same is None else replace(same, count=same.count + path.count)
-            if len(found) > 2 * MOST:
+            if len(found) > most:
                 found = self._extremes(found)
+                most = max(most, 2 * len(found))
         return list((self._extremes(found) if len(found) > MOST else found).values())
 
     def _extremes(self, found: Mapping[Any, Path]) -> dict[Any, Path]:

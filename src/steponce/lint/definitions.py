@@ -142,12 +142,12 @@ def _transitions(start: Any, states: dict[str, Any], where: str) -> Iterator[Ref
         return
     graph = {name: list(_targets(state)) for name, state in states.items()}
     for name, targets in graph.items():
-        for target in sorted(set(targets) - set(states)):
+        for target in sorted({target for target in targets if target not in states}):
             text = f"it leads to {target!r}, but there is no such state at its level."
             yield Refusal("missing-target", name, text)
     seen, waiting = {start}, [start]
     while waiting:
-        onward = set(graph.get(waiting.pop(), [])) & set(states) - seen
+        onward = {name for name in graph[waiting.pop()] if name in states and name not in seen}
         seen |= onward
         waiting += onward
     for name in states:

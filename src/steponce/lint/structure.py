@@ -100,7 +100,8 @@ def endless_loop(machine: Machine) -> Complaints:
 
 def _may_end(state: State, machine: Machine) -> bool:
     """A state with a missing target counts as one that ends: other rules report it."""
-    return state.ends or state.kind == "Fail" or not state.ways or not set(state.ways) <= set(machine.states)
+    leads_on = bool(state.ways) and all(way in machine.states for way in state.ways)
+    return state.ends or state.kind == "Fail" or not leads_on
 
 
 @STRUCTURE.rule("choice-without-default", "warning")

@@ -370,6 +370,13 @@ def test_branches_do_not_multiply_without_bound(monkeypatch: pytest.MonkeyPatch)
     assert Usage(transitions=1 + 3 * 41, writes=60) == found.dearest.usage
 
 
+def test_loops_that_are_nested_too_deeply_are_refused():
+    """Each has three times as many ways as the one around it: no machine has the memory for twenty."""
+    names = [f"C{n}" for n in range(20)]
+    with pytest.raises(CannotPrice, match="20 loops that are inside of each other"):
+        estimate(machine(**dict.fromkeys(names, choice(*names, default="E")), E=END))
+
+
 @given(st.lists(st.lists(st.integers(1, 3), max_size=3), min_size=1, max_size=7), st.data())
 def test_all_paths_are_found_however_many_are_kept(jumps: list[list[int]], data: st.DataObject):
     """Compared with going every way, in definitions without loops."""
