@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.cli.answers import DONE, copyable, plain, say
-from steponce.lint.definitions import complaints
 from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
+from steponce.wrap.refusals import expect_taken
 from steponce.wrap.wrapped import Form
 
 _ENDING = ".asl.json"
@@ -82,10 +82,10 @@ def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | No
         raise click.UsageError(f"{target} is there already. Name another file with --output, or use --force.")
     with _refusing():
         text = file.read_text(encoding="utf-8")
-        _expect_taken("The definition", text)
+        expect_taken("The definition", text)
         wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
         definition = source.write(wrapped.definition)
-        _expect_taken("The wrapped definition", definition)
+        expect_taken("The wrapped definition", definition)
         target.write_text(definition, encoding="utf-8")
     part = fragment.template(wrapped, target.as_posix())
     _say(wrapped, [str(target)], [*fragment.decisions(wrapped), *wrapped.decisions], part)
@@ -98,8 +98,7 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
     with _refusing():
         found = wrap_into(template, machine, form=form, may_retry_later=named or None)
         definition = source.write(found.wrapped.definition)
-        _expect_taken("The definition", found.before)
-        _expect_taken("The wrapped definition", definition)
+        expect_taken("The wrapped definition", definition)
         if found.installation is not None:
             installation.write(found.installation, installation.files(callback=False))
         found.definition.write_text(definition, encoding="utf-8")
@@ -119,13 +118,6 @@ def _refusing() -> Iterator[None]:
         raise click.UsageError(f"{error} Nothing was written.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"It cannot be read or written: {error}.") from None
-
-
-def _expect_taken(what: str, text: str) -> None:
-    """Refuse a definition that AWS would refuse."""
-    found = complaints(source.with_values(source.read(text)))
-    if found:
-        raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])
 
 
 def _say(wrapped: Wrapped, written: list[str], decisions: list[str], template: str | None) -> None:

@@ -23,6 +23,7 @@ from steponce.wrap.errors import CannotWrap
 from steponce.wrap.inline import wrap_inline
 from steponce.wrap.join import REQUESTS, join
 from steponce.wrap.parts import LOGS, ROLE, STACK, WORKFLOW, Parts
+from steponce.wrap.refusals import expect_taken
 from steponce.wrap.template_file import shown, tag_of, tagged
 from steponce.wrap.wrapped import Form, Wrapped
 
@@ -38,7 +39,6 @@ class Into:
 
     Args:
         wrapped: The definition.
-        before: The text of the definition as it is.
         definition: Where the file of the wrapped one goes.
         template: The text of the changed template.
         installation: Where the installation's folder goes. None if it is there.
@@ -46,7 +46,6 @@ class Into:
     """
 
     wrapped: Wrapped
-    before: str
     definition: Path
     template: str
     installation: Path | None
@@ -74,6 +73,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     joins = _joins(template, path)
     uri = str(resource["Properties"]["DefinitionUri"])
     definition = (path.parent / uri).read_text(encoding="utf-8")
+    expect_taken("The definition", definition)
     if form == "around":
         wrapped = wrap_around(definition)
     else:
@@ -94,7 +94,6 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
         _add_installation(template, ours)
     return Into(
         wrapped,
-        definition,
         path.parent / target,
         template_file.write(template, text),
         None if joins else path.parent / installation.FOLDER,
@@ -113,6 +112,8 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
         raise CannotWrap([f"{machine} is no {_MACHINE} of the template. There are: {known}."])
     resource: CommentedMap = resources[machine]
     properties = resource.get("Properties", {})
+    for empty in [name for name, value in properties.items() if value is None]:
+        del properties[empty]  # in YAML, a name without a value
     if properties.get("Type", "STANDARD") != "STANDARD":
         raise CannotWrap([f"{machine} is an Express workflow, which cannot run a request once."])
     uri = properties.get("DefinitionUri")

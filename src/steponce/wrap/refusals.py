@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 
 from steponce import workflow
-from steponce.wrap import context
+from steponce.lint.definitions import complaints
+from steponce.wrap import context, source
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.machine import Machine, machines, states
 from steponce.wrap.retry_later import NOTHING_HAPPENED
@@ -16,6 +17,21 @@ OURS = frozenset({"IsRequestPrepared", "AcquireLock", "CompleteRequest"})
 
 _JSONATA = "JSONata"
 _FIELDS = {"Comment", "StartAt", "States", "TimeoutSeconds", "Version", "QueryLanguage"}
+
+
+def expect_taken(what: str, text: str) -> None:
+    """
+    Refuse a definition that AWS would refuse.
+
+    Args:
+        what: What to call it in the message.
+        text: The definition, as JSON with its placeholders.
+
+    Raises:
+        CannotWrap: with every reason.
+    """
+    if found := complaints(source.with_values(source.read(text))):
+        raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])
 
 
 def expect_not_wrapped(machine: Machine) -> None:

@@ -202,6 +202,26 @@ def test_what_cannot_be_changed_is_refused_before_anything_is_written(write: Wri
     assert {"orders.asl.json", "states", "template.yaml"} == {one.name for one in path.parent.rglob("*")}
 
 
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+@pytest.mark.parametrize(
+    "definition", ["{}", '{"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": 5}}}']
+)
+def test_what_is_no_definition_is_refused(
+    write: Write, options: list[str], definition: str, capsys: pytest.CaptureFixture[str]
+):
+    """With AWS's reasons."""
+    path = write(NAMED)
+    (path.parent / "states" / "orders.asl.json").write_text(definition)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine", *options])
+    assert "would be refused by AWS" in capsys.readouterr().out
+    assert NAMED == path.read_text()
+
+
+def test_a_property_without_a_value_is_none(write: Write):
+    """YAML reads it as null."""
+    assert changed(write(NAMED.replace("        Table: !Ref Table\n", "", 1)))
+
+
 def test_an_express_workflow_is_refused(write: Write):
     """Its executions have no names that AWS keeps apart."""
     with pytest.raises(CannotWrap, match="Express is an Express workflow"):
