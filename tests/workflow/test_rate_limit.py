@@ -15,6 +15,7 @@ import pytest
 
 from steponce import Client, RateLimited, Receipt
 from steponce.aws import times
+from steponce.limits.countable import AHEAD_SECONDS
 from steponce.limits.record import COUNTER, key_of
 from steponce.limits.table import Limits
 from steponce.limits.window import Window
@@ -285,13 +286,11 @@ def test_http_answers_429_with_the_end_of_the_window(limited: Scene):
 
 def test_a_request_that_waits_for_its_window_can_be_looked_at_and_cancelled(limited: Scene):
     """It has no lock; once it is cancelled, its message does not come again."""
-    customer, name = limited.new_id("customer"), limited.new_id()
-    client = limited.client_with(rate_limit_window="900000")
+    customer, name, client = limited.new_id("customer"), limited.new_id(), limited.client
+    in_minutes = datetime.now(UTC) + timedelta(seconds=AHEAD_SECONDS - 60)
     for _ in range(LIMIT):
-        done = limited.new_id()
-        client.start(done, of(customer))
-        limited.closed(done)
-    client.start(name, of(customer), redelivery={"requestId": name, "tries": 0})
+        limited.run(limited.new_id(), of(customer), requested_at=in_minutes)
+    client.start(name, of(customer), requested_at=in_minutes, redelivery={"requestId": name, "tries": 0})
     limited.eventually(lambda: NEXT_WINDOW in limited.states(name))
     story = collect(client, name)
     assert ("rate limited", None) == (story.diagnosis, story.record)
