@@ -19,7 +19,7 @@ from steponce.limits import counters
 from steponce.limits.record import COUNTER, Count
 from steponce.limits.table import Limits
 from steponce.local import LocalStack
-from tests.engines import EMBEDDED, running
+from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.unit.limits.world import make_table
 from tests.workflow.faults import SERVER_ERROR
 from tests.workflow.relay import Answer, Relay, serve
@@ -27,7 +27,7 @@ from tests.workflow.relay import Answer, Relay, serve
 THREADS = 20
 USER = "ann"
 
-full_on_moto = [pytest.mark.timeout(1_800), *([pytest.mark.full] * (running()["dynamodb"] == EMBEDDED))]
+full_on_moto = [pytest.mark.timeout(1_800), *LEFT_TO_DYNAMODB_LOCAL]
 """moto answers one call at a time, so that thousands of them take a minute, or five on a busy machine."""
 
 
