@@ -16,8 +16,9 @@ ASL = Path(__file__).parents[2] / "statemachines" / "run_once.asl.json"
 FINAL = "CardDeclined"
 REFUSED = "DynamoDB.ConditionalCheckFailedException"
 OLD, LATER = "2020-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z"
+LIMITED = {"RateLimit": "2", "LimitRule": "2/day/customer", "UnlimitedField": "none"}
 WINDOW = {
-    "requests": "2",
+    "rule": LIMITED["LimitRule"],
     "key": "run-once#ann",
     "who": "ann",
     "windowStart": OLD,
@@ -45,6 +46,7 @@ VALUES = {
     "RequestTimeout": "",
     "FinalErrors": FINAL,
     "RateLimit": "0",
+    "LimitRule": "none",
     "UnlimitedField": "callId",
     "RefusedStatus": "NONE",
 }
@@ -125,7 +127,6 @@ ANSWERS: dict[str, Sequence[Answer]] = {
     "TakeOverLock": [HELD, Fails(REFUSED)],
     "ConfirmTakeover": [Says({"verdict": "gone"}), Says({"verdict": "alive"})],
 }
-LIMITED = {"RateLimit": "2", "UnlimitedField": "none"}
 PAYLOAD_ALONE = {"payload": {"amount": 500}}
 
 
