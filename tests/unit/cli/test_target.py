@@ -21,7 +21,7 @@ class FakeCloudFormation:
     def __init__(self, found: list[dict[str, Any]] | Exception) -> None:
         self.found = found
 
-    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: ARG002
+    def describe_stacks(self, **_: Any) -> dict[str, Any]:
         if isinstance(self.found, Exception):
             raise self.found
         return {"Stacks": self.found}
