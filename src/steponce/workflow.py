@@ -36,11 +36,11 @@ LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended"})
 RATE_LIMITED = "RateLimited"
 """The error of an execution whose user has had all requests of a window. Nothing has happened."""
 
-LIMIT_CHANGED = "LimitChanged"
-"""The error of an execution that began while its rate limit was deployed. Nothing has happened."""
-
 NEXT_WINDOW = "AwaitNextWindow"
 """The state in which such an execution of a message waits, before it ends and its message comes again."""
+
+LIMIT_CHANGED = "LimitChanged"
+"""The error of an execution that began while its rate limit was deployed. Nothing has happened."""
 
 TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, but whose result is too large to be recorded."""
@@ -50,7 +50,7 @@ BEFORE_WORK = frozenset(
         "IsRequestPrepared",
         "PrepareRequest",
         "IsRequestCounted",
-        LIMIT_CHANGED,
+        "LimitChanged",
         "CountRequest",
         "IsCallerWaiting",
         NEXT_WINDOW,
