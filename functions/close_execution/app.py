@@ -68,7 +68,7 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
         execution=execution,
         requestId=request_id,
         lockToken=lock_token,
-        reason=None if found is None else found.reason or None,  # why nobody can look at the owner
+        reason=None if found is None else found.reason or None,  # why the owner cannot be described
     )
     return {"verdict": verdict}
 

@@ -51,7 +51,7 @@ class AwaitingStep:
         Read the event that the workflow sends to the function record_awaiting_step.
 
         All tries of a step in one run share an id, and no other run has it. The id contains a hash of the
-        random callId, so nobody can guess it. A retry's time-out starts anew, but its EnteredTime is the
+        random callId, so it cannot be guessed. A retry's time-out starts anew, but its EnteredTime is the
         first try's. So the expiry counts from now, or from EnteredTime if that is later.
         """
         try:

@@ -32,8 +32,8 @@ def error_of(machine: Machine) -> str:
     """
     The error by which this machine releases its lock.
 
-    A Fail state may take its error from data, and a task from whoever answers it. So the name has a digest of
-    the definition, which nothing in the definition and nobody outside can name.
+    A Fail state may take its error from data, and a waiting task takes it from the answer that it gets. So
+    the name ends with a digest of the definition, which the definition itself cannot contain.
     """
     digest = sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()
     return f"{NOTHING_HAPPENED}.{digest[:16]}"
