@@ -26,6 +26,7 @@ def install() -> None:
         api,
         callbacks,
         definitions,
+        expressions,
         integrations,
         language,
         lifecycle,
@@ -39,6 +40,7 @@ def install() -> None:
     )
 
     pace.install()
+    expressions.install()
     services.install()
     integrations.install()
     lifecycle.install()

@@ -1,17 +1,15 @@
 """
-What moto works out again for each call, text, value and node, remembered, or never asked.
+What moto works out again for each call and value, remembered, or never asked.
 
-Half of DynamoDB's time in moto goes into answers that never change: what the text of an expression means,
-which of its nodes a step of its validation is for, under which names an attribute of a response may be found,
-and which actions a service has. Each value of an item is asked for all ten types that it could have, and each
-event of a history for forty kinds of details, under two names each. And the first call of each service looks
-through the folders of all 400.
+Much of a call's time in moto goes into answers that never change: under which names an attribute of a
+response may be found, and which actions a service has. Each value of an item is asked for all ten types that
+it could have, and each event of a history for forty kinds of details, under two names each. And the first
+call of each service looks through the folders of all 400.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,30 +21,20 @@ from moto.core.serialize import (
     BaseJSONSerializer,
     XFormedAttributePicker,
 )
-from moto.dynamodb.comparisons import ConditionExpressionParser
-from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
-from moto.dynamodb.parsing.expressions import UpdateExpressionParser
-from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
 
 from steponce.local.session import service_descriptions
 
-_TEXTS = 4096  # that are remembered; an application has a few dozen
 _NAMED_AS_IN_THE_API = ("AttributeValue", "HistoryEvent")
-_OF_THE_WHOLE = (ActionCountValidator, OverlappingPathsValidator)  # what a whole keeps, its parts keep
 
 
 def install() -> None:
     """Put this module's patches in place; a second time changes nothing."""
-    if DepthFirstTraverser.traverse is not _traverse:
+    if utils.create_loader is not service_descriptions:
         for kind in (AttributePicker, XFormedAttributePicker):
             kind.get_possible_keys = _remembering(kind.get_possible_keys)
         BaseJSONSerializer._serialize_type_structure = _as_it_is_named(
             BaseJSONSerializer._serialize_type_structure
         )
-        DepthFirstTraverser.traverse = _traverse
-        Node.__deepcopy__ = _twin
-        UpdateExpressionParser.make = functools.lru_cache(_TEXTS)(UpdateExpressionParser.make)
-        ConditionExpressionParser._lex_condition_expression = _words_of(ConditionExpressionParser)
         responses.method_names_from_class = functools.cache(responses.method_names_from_class)
         utils.create_loader = service_descriptions
         # Now, for requests that come at the same time would all look.
@@ -83,62 +71,3 @@ def _as_it_is_named(serialize: Callable[..., None]) -> Any:
         serializer._default_serialize(serialized, plain, shape, key)
 
     return serialize_structure
-
-
-def _words_of(parser: Any) -> Any:
-    """The parser takes the words out of what it gets, so it gets them in a new queue."""
-    split = parser._lex_condition_expression
-
-    @functools.lru_cache(_TEXTS)
-    def words(text: str) -> tuple[Any, ...]:
-        return tuple(split(parser(text, None, None)))
-
-    return lambda asking: deque(words(asking.condition_expression))
-
-
-def _twin(node: Any, memo: dict[int, Any]) -> Any:
-    """The copy of an expression that its validation changes: new nodes around the same names and numbers."""
-    if not _is_a(node, Node):
-        return node
-    twin = object.__new__(type(node))
-    vars(twin).update(vars(node), parent=None)
-    if node.children is not None:
-        twin.children = [_twin(child, memo) for child in node.children]
-        for child in twin.children:
-            if _is_a(child, Node):
-                child.parent = twin
-    return twin
-
-
-def _traverse(traverser: Any, root: Node) -> Any:
-    """As moto's own, bottom up, with its question of the wanted classes asked once and not at each node."""
-    if isinstance(traverser, _OF_THE_WHOLE):
-        return traverser.process(root)
-    wanted = traverser.nodes_to_be_processed()
-    looks_ahead = type(traverser).pre_processing_of_child is not DepthFirstTraverser.pre_processing_of_child
-
-    def go(node: Any, place: int) -> Any:
-        if not _is_a(node, Node):
-            return node
-        parent = node.parent
-        for number, child in enumerate(node.children or ()):
-            if looks_ahead:
-                traverser.pre_processing_of_child(node, number)
-            go(child, number)
-        if _is_a(node, wanted):
-            node = traverser.process(node)
-            node.parent = parent
-            if parent:
-                parent.children[place] = node
-        return node
-
-    return go(root, -1)
-
-
-def _is_a(thing: object, wanted: type | tuple[type, ...]) -> bool:
-    """As `isinstance`, which asks an abstract class each time."""
-    kind: type = type(thing)
-    return _is_subclass(kind, wanted)
-
-
-_is_subclass = functools.cache(issubclass)
