@@ -49,15 +49,6 @@ def running(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
-LEFT_TO_DYNAMODB_LOCAL = [pytest.mark.full] * (running()["dynamodb"] == EMBEDDED)
-"""
-Marks of what `make test` leaves to `make test-dynamodb`, which CI runs, and to `make test-all`.
-
-It asks of conditions and single writes what DynamoDB answers, which is more than moto can say; or it starts a
-stack of its own for what other tests show of a neighbour.
-"""
-
-
 def mark_defects(item: pytest.Item) -> None:
     """A test whose engine has a known defect must fail on it; when it passes, its row is out of date."""
     here = {*running().values(), *_STARTED_BY_THEIR_TESTS}

@@ -100,7 +100,9 @@ QUADRATIC = {
         8_192,
     ),
     "paths for every item": (
-        lambda value: [f"{key}[{index}]" for key, items in value.items() for index, _ in enumerate(items)],
+        lambda value: sum(
+            len(f"{key}[{index}]") for key, items in value.items() for index, _ in enumerate(items)
+        ),
         lambda size: {"k" * size: [0] * size},
         65_536,
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack, write_facts
+from tests import engines
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.workflow.clock import Clock, ClockedStack
@@ -18,6 +19,29 @@ from tests.workflow.program import Run, run_here, run_in_a_pipe
 from tests.workflow.scene import Scene
 
 WORK_TIMEOUT_SECONDS = 60
+
+ON_MOTO_TOO = {
+    "test_callbacks.py",
+    "test_cli.py",
+    "test_cli_locks.py",
+    "test_counted_paths.py",
+    "test_dead_owners.py",
+    "test_guards.py",
+    "test_http_api.py",
+    "test_large_results.py",
+    "test_one_story.py",
+    "test_repair.py",
+    "test_run_once.py",
+    "test_stories.py",
+    "test_triggers.py",
+    "test_wrapped_machines.py",
+}
+"""
+What `make test` runs: each part once, where people look first.
+
+CI runs all files on DynamoDB Local, which knows more about conditions and single writes than moto does
+(`make test-dynamodb`). `make test-all` runs them on moto, and so does pytest if it is given their names.
+"""
 
 
 def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
@@ -30,6 +54,14 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     made.clock = clock = Clock()
     with made as stack:
         yield Scene(stack, faults, clock)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what is left to DynamoDB Local."""
+    is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
+    on_moto = engines.running()["dynamodb"] == engines.EMBEDDED
+    if on_moto and item.path.name not in ON_MOTO_TOO and not is_named:
+        item.add_marker(pytest.mark.full)
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,10 @@ import pytest
 from steponce.aws.times import now_text
 from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Answer, Call, Hold, first, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_dead_owners import stop_in
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 STALE: dict[str, str | int] = {

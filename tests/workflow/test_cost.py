@@ -12,11 +12,8 @@ from tests import bench
 from tests.counting.comparing import all_paths
 from tests.counting.drives import Drive
 from tests.counting.units import transitions
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.waiting import YES, Waiting
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 LOCKED = ("IsRequestPrepared", "AcquireLock")
 

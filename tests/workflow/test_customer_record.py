@@ -17,12 +17,10 @@ from steponce import updates
 from steponce.cost import estimate
 from steponce.local import LocalStack
 from tests.bench import transitions
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL, Parts
+from tests.engines import Parts
 from tests.patience import eventually
 from tests.rules.documents import load_json
 from tests.workflow.faults import Faults, lose_the_answer, refuse
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "customer_record"
 

@@ -16,12 +16,10 @@ from steponce.limits.record import COUNTER, SET_MEMBERS, key_of, member_of
 from steponce.limits.window import Window
 from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL, Parts
+from tests.engines import Parts
 from tests.workflow.faults import Faults, lose_the_answer
 from tests.workflow.scene import VISA, Scene
 from tests.workflow.test_rate_limit import counted, of
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 LIMIT = 2_000
 DAY = Window.of("day")

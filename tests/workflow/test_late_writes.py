@@ -8,13 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from steponce.request.envelope import Envelope
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.workflow.faults import SERVER_ERROR, Answer, Call, Hold, lose_the_answer
 from tests.workflow.scene import UNREACHABLE, VISA, Scene
 from tests.workflow.test_conditions import lambda_refusal
 from tests.workflow.test_dead_owners import stop_in
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 
 class Delay:

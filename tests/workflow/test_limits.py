@@ -19,7 +19,6 @@ from steponce.limits import counters
 from steponce.limits.record import COUNTER, Count
 from steponce.limits.table import Limits
 from steponce.local import LocalStack
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.unit.limits.world import make_table
 from tests.workflow.faults import SERVER_ERROR
 from tests.workflow.relay import Answer, Relay, serve
@@ -27,8 +26,8 @@ from tests.workflow.relay import Answer, Relay, serve
 THREADS = 20
 USER = "ann"
 
-full_on_moto = [pytest.mark.timeout(1_800), *LEFT_TO_DYNAMODB_LOCAL]
-"""moto answers one call at a time, so that thousands of them take a minute, or five on a busy machine."""
+slow_on_moto = pytest.mark.timeout(1_800)
+"""It answers one call at a time, so that thousands of them take a minute, or five on a busy machine."""
 
 
 class Flaky:
@@ -122,8 +121,8 @@ def counted(stack: LocalStack, table: str, one: Limiter) -> tuple[int, int]:
     [
         pytest.param(8, 200, 150, id="set-200"),
         pytest.param(30, 150, 0, id="number-150"),
-        pytest.param(8, 4_000, 150, id="set-4000", marks=full_on_moto),
-        pytest.param(2_000, 4_000, 150, id="number-4000", marks=full_on_moto),
+        pytest.param(8, 4_000, 150, id="set-4000", marks=slow_on_moto),
+        pytest.param(2_000, 4_000, 150, id="number-4000", marks=slow_on_moto),
     ],
 )
 def test_each_request_gets_one_answer_and_exactly_so_many_are_admitted(

@@ -7,11 +7,8 @@ import json
 import pytest
 
 from steponce.request.envelope import Envelope
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.workflow.faults import Hold, first, lose_the_answer, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,10 @@ from steponce.aws.pace import Pace
 from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds, Place
 from steponce.request.names import name_of
 from steponce.triggers.resend import Resender, ResendSettings
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import run_function
 from tests.workflow.scene import UNREACHABLE, Scene
 from tests.workflow.waiting import CONFIRMED, YES, Waiting
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 
 def deliver(scene: Scene, payload: Mapping[str, Any], message_id: str) -> None:

@@ -10,12 +10,9 @@ import pytest
 
 from steponce import Client
 from steponce.local import LocalStack, write_facts
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.patience import PATIENCE_SECONDS
 from tests.workflow.program import Run, run_here
 from tests.workflow.scene import BUG, VISA, Scene
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 REFUNDS = "steponce-refunds"
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was refunded")

@@ -9,12 +9,9 @@ import pytest
 from steponce.errors import Refused
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.locks import Operator
-from tests.engines import LEFT_TO_DYNAMODB_LOCAL
 from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Answer, Hold
 from tests.workflow.scene import VISA, Scene
-
-pytestmark = LEFT_TO_DYNAMODB_LOCAL
 
 _SERVICE_EXCEPTION = Answer(
     500,
