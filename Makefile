@@ -28,7 +28,7 @@ test-paths: setup  ## Drive every state machine along every path that `steponce 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 
 test-dynamodb: setup $(NPM)
-	@STEPONCE_DYNAMODB_LOCAL_JAR="$(JAR)" $(PYTEST) tests/workflow --ignore tests/workflow/test_counted_paths.py -n 3
+	@STEPONCE_DYNAMODB_LOCAL_JAR="$(JAR)" $(PYTEST) tests/workflow -n 3
 
 test-states: setup
 	@if [ -n "$$STEPONCE_STATES_LOCAL_JAR$$STEPONCE_STATES_LOCAL_IMAGE$$STEPONCE_STATES_ENDPOINT" ]; \

@@ -20,27 +20,31 @@ from tests.workflow.scene import Scene
 
 WORK_TIMEOUT_SECONDS = 60
 
-ON_MOTO_TOO = {
-    "test_callbacks.py",
+ON_MOTO = {
     "test_cli.py",
-    "test_cli_locks.py",
     "test_counted_paths.py",
+    "test_http_api.py",
+    "test_stories.py",
+    "test_wrapped_machines.py",
+}
+"""What says as much on moto as on DynamoDB Local."""
+
+ON_BOTH = {
+    "test_callbacks.py",
+    "test_cli_locks.py",
     "test_dead_owners.py",
     "test_guards.py",
-    "test_http_api.py",
     "test_large_results.py",
     "test_one_story.py",
     "test_repair.py",
     "test_run_once.py",
-    "test_stories.py",
     "test_triggers.py",
-    "test_wrapped_machines.py",
 }
 """
-What `make test` runs: each part once, where people look first.
+What `make test` runs, and `make test-dynamodb` again.
 
-CI runs all files on DynamoDB Local, which knows more about conditions and single writes than moto does
-(`make test-dynamodb`). `make test-all` runs them on moto, and so does pytest if it is given their names.
+All other files are left to DynamoDB Local, which CI runs and which knows more about conditions and single
+writes than moto does. `make test-all` runs them on moto, and so does pytest if it is given their names.
 """
 
 
@@ -57,10 +61,11 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is left to DynamoDB Local."""
+    """Mark what is left to the other tables."""
     is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
     on_moto = engines.running()["dynamodb"] == engines.EMBEDDED
-    if on_moto and item.path.name not in ON_MOTO_TOO and not is_named:
+    is_left = item.path.name not in ON_BOTH and (item.path.name in ON_MOTO) != on_moto
+    if is_left and not is_named:
         item.add_marker(pytest.mark.full)
 
 
