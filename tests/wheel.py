@@ -60,6 +60,16 @@ class Installation:
         assert 0 == ran.returncode, f"{command}\n{ran.stdout}\n{ran.stderr}"
         return ran.stdout
 
+    def install(self, *what: str | Path, offline: bool = False) -> None:
+        """By uv, and by pip where there is none, or where only pip is told where packages are."""
+        uv = [Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--python", self.python]
+        uv += ["--offline"] if offline else ["--system-certs"]
+        if uv[0].exists() and subprocess.run([*uv, *what], check=False).returncode == 0:
+            return
+        pip = [self.python, "-m", "pip", "install", "--quiet"] + ["--no-index"] * offline
+        subprocess.run([self.python, "-m", "ensurepip"], check=True, capture_output=True)
+        subprocess.run([*pip, *what], check=True)
+
 
 def build(folder: Path) -> Path:
     """The wheel, built from the checkout."""
@@ -81,14 +91,8 @@ def build(folder: Path) -> Path:
 
 def beside(wheel: Path, folder: Path) -> Installation:
     """Install the wheel alone, into an environment that has this one's other packages."""
-    uv = Path(sys.executable).with_name("uv")
-    if uv.exists():
-        installation = _environment(folder)
-        command = [uv, "pip", "install", "--python", installation.python, "--offline"]
-    else:  # a machine for which there is none has pip, which takes seconds
-        installation = _environment(folder, with_pip=True)
-        command = [installation.python, "-m", "pip", "install", "--no-index"]
-    subprocess.run([*command, "--quiet", "--no-deps", wheel], check=True)
+    installation = _environment(folder)
+    installation.install("--no-deps", wheel, offline=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     # Only a folder on the first path is searched for .pth files, and so for the one that names the checkout.
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
@@ -97,9 +101,8 @@ def beside(wheel: Path, folder: Path) -> Installation:
 
 def whole(wheel: Path, folder: Path) -> Installation:
     """`pip install 'steponce[local]'`, into an environment that has nothing else."""
-    installation = _environment(folder, with_pip=True)
-    command = [installation.python, "-m", "pip", "install", "--quiet", f"{wheel}[local]"]
-    subprocess.run(command, check=True)
+    installation = _environment(folder, with_pip=True)  # `make setup` of a new application wants it
+    installation.install(f"{wheel}[local]")
     return installation
 
 

@@ -36,7 +36,7 @@ def test_the_extra_is_all_that_a_stack_needs(installed: Installation, tmp_path: 
 
 def test_the_plugin_runs_a_project_of_its_own_in_parallel(installed: Installation, tmp_path: Path):
     """Its template knows nothing of steponce; each process has a stack. Some tests fail on purpose."""
-    installed.run([installed.python, "-m", "pip", "install", "--quiet", "pytest", "pytest-xdist"], tmp_path)
+    installed.install("pytest", "pytest-xdist")
     write_project(tmp_path, with_slow_tests=True)
 
     command = [installed.python, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-rA", "--tb=short"]
