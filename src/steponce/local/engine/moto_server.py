@@ -35,13 +35,21 @@ class _Dispatcher:
             "AmazonSQS": create_backend_app("sqs"),
             "DynamoDB_20120810": create_backend_app("dynamodb"),
         }
-        self._others = DomainDispatcherApplication(create_backend_app)
+        self._others = DomainDispatcherApplication(_create)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         target = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")[0]
         application = self._services.get(target, self._others)
         answer: Iterable[bytes] = application(environ, start_response)
         return answer
+
+
+def _create(service: str) -> Any:
+    """A service that no stack has to have. It is imported when it is first called."""
+    application = create_backend_app(service)
+    if service == "sns":
+        moto_patches.patch_notifications()
+    return application
 
 
 def start() -> str:

@@ -1,5 +1,5 @@
 """
-Where moto's Step Functions interpreter, DynamoDB, SQS and EventBridge differ from AWS in ways that this
+Where moto's Step Functions interpreter, DynamoDB, SQS, SNS and EventBridge differ from AWS in ways that this
 project can feel.
 
 One module a subject, one patch a difference, each with its reason. They are made for moto 5.2; an
@@ -54,6 +54,13 @@ def install() -> None:
     queues.install()
     transactions.install()
     definitions.install()
+
+
+def patch_notifications() -> None:
+    """Put the patch of SNS in place, once it is used."""
+    from steponce.local.moto_patches import notifications
+
+    notifications.install()
 
 
 def route(endpoints: dict[str, str], region: str) -> None:

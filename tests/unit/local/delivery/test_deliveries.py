@@ -28,8 +28,8 @@ TEMPLATE = Path(__file__).parents[1] / "fixture" / "deliveries.yaml"
 
 @pytest.fixture(scope="module")
 def stack():
-    """The fixture, without its flood."""
-    with LocalStack.from_template(TEMPLATE, name="notes") as running:
+    """The fixture, without its flood. A test could move its time, so everything runs as there."""
+    with LocalStack.from_template(TEMPLATE, name="notes", controls=True) as running:
         yield running
 
 
