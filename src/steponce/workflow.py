@@ -33,6 +33,9 @@ RELEASING = frozenset({RetryLater.__name__, THROTTLED})
 LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended"})
 """Errors of an execution that did not get the lock, because another one held it. Its work has not run."""
 
+MISMATCH = "PayloadMismatch"
+"""The error of an execution whose lock token was used with another payload. Nothing has happened."""
+
 RATE_LIMITED = "RateLimited"
 """The error of an execution whose user has had all requests of a window. Nothing has happened."""
 
@@ -67,7 +70,7 @@ BEFORE_WORK = frozenset(
         "CheckOwner",
         "IsOwnerAlive",
         "AlreadyInProgress",
-        "PayloadMismatch",
+        MISMATCH,
         "RecordUnreadable",
         "ReplayResult",
         "ReplayTooLarge",

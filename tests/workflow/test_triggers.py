@@ -322,6 +322,24 @@ def test_a_request_that_comes_back_too_often_ends_among_the_dead_letters(
 
 @needs_deliveries
 @pytest.mark.timeout(300)
+def test_a_message_whose_finished_key_has_another_payload_is_laid_aside(
+    hasty_triggers: Scene, tmp_path: Path
+):
+    """Its own id is new, so only its execution finds out; the letter says why, and nothing is charged."""
+    first, second = hasty_triggers.new_id("first"), hasty_triggers.new_id("other")
+    key = hasty_triggers.new_id("key")
+    write_facts(hasty_triggers.stack.facts(), tmp_path)
+    assert "COMPLETED" == hasty_triggers.run(first, VISA, lock_token=key).status
+
+    put(hasty_triggers, VISA | {"amount": 700}, requestId=second, key=key)
+
+    (letter,) = hasty_triggers.eventually(lambda: letters(hasty_triggers, tmp_path, requestId=second))
+    assert f"PayloadMismatch: The lock token {key!r} was used with another payload." == letter["reason"]
+    assert 1 == len(hasty_triggers.charges(key))
+
+
+@needs_deliveries
+@pytest.mark.timeout(300)
 def test_what_lambda_gives_up_can_start_nothing(hasty_triggers: Scene, tmp_path: Path):
     """Its record lies in a queue of its own; the command says what to do, and the trigger knows it, too."""
     write_facts(hasty_triggers.stack.facts(), tmp_path)

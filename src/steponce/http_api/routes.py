@@ -32,16 +32,13 @@ from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limi
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from steponce.workflow import LIMIT_CHANGED, LOCK_HELD, RELEASING
+from steponce.workflow import LIMIT_CHANGED, LOCK_HELD, MISMATCH, RELEASING
 
 WITHOUT_LOCK = LOCK_HELD | {LIMIT_CHANGED}
 """
 Errors by which the workflow says that it did not get the lock. Work may raise an error of such a name, too,
 for example by a guard; then there is a record, and sending the request again starts nothing.
 """
-
-MISMATCH = "PayloadMismatch"
-"""The workflow's own word for it, when two keys that mean one business key race."""
 
 OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "

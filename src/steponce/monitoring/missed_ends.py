@@ -31,6 +31,7 @@ from steponce.executions import describe_execution
 from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, find_request_to_resend
+from steponce.workflow import MISMATCH
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -249,8 +250,8 @@ class MissedEnds:
 
     def _look_at(self, execution_arn: str, pace: Pace, looked: Looked) -> None:
         request, why = find_request_to_resend({"executionArn": execution_arn}, self._sfn, self._locks)
-        if request is None:
-            return
+        if request is None or why == MISMATCH:
+            return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
         pace.turn(float("inf"))  # an examination that has begun is finished
         if self._is_carried_on(execution_arn):
             return

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
-from steponce.errors import Unavailable
+from steponce.errors import Unavailable, shown
 from steponce.executions import CANCELLED, describe_execution
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
@@ -25,7 +25,7 @@ from steponce.request.canonical import canonical_json
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED, RATE_LIMITED
+from steponce.workflow import COMPLETED, FAILED, MISMATCH, RATE_LIMITED
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -93,7 +93,7 @@ class Resender:
 
     def send_again(self, request: StartRequest, why: str, source: str) -> Literal["resent", "dead-lettered"]:
         """
-        Resend a request, or dead-letter it if its tries are used up.
+        Resend a request. Dead-letter it if its tries are used up, or if its key has another payload.
 
         Args:
             request: The request, with the tries that it has used.
@@ -104,14 +104,17 @@ class Resender:
             PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
-        if request.tries >= self._tries:
-            # A redriven letter gets all its tries back.
-            original = Original(Letter("request", source), _json(request.payload), _attributes(request, 0))
+        if why == MISMATCH:
+            reason = f"{why}: The lock token {shown(request.lock_token)} was used with another payload."
+        elif request.tries >= self._tries:
             reason = f"{why}: resent {request.tries} times."
-            self._dead_letters.give_up(original, reason, request)
-            return "dead-lettered"
-        self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
-        return "resent"
+        else:
+            self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
+            return "resent"
+        # A redriven letter gets all its tries back.
+        original = Original(Letter("request", source), _json(request.payload), _attributes(request, 0))
+        self._dead_letters.give_up(original, reason, request)
+        return "dead-lettered"
 
     def postpone(self, request: StartRequest) -> None:
         """
@@ -155,7 +158,7 @@ def find_request_to_resend(
 
     Returns:
         The request, and the execution's error. The request is None if it did not come as a message or event,
-        has an outcome, or was cancelled.
+        has an outcome, or was cancelled. Another payload's outcome is not its own.
 
     Raises:
         Unavailable: Step Functions did not answer, or does not know the execution yet.
@@ -167,7 +170,9 @@ def find_request_to_resend(
             raise Unavailable(f"{detail['executionArn']} cannot be described yet. Try again.")
         given, error = execution.input, execution.failure.error
     error = str(error)
-    if "redelivery" not in given or error == CANCELLED or _is_answered(locks.get(given["lockToken"])):
+    if "redelivery" not in given or error == CANCELLED:
+        return None, error
+    if _is_answered(locks.get(given["lockToken"]), given):
         return None, error
     redelivery = given["redelivery"]
     request = StartRequest(
@@ -196,8 +201,11 @@ def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
     return None if text is None else times.from_text(text)
 
 
-def _is_answered(lock: Lock | None) -> bool:
-    return lock is not None and lock.status in (COMPLETED, FAILED) and not lock.is_reusable(times.now_text())
+def _is_answered(lock: Lock | None, given: Mapping[str, Any]) -> bool:
+    """Whether the record answers the request of an execution. It does not if it has another payload."""
+    if lock is None or lock.status not in (COMPLETED, FAILED) or lock.is_reusable(times.now_text()):
+        return False
+    return "payloadHash" not in given or lock.has_payload(given["payloadHash"])
 
 
 def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:

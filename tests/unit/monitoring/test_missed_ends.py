@@ -163,8 +163,9 @@ def test_what_ended_without_an_answer_comes_back_once(
         ({}, {"status": {"S": "FAILED"}, "failure": {"S": '{"Error": "Declined"}'}}),
         ({"error": CANCELLED, "status": "ABORTED"}, None),
         ({"tries": None}, None),
+        ({"error": "PayloadMismatch"}, None),
     ],
-    ids=["completed", "failed", "cancelled", "nobody's message"],
+    ids=["completed", "failed", "cancelled", "nobody's message", "laid aside by its event"],
 )
 def test_what_has_an_answer_or_was_no_message_does_not_come_back(
     world: World, end: dict[str, Any], record: dict[str, Any] | None

@@ -203,7 +203,7 @@ def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
     """So is what somebody waits for."""
     event = example("resend_request")
     given_input = json.loads(event["detail"]["input"])
-    world.hold(given_input["lockToken"], "order-1", "hash")
+    world.hold(given_input["lockToken"], "order-1", given_input["payloadHash"])
     world.locks[given_input["lockToken"]]["status"] = {"S": "COMPLETED"}
     assert {"disposition": "left alone"} == resending.handler(event, Context())
     assert [] == world.sent

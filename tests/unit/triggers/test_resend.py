@@ -25,6 +25,7 @@ EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
 LOCKS = Locks(World(), "locks")
 PATHS = RequestPaths("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
+PAYLOAD_HASH = json.loads(json.loads(EVENT.read_text())["detail"]["input"])["payloadHash"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
@@ -124,11 +125,45 @@ def test_an_execution_without_an_answer_on_record_comes_back(error: str):
 )
 def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
     """What has an answer does not come back; what is open or free does."""
-    world = World()
-    world.hold("steponce-run-once/order-1", "order-1", "hash")
-    world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
-    asked, _ = find_request_to_resend(detail(), world.sfn, Locks(world, "locks"))
+    asked, _ = find_request_to_resend(detail(), World().sfn, locks_with(status, PAYLOAD_HASH))
     assert comes_back == (asked is not None)
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
+def test_the_answer_to_another_payload_is_no_answer(status: str):
+    """Another request took the key in the meantime, and the message must not vanish for it."""
+    asked, _ = find_request_to_resend(detail(), World().sfn, locks_with(status, "another payload"))
+    assert asked is not None
+
+
+def test_a_message_whose_key_has_another_payload_is_laid_aside_at_once():
+    """It would be refused however often it came. The letter says which key, and asks for the same."""
+    world = World()
+    locks = locks_with("COMPLETED", "another payload")
+    asked, why = find_request_to_resend(detail(error="PayloadMismatch"), world.sfn, locks)
+    assert asked is not None
+
+    assert "dead-lettered" == resender(world).send_again(asked, why, "the execution")
+
+    (letter,) = world.dead()
+    reason = letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert reason.startswith("PayloadMismatch: ")
+    assert "'steponce-run-once/order-1'" in reason
+    assert asked == find_request(_record(letter), PATHS, PATHS)
+
+
+def test_work_that_fails_with_a_mismatch_of_its_own_is_answered():
+    """Its error is on the record of its own payload."""
+    locks = locks_with("FAILED", PAYLOAD_HASH)
+    assert None is find_request_to_resend(detail(error="PayloadMismatch"), World().sfn, locks)[0]
+
+
+def locks_with(status: str, payload_hash: str) -> Locks:
+    """The table with a record under the execution's key."""
+    world = World()
+    world.hold("steponce-run-once/order-1", "order-1", payload_hash)
+    world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
+    return Locks(world, "locks")
 
 
 def limited(window_end: str, **redelivery: str) -> str:
