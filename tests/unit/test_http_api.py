@@ -193,7 +193,7 @@ def test_a_used_up_rate_limit_says_when_it_resets(window: str):
     limit = {"rate_limit": 8, "rate_limit_window": window, "rate_limit_path": "orderId"}
     api.client.rules = replace(api.client.rules, **limit)
     resets_at = times.to_text(times.now() + timedelta(seconds=40))
-    api.client.ends.append({"status": "FAILED", "error": "RateLimited", "cause": cause_until(resets_at)})
+    api.client.ends.append(NO_LOCK | {"error": "RateLimited", "cause": cause_until(resets_at)})
     answer = api.post(prefer="wait=10")
     assert (429, "urn:steponce:problem:rate-limited") == (answer.status, answer.body["type"])
     assert resets_at in answer.body["detail"]
@@ -207,7 +207,7 @@ def test_a_used_up_rate_limit_says_when_it_resets(window: str):
 def test_a_window_that_is_over_lets_the_caller_come_at_once(api: Api):
     """The limit may also be gone by now."""
     cause = cause_until("2026-01-31T12:00:00.000Z")
-    api.client.ends.append({"status": "FAILED", "error": "RateLimited", "cause": cause})
+    api.client.ends.append(NO_LOCK | {"error": "RateLimited", "cause": cause})
     answer = api.post(prefer="wait=10")
     assert (429, "1") == (answer.status, answer.headers["Retry-After"])
     assert "RateLimit" not in answer.headers

@@ -69,8 +69,12 @@ class Receipt:
 
     @property
     def resets_at(self) -> datetime | None:
-        """If the error is RateLimited: when the window ends, in UTC. Else None."""
-        return Failure(self.error, self.cause).resets_at
+        """
+        If the machine's rate limit has refused the request: when the window ends, in UTC. Else None.
+
+        A refusal comes before the lock. After it, whoever answers a waiting step may choose the same words.
+        """
+        return Failure(self.error, self.cause).resets_at if self.attempt == 0 else None
 
     @property
     def kept_bytes(self) -> int | None:

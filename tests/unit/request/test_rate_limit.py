@@ -255,3 +255,10 @@ def test_work_that_raises_the_same_error_was_not_refused() -> None:
     said = f"Request 'other' failed with RateLimited: {cause_until('2026-02-01T00:00:00.000Z')}"
     told_by_lambda = json.dumps({"errorMessage": said, "errorType": "RateLimited", "stackTrace": []})
     assert [None, None] == [Failure("RateLimited", cause).resets_at for cause in (told_by_lambda, said)]
+
+
+def test_an_answer_in_the_words_of_a_refusal_is_none() -> None:
+    """As one to a waiting step can be: the request had its lock, and its work may have had an effect."""
+    cause = cause_until("2026-02-01T00:00:00.000Z")
+    refused = Receipt.failed("order-1", "key", "arn", Failure("RateLimited", cause), duplicate=False)
+    assert (MIDNIGHT, None) == (refused.resets_at, replace(refused, attempt=1).resets_at)
