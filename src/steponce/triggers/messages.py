@@ -52,14 +52,14 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
     Raises:
         InvalidRequest: there is no valid request in it; the message says why.
     """
-    if not _STARTS_AS_NOTIFICATION.match(record.body):
-        expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     letter = _letter_of(record)
     if letter is not None and letter.shape == "event":
-        event = json_or_text(record.body)
+        event = json_or_text(record.body)  # of any size: escapes and Base64 may have made it larger
         if not isinstance(event, Mapping):
             raise InvalidRequest("The body of a redriven event is no JSON object.")
         return events.find_request(event, event_paths)
+    if not _STARTS_AS_NOTIFICATION.match(record.body):
+        expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     seen = see(record)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:

@@ -339,6 +339,27 @@ def test_what_is_too_large_is_refused_before_it_is_read(
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("PayloadTooLarge: ")
 
 
+@pytest.mark.parametrize("trigger", ["event", "stream"])
+def test_a_letter_is_read_if_its_event_was(world: World, trigger: str):
+    """Escapes or Base64 made it larger than what is read of a message."""
+    large = {"orderId": "1", "text": "\uffff" * 110_000}
+    came = sample("start_from_event") | {"detail": large}
+    if trigger == "stream":
+        came = sample("start_from_stream")
+        data = json.dumps(large, ensure_ascii=False).encode()
+        came["Records"][0]["kinesis"]["data"] = base64.b64encode(data).decode()
+    small = {"EventPayloadPath": "{orderId: detail.orderId}"}
+    with function("start_from_event", world, EventPayloadPath="detail.nothing") as module:
+        module.handler(came, Context())
+    (letter,) = world.dead()
+    assert len(letter["MessageBody"].encode()) > MAX_READ_BYTES
+
+    with function("start_from_queue", world, **small) as queue:
+        put_back(queue, letter)
+
+    assert [{"orderId": "1"}] == [one["payload"] for one in world.inputs()]
+
+
 def test_a_letter_that_fits_nowhere_stays_where_it_is():
     """Its queue moves it to the dead letters by itself, whole, or Lambda to those of events."""
     world = World()
