@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from steponce.triggers.sqs import MAX_REQUEST_BYTES
+
 from . import documents
 from .documents import GONE, transform, walk
 from .template import resources
@@ -84,7 +86,7 @@ def letters_have_room(template: dict[str, Any]) -> None:
         size = queues[name]["MaximumMessageSize"]
         letters = queues[name]["RedrivePolicy"]["deadLetterTargetArn"][ARN][0]
         assert size * 6 // 5 + 24 * 1024 <= queues[letters]["MaximumMessageSize"] == 1_048_576
-        assert size >= 3 * 262_144 + 4_096
+        assert MAX_REQUEST_BYTES == size >= 3 * 262_144 + 4_096
 
 
 def no_queue_drops_what_only_looks_alike(template: dict[str, Any]) -> None:

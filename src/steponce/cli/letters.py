@@ -15,7 +15,15 @@ from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
 from steponce.request.workflows import Workflow
-from steponce.triggers.redrive import DeadLetterQueue, Found, Letters, is_foreign, reason_of, what_next
+from steponce.triggers.redrive import (
+    DeadLetterQueue,
+    Found,
+    Letters,
+    can_be_put_back,
+    is_foreign,
+    reason_of,
+    what_next,
+)
 
 _FIFO = "FIFO queue"
 _QUEUES = (
@@ -143,7 +151,7 @@ def _describe(found: Found) -> dict[str, Any]:
         "requestId": letter.request_id,
         "tries": letter.tries,
         "when": found.when,
-        "canBePutBack": foreign is None,
+        "canBePutBack": can_be_put_back(found),
     }
 
 
@@ -157,7 +165,9 @@ def _table(found: Sequence[Found], more: int) -> RenderableType:
     table.add_column("why", overflow="fold")
     for one in found:
         shown = _describe(one)
-        request = plain(one.letter.request_id or "-") if shown["canBePutBack"] else Text("no request", "red")
+        request = (
+            plain(one.letter.request_id or "-") if is_foreign(one) is None else Text("no request", "red")
+        )
         table.add_row(plain(one.id), request, one.when[:19], plain(shown["reason"]))
     rest = [Text(f"And about {more} more; --limit says how many to list.")] if more else []
     return Group(table, *rest)

@@ -10,6 +10,7 @@ id.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
@@ -26,13 +27,14 @@ from steponce.triggers.dead_letters import LETTER, REASON, Letter
 from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.messages import original
 from steponce.triggers.resend import REQUEST_ID, TRIES
-from steponce.triggers.sqs import Attributes, Queues, send
+from steponce.triggers.sqs import MAX_REQUEST_BYTES, Attributes, Queues, fits, send
 from steponce.triggers.start_request import json_or_text
 
 HIDDEN_SECONDS = 120
 """How long a letter is hidden from others if the program that lists it dies."""
 
 _BATCH = 10
+_FEW_DIGITS = re.compile("[0-9]{1,9}")
 _SNS_SAYS = ("ErrorCode", "ErrorMessage", "RequestID")
 
 
@@ -128,7 +130,9 @@ class Found:
             known, tries = request_id if isinstance(request_id, str) else None, self._text(TRIES)
             if tries is None:
                 return Letter("message", self.queue.name, known)
-            return Letter("request", self.queue.name, known, int(tries) if tries.isdecimal() else 0)
+            return Letter(
+                "request", self.queue.name, known, int(tries) if _FEW_DIGITS.fullmatch(tries) else 0
+            )
 
     @property
     def reason(self) -> str:
@@ -138,6 +142,11 @@ class Found:
         if all(name in self.attributes for name in _SNS_SAYS):
             return f"NotDelivered: SNS could not put it into the queue ({self._text('ErrorCode')})."
         return "ReceivedTooOften: SQS has delivered it as often as its queue allows."
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether its queue took the message, but does not take it back with the attributes of a letter."""
+        return not fits(*self.put_back(), limit=MAX_REQUEST_BYTES)
 
     def put_back(self) -> tuple[str, dict[str, Mapping[str, Any]]]:
         """The body and attributes of the message that redrives it."""
@@ -216,7 +225,7 @@ class Letters:
 
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
-            Refused: it is one of AWS's own failure records, and no request.
+            Refused: it is one of AWS's own failure records, and no request; or too large for its queue.
         """
         for queue in self._queues:
             with closing(self._take(queue)) as taken:
@@ -231,7 +240,8 @@ class Letters:
 
     def redrive_all(self) -> Iterator[Found]:
         """
-        Redrive all letters that are requests, one by one. Letters that arrive meanwhile may stay.
+        Redrive all letters that are requests, one by one. Letters that arrive meanwhile may stay, and letters
+        that are too large for their queue do.
 
         Raises:
             Unavailable: throttled or no answer. The letters until then are redriven.
@@ -242,7 +252,7 @@ class Letters:
             most = max(self._count(queue), _BATCH)  # a letter that still cannot start comes back at once
             with closing(self._take(queue)) as taken:
                 for found in islice(taken, most):
-                    if is_foreign(found) is None:
+                    if can_be_put_back(found):
                         self._put_back(found)
                         yield found
 
@@ -254,6 +264,9 @@ class Letters:
                 f"Redriven, it would be taken for a request. {advice}",
                 next_steps=steps,
             )
+        if found.is_too_large:
+            advice, steps = what_next(found)
+            raise Refused(f"Letter {found.id} cannot be put back. {advice}", next_steps=steps)
         body, attributes = found.put_back()
         # A new deduplication id: SQS silently drops a message with the old one for five minutes.
         fifo = {"MessageGroupId": found.group, "MessageDeduplicationId": uuid.uuid4().hex}
@@ -315,6 +328,11 @@ def is_foreign(found: Found) -> str | None:
     return "record of a kind that is not known here" if found.queue.back_to is None else None
 
 
+def can_be_put_back(found: Found) -> bool:
+    """Whether a letter is a request, and its queue would take it."""
+    return is_foreign(found) is None and not found.is_too_large
+
+
 def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
     foreign = foreign_record(json_or_text(found.body), found.text_attributes())
@@ -322,6 +340,12 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
         return foreign.advice, foreign.next_steps
     if is_foreign(found) is not None:
         return "Look at it.", (NextStep("show letter", found.id),)
+    if found.is_too_large:
+        return (
+            f"Its queue takes {MAX_REQUEST_BYTES:,} bytes, and the letter has more with its attributes. Save "
+            "its body, keep the large part in S3, and send a request with the address.",
+            (NextStep("show letter", found.id),),
+        )
     return "Remove the cause that its reason names, and redrive it.", (NextStep("redrive letter", found.id),)
 
 

@@ -12,6 +12,9 @@ from steponce.errors import PayloadTooLarge
 MAX_MESSAGE_BYTES = 1_048_576
 """SQS's limit, attributes included. The requests queues have a lower one, so that a dead letter has room."""
 
+MAX_REQUEST_BYTES = 851_968
+"""The limit of the requests queues, attributes included: `MaximumMessageSize` in workflow.yaml."""
+
 MAX_ATTRIBUTES = 10
 MAX_DELAY_SECONDS = 900
 
@@ -45,10 +48,10 @@ def send(sqs: Queues, queue_url: str, body: str, attributes: Attributes, **more:
         sqs.send_message(QueueUrl=queue_url, MessageBody=body, MessageAttributes=attributes, **more)
 
 
-def fits(body: str, attributes: Attributes) -> bool:
-    """Whether a message is within SQS's limits."""
+def fits(body: str, attributes: Attributes, *, limit: int = MAX_MESSAGE_BYTES) -> bool:
+    """Whether a message is within SQS's limits, and has at most `limit` bytes."""
     size = _bytes(body) + sum(size_of(name, attribute) for name, attribute in attributes.items())
-    return size <= MAX_MESSAGE_BYTES and len(attributes) <= MAX_ATTRIBUTES
+    return size <= limit and len(attributes) <= MAX_ATTRIBUTES
 
 
 def size_of(name: str, attribute: Mapping[str, Any]) -> int:

@@ -18,6 +18,7 @@ from steponce.triggers import redrive
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
+from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
 from tests.unit.cli.fakes import Run
@@ -211,6 +212,30 @@ def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, 
     assert [] == run("redrive", "--all")[1]["letters"]
     assert [] == stack.take("RequestsQueueUrl")
     assert 1 == len(run("list")[1]["letters"])
+
+
+def test_a_letter_that_its_queue_would_not_take_back_keeps_no_other(stack: Stack, run: Run):
+    """SQS would refuse it, since the letter's attributes come on top of a message as large as can be."""
+    largest = stack.put("RequestsDeadLetterQueueUrl", "x" * MAX_REQUEST_BYTES)
+    for number in range(2):
+        stack.lay_aside(f"order-{number}")
+
+    assert 2 == len(run("redrive", "--all")[1]["letters"])
+
+    (letter,) = run("list")[1]["letters"]
+    assert (largest, False) == (letter["id"], letter["canBePutBack"])
+    code, told = run("redrive", largest)
+    assert (3, "Refused") == (code, told["error"]["type"])
+    assert "851,968 bytes" in told["error"]["message"]
+    assert told["error"]["message"].endswith(run("show", largest)[1]["advice"])
+
+
+def test_attributes_that_anybody_may_write_do_not_end_a_list(stack: Stack, run: Run):
+    """Python converts no more than 4,300 digits."""
+    many = {"steponceTries": {"DataType": "String", "StringValue": "9" * 5_000}}
+    stack.put("RequestsDeadLetterQueueUrl", ORDER, many)
+    code, told = run("list")
+    assert (0, [0]) == (code, [one["tries"] for one in told["letters"]])
 
 
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
