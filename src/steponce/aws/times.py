@@ -25,11 +25,15 @@ def to_text(time: datetime) -> str:
     Write a time the way Step Functions writes `$$.State.EnteredTime`. Texts sort as their times do.
 
     Raises:
-        ValueError: the time has no zone.
+        ValueError: the time has no zone, or is beyond the calendar in UTC.
     """
     if time.tzinfo is None:
         raise ValueError(f"The time {time.isoformat()} has no zone. Give it one, for example UTC.")
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    try:
+        in_utc = time.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"The time {time.isoformat()} is beyond the calendar.") from None
+    return in_utc.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def from_text(text: str) -> datetime:

@@ -110,7 +110,7 @@ class Envelope:
             lockToken=token,
             payload=payload,
             payloadHash=rules.payload_hash(payload, text),
-            requestedAt=times.to_text(requested_at or now),
+            requestedAt=_text_of(requested_at or now),
             expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
             expiresAt=expires_at,
             ttl=str(times.epoch_seconds(expires_at)),
@@ -237,6 +237,13 @@ def _counted_at(limit: Any, requested_at: datetime) -> datetime:
     if "resetsAt" not in limit:
         return start
     return requested_at if start <= requested_at < _time(limit["resetsAt"], "limit.resetsAt") else start
+
+
+def _text_of(requested_at: datetime) -> str:
+    try:
+        return times.to_text(requested_at)
+    except ValueError as error:
+        raise InvalidRequest(f"requested_at: {error}") from None
 
 
 def _time(text: Any, place: str = "requestedAt") -> datetime:

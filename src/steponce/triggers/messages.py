@@ -128,7 +128,10 @@ def see(record: SQSRecord) -> dict[str, Any]:
     if letter is not None:
         attributes = {name: value for name, value in attributes.items() if name not in OURS}
         attributes |= _attributes(letter.folded, "DataType", "StringValue", "BinaryValue")
-        seen = {"messageId": letter.message_id or record.message_id, "sentAt": letter.sent_at}
+        seen = {
+            "messageId": letter.message_id or record.message_id,
+            "sentAt": _text_of_time(letter.sent_at or ""),
+        }
     return {**seen, "attributes": attributes, "body": body}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -99,6 +99,15 @@ def test_a_time_needs_a_zone() -> None:
     """Or nobody knows its window."""
     with pytest.raises(InvalidRequest, match="count_at"):
         limit_of(count_at=datetime(2026, 1, 31))
+
+
+@pytest.mark.parametrize("given", [RequestRules("shop"), None])
+def test_a_time_beyond_the_calendar_is_refused(given: RequestRules | None) -> None:
+    """It has no text in UTC, with a limit or without."""
+    for last, hours in ((datetime.max, -12), (datetime.min, 12)):
+        at = last.replace(tzinfo=timezone(timedelta(hours=hours)))
+        with pytest.raises(InvalidRequest, match=r"requested_at: The time .* is beyond the calendar"):
+            Envelope.make("order-1", ANN, given or rules(), requested_at=at)
 
 
 def test_a_clock_that_is_a_little_ahead_is_no_reason_to_refuse() -> None:

@@ -83,6 +83,14 @@ def test_a_message_without_a_time_is_asked_now(sent: Any):
     assert None is find_request(record(attributes=sent), PATHS).requested_at
 
 
+@pytest.mark.parametrize("sent", ["soon", "2016-12-31T23:59:60Z"])
+def test_a_letter_without_a_readable_time_is_asked_now(sent: str):
+    """Anybody may have written it. It does not come back a hundred times for that."""
+    text = json.dumps({"shape": "message", "messageId": "first", "sentAt": sent})
+    came = record(messageAttributes={"steponceLetter": {"stringValue": text, "dataType": "String"}})
+    assert StartRequest("first", ORDER) == find_request(came, PATHS)
+
+
 def test_what_only_looks_like_a_notification_is_a_payload():
     """The envelope of SNS has all its parts."""
     like = {"Type": "Notification", "MessageId": "x"}
