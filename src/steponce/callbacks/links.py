@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -30,7 +31,8 @@ SIGNING_SECONDS = 300
 CHECKING_SECONDS = 10
 """
 How long cached keys verify links. A key that was rotated out stays valid no longer than this. Forged links
-cannot cause more frequent calls of Secrets Manager.
+cannot cause more frequent calls of Secrets Manager. A key that is younger does not sign, because a function
+with cached keys would take its links for forged.
 """
 
 UNANSWERED_SECONDS = 300
@@ -50,18 +52,19 @@ class Keys:
         self._secrets = secrets
         self._secret = secret
         self._keys: list[str] = []
+        self._is_young = False
         self._read_at = float("-inf")
 
     def newest(self) -> str:
         """
-        The key that signs.
+        The key that signs: the newest, or for its first seconds the one before it.
 
         Raises:
             Unavailable: Secrets Manager did not answer; safe to try again.
         """
         if self._age() >= SIGNING_SECONDS:
             self._read()
-        return self._keys[0]
+        return self._keys[-1 if self._is_young else 0]
 
     def valid(self) -> list[str]:
         """The keys that verify, newest first. Raises as `newest`."""
@@ -77,19 +80,21 @@ class Keys:
         return time.monotonic() - self._read_at
 
     def _read(self) -> None:
-        versions = (self._version("AWSCURRENT"), self._version("AWSPREVIOUS"))
-        self._keys = [key for key in versions if key]
+        (current, made), (previous, _) = self._version("AWSCURRENT"), self._version("AWSPREVIOUS")
+        self._keys = [key for key in (current, previous) if key]
+        self._is_young = made is not None and times.now() - made < timedelta(seconds=CHECKING_SECONDS)
         self._read_at = time.monotonic()
 
-    def _version(self, stage: str) -> str | None:
+    def _version(self, stage: str) -> tuple[str | None, datetime | None]:
+        """A key, and when it was made."""
         try:
             with answering("Secrets Manager"):
                 answer = self._secrets.get_secret_value(SecretId=self._secret, VersionStage=stage)
         except ClientError as error:
             if stage == "AWSPREVIOUS" and error_code(error) == "ResourceNotFoundException":
-                return None
+                return None, None
             raise
-        return answer["SecretString"]
+        return answer["SecretString"], answer.get("CreatedDate")
 
 
 def sign(keys: Keys, step_id: str, expires_at: str, outcomes: Sequence[str]) -> str:

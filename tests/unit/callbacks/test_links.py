@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -33,6 +33,7 @@ class Secret:
 
     def __init__(self, current: str = "key-1", previous: str | None = None) -> None:
         self.versions = {"AWSCURRENT": current, "AWSPREVIOUS": previous}
+        self.made = NOW - timedelta(days=1)
         self.reads = 0
 
     def get_secret_value(self, SecretId: str, VersionStage: str) -> dict[str, Any]:
@@ -41,10 +42,11 @@ class Secret:
         key = self.versions[VersionStage]
         if key is None:
             raise client_error("ResourceNotFoundException")
-        return {"SecretString": key}
+        return {"SecretString": key, "CreatedDate": self.made}
 
-    def rotate(self, key: str) -> None:
+    def rotate(self, key: str, made: datetime = NOW - timedelta(days=1)) -> None:
         """A new key; the one before the last is valid no more."""
+        self.made = made
         self.versions = {"AWSCURRENT": key, "AWSPREVIOUS": self.versions["AWSCURRENT"]}
 
 
@@ -236,6 +238,20 @@ def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secre
     verify(keys, STEP, newer)
 
     assert "key-2" == keys.newest()
+
+
+def test_a_link_made_right_after_a_rotation_is_genuine_everywhere(secret: Secret, keys: Keys):
+    """Also for a function that has looked at the keys just before, and is answered at once."""
+    keys.valid()
+    secret.rotate("key-2", made=NOW)
+    verify(keys, STEP, query(sign(keys_of(secret), STEP, EXPIRES, BOTH)))
+
+
+def test_the_first_key_of_all_signs_at_once():
+    """There is none before it."""
+    secret = Secret()
+    secret.made = NOW
+    verify(keys_of(secret), STEP, query(sign(keys_of(secret), STEP, EXPIRES, BOTH)))
 
 
 def test_signing_reads_the_keys_once_in_a_while(secret: Secret, keys: Keys, clock: Clock):
