@@ -33,6 +33,9 @@ RESULT_RESERVE = 65_536
 ENVELOPE_LIMIT = WORKFLOW_LIMIT - RESULT_RESERVE
 """The most bytes that an envelope may have."""
 
+RESEND_RESERVE = 64
+"""Bytes by which an envelope may grow when its message is resent: the digits of `tries`, and `countAt`."""
+
 MAX_LOCK_TOKEN_BYTES = 2_048
 """DynamoDB's limit for a partition key."""
 
@@ -189,17 +192,24 @@ class Envelope:
 
     @cached_property
     def _json(self) -> str:
-        return _fitting(self.to_dict(), "input")
+        reserve = RESEND_RESERVE if self._may_grow else 0
+        return _fitting(self.to_dict(), "input", ENVELOPE_LIMIT - reserve)
+
+    @property
+    def _may_grow(self) -> bool:
+        """Whether it comes as a message for the first time. A message that was admitted then stays so."""
+        found = self.redelivery
+        return found is not None and found.get("tries") == 0 and "countAt" not in found
 
 
 _ALWAYS = frozenset(field.name for field in fields(Envelope) if field.default is MISSING)
 """The fields of every envelope."""
 
 
-def _fitting(value: Any, where: str) -> str:
+def _fitting(value: Any, where: str, limit: int = ENVELOPE_LIMIT) -> str:
     """The canonical text of an envelope or a payload. It raises if the text is too large for a workflow."""
     try:
-        return canonical_json(value, where, limit=ENVELOPE_LIMIT)
+        return canonical_json(value, where, limit=limit)
     except PayloadTooLarge as error:
         raise PayloadTooLarge(
             f"{error} The result travels with it in a workflow's {WORKFLOW_LIMIT:,}. Keep the large part "

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import copy
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +308,23 @@ def test_what_was_admitted_can_be_sent_again_and_laid_aside(unit: str, where: st
         check_message(message | {"QueueUrl": QUEUE})
         again = find_request(SQSRecord(received(message)), MESSAGE_PATHS, EVENT_PATHS)
         assert (request_id, payload, "key") == (again.request_id, again.payload, again.lock_token)
+
+
+def test_the_largest_request_is_admitted_each_time_it_comes_again():
+    """Its tries get more digits, and a rate limit adds a time."""
+
+    def is_admitted(size: int, **redelivery: Any) -> bool:
+        with suppress(PayloadTooLarge):
+            given = {"requestId": "a", "tries": 0} | redelivery
+            return bool(Envelope.make("a", {"text": "x" * size}, RULES, redelivery=given))
+        return False
+
+    largest = bisect_left(range(196_608), True, key=lambda size: not is_admitted(size)) - 1
+    assert is_admitted(largest)
+    assert 195_608 < largest
+    for tries in (1, 9, 10, 999_999_999):
+        assert is_admitted(largest, tries=tries, countAt="2026-01-31T12:00:00.000Z")
+    assert is_admitted(largest, countAt="2026-01-31T12:00:00.000Z")
 
 
 def test_a_large_notification_of_a_small_payload_is_read(triggers: dict[str, Any], world: World):
