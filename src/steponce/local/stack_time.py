@@ -2,8 +2,9 @@
 The time of the stack: this machine's own, until a test moves it.
 
 A stack that can be moved keeps how far it is ahead in eight bytes that its processes share: the engine, the
-fork server and every worker. In them `time.time` and `datetime.now` tell the stack's time, so that code of
-others, moto and functions, tells it as well. What waits in the engine looks at the clock again and again.
+fork server and every worker. In them `datetime.now`, and what `time` tells of the present, is the stack's
+time, so that code of others, moto and functions, tells it as well. What waits in the engine looks at the
+clock again and again.
 
 Time goes on, and only forward. The process of the test itself is left alone.
 """
@@ -25,7 +26,14 @@ _FORM = struct.Struct("d")
 _real_datetime = datetime.datetime
 _real_time = time.time
 _real_time_ns = time.time_ns
+_real_asctime = time.asctime
+_real_ctime = time.ctime
+_real_gmtime = time.gmtime
+_real_localtime = time.localtime
+_real_strftime = time.strftime
 _shared: mmap.mmap | None = None
+
+_Moment = time.struct_time | tuple[int, int, int, int, int, int, int, int, int]
 
 
 def install(file: Path) -> None:
@@ -35,7 +43,16 @@ def install(file: Path) -> None:
         file.write_bytes(_FORM.pack(0.0))
     with file.open("r+b") as opened:
         _shared = mmap.mmap(opened.fileno(), _FORM.size)
-    replaced = {_real_datetime: StackDatetime, _real_time: _time, _real_time_ns: _time_ns}
+    replaced = {
+        _real_datetime: StackDatetime,
+        _real_time: _time,
+        _real_time_ns: _time_ns,
+        _real_asctime: _asctime,
+        _real_ctime: _ctime,
+        _real_gmtime: _gmtime,
+        _real_localtime: _localtime,
+        _real_strftime: _strftime,
+    }
     for module in list(sys.modules.values()):
         # Many modules have imported them by name before.
         if module is not None and module.__name__ != __name__:
@@ -89,8 +106,28 @@ def _time_ns() -> int:
     return _real_time_ns() + int(ahead_seconds() * 1_000_000_000)
 
 
+def _gmtime(seconds: float | None = None) -> time.struct_time:
+    return _real_gmtime(_time() if seconds is None else seconds)
+
+
+def _localtime(seconds: float | None = None) -> time.struct_time:
+    return _real_localtime(_time() if seconds is None else seconds)
+
+
+def _ctime(seconds: float | None = None) -> str:
+    return _real_ctime(_time() if seconds is None else seconds)
+
+
+def _asctime(moment: _Moment | None = None) -> str:
+    return _real_asctime(_localtime() if moment is None else moment)
+
+
+def _strftime(form: str, moment: _Moment | None = None) -> str:
+    return _real_strftime(form, _localtime() if moment is None else moment)
+
+
 class _AnyDatetime(type):
-    """Every plain datetime counts as an instance. Subclasses check their own instances."""
+    """Every plain datetime counts as an instance, and its class as this one. Subclasses are themselves."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         if cls is StackDatetime:
@@ -101,6 +138,13 @@ class _AnyDatetime(type):
         if cls is StackDatetime:
             return issubclass(subclass, _real_datetime)
         return type.__subclasscheck__(cls, subclass)
+
+    def __eq__(cls, other: object) -> bool:
+        """Whoever looks a value's type up in a table, as yaml does, finds this class."""
+        return cls is other or (cls is StackDatetime and other is _real_datetime)
+
+    def __hash__(cls) -> int:
+        return hash(_real_datetime) if cls is StackDatetime else type.__hash__(cls)
 
 
 class StackDatetime(_real_datetime, metaclass=_AnyDatetime):

@@ -40,6 +40,12 @@ def test_every_datetime_is_one_of_its_own():
     assert not isinstance("2027", StackDatetime)
 
 
+def test_a_table_by_type_knows_every_datetime():
+    """As yaml has one, which looks up the type of each value."""
+    assert "datetime" == {StackDatetime: "datetime"}[type(NEW_YEAR)]
+    assert 3 == len({StackDatetime, datetime, Moment, str})
+
+
 def test_a_class_of_somebody_s_own_stays_apart():
     """Its objects are of it, and no others are."""
     made = Moment(2027, 1, 1, tzinfo=UTC)

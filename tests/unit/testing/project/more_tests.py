@@ -74,6 +74,8 @@ def test_functions_and_histories_tell_the_stacks_time(bookings, clock):
     assert ahead > timedelta(days=2, hours=23)
     assert abs(ended["stopDate"] - charged) < timedelta(minutes=1)
     assert abs(clock.now() - charged) < timedelta(minutes=1)
+    told = datetime.fromisoformat(json.loads(ended["output"])["charge"]["told"])
+    assert abs(charged - told) < timedelta(minutes=1)
 
 
 def test_a_week_without_an_answer_is_a_time_out(steponce_stack, bookings, clock):

@@ -21,4 +21,5 @@ def handler(event, _context):
     time.sleep(event.get("chargeSeconds", 0))
     s3.put_object(Bucket=os.environ["RECEIPTS"], Key=event["id"], Body=b"paid")
     print("ends", event["id"], flush=True)
-    return {"at": datetime.now(UTC).isoformat()}
+    told = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"at": datetime.now(UTC).isoformat(), "told": told}
