@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from steponce.errors import shown
 from steponce.local.errors import TemplateError, not_supported
 from steponce.local.template.physical_names import (
     ACCOUNT,
@@ -82,12 +83,20 @@ class Resolver:
         if len(value) == 1:
             ((key, argument),) = value.items()
             if key in self._functions and not (key == "Condition" and not isinstance(argument, str)):
-                return self._functions[key](argument)
+                return self._apply(key, argument)
             if key.startswith("Fn::"):
                 known = ", ".join(sorted(self._functions))
                 raise TemplateError(not_supported(f"{key}. Known: {known}."))
         resolved_items = ((key, self.resolve(part)) for key, part in value.items())
         return {key: part for key, part in resolved_items if part is not _NO_VALUE}
+
+    def _apply(self, function: str, argument: Any) -> Any:
+        try:
+            return self._functions[function](argument)
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise TemplateError(
+                f"{function} does not take {shown(str(argument))}. Write it as CloudFormation does."
+            ) from error
 
     def condition(self, name: str) -> bool:
         """Whether the template's condition of this name holds."""

@@ -37,6 +37,7 @@ from steponce.local.template.renderings import (
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
+from steponce.local.template.source import read_source, well_formed
 from steponce.local.template.support import REMOTE, function_problem, left_out
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
@@ -52,8 +53,13 @@ def read_plan(
     Raises:
         TemplateError: the template, one of its files or one of `parameters` is not what it must be.
     """
+    with well_formed(Path(path)):
+        return _read_plan(Path(path).resolve(), parameters or {}, stack_name, region)
+
+
+def _read_plan(path: Path, parameters: Mapping[str, str], stack_name: str, region: str) -> Plan:
     names = PhysicalNames(stack_name, region)
-    opened = _open(Path(path).resolve(), parameters or {}, names, region)
+    opened = _open(path, parameters, names, region)
     template, nested, planner = opened.template, opened.nested, opened.planner
     resolver = Resolver(template, opened.values, names, nested)
     expect_rules_hold(template, resolver)
@@ -90,8 +96,9 @@ def read_machines(
     Raises:
         TemplateError: as `read_plan` does, for the machines with these parameters.
     """
-    opened = _open(Path(path).resolve(), parameters or {}, PhysicalNames(stack_name, region), region)
-    return opened.machines.by_logical_id(opened.values)
+    with well_formed(Path(path)):
+        opened = _open(Path(path).resolve(), parameters or {}, PhysicalNames(stack_name, region), region)
+        return opened.machines.by_logical_id(opened.values)
 
 
 def read_renderings(
@@ -110,10 +117,14 @@ def read_renderings(
     Raises:
         TemplateError: the template, one of its files or one of `parameters` is not what it must be.
     """
-    given = dict(parameters or {})
-    declared = _parse(Path(path)).get("Parameters", {})
+    with well_formed(Path(path)):
+        return _read_renderings(Path(path), dict(parameters or {}), stack_name, region)
+
+
+def _read_renderings(path: Path, given: dict[str, str], stack_name: str, region: str) -> list[Rendering]:
+    declared = read_source(path).get("Parameters", {})
     usual = stand_ins(declared) | given
-    opened = _open(Path(path).resolve(), usual, PhysicalNames(stack_name, region), region, checked=given)
+    opened = _open(path.resolve(), usual, PhysicalNames(stack_name, region), region, checked=given)
 
     def render(values: Mapping[str, str]) -> dict[str, MachinePlan]:
         return opened.machines.renderings({**opened.values, **values})
@@ -145,7 +156,7 @@ def _open(
     region: str,
     checked: Mapping[str, str] | None = None,
 ) -> _Opened:
-    source = _parse(path)
+    source = read_source(path)
     values = parameter_values(source, parameters, checked)
     files = _local_files(source)
     template = _transform(source, values, region)
@@ -207,42 +218,18 @@ class _Planner:
     def definition_file(self, logical_id: str) -> Path | None:
         if self._files.get(logical_id, "").startswith(REMOTE):
             raise TemplateError(not_supported(f"a definition on S3 ({logical_id}). Name a local file."))
-        return self._file(logical_id, "DefinitionUri") if logical_id in self._files else None
+        if logical_id not in self._files:
+            return None
+        file = self._file(logical_id, "DefinitionUri")
+        if not file.is_file():
+            raise TemplateError(f"{logical_id}: DefinitionUri {file} is not a file.")
+        return file
 
     def _file(self, logical_id: str, key: str) -> Path:
         path = self._root / self._files[logical_id]
         if not path.exists():
             raise TemplateError(f"{logical_id}: {key} {path} does not exist.")
         return path
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise TemplateError(f"There is no template {path}. Give its path, or go to the folder that has it.")
-    try:
-        source = _load(path.read_text(encoding="utf-8"))
-    except Exception as error:  # yaml's own errors have no common base with the constructor's
-        raise TemplateError(f"{path} is not a template: {error}") from error
-    if not isinstance(source, dict) or not isinstance(source.get("Resources"), dict):
-        raise TemplateError(f"{path} is not a template: it has no Resources.")
-    return {key: part for key, part in source.items() if part is not None}  # an empty section is null in YAML
-
-
-def _load(text: str) -> Any:
-    # The transform takes 0.4 s to import, which only those who deploy should pay.
-    import yaml
-    from samtranslator.yaml_helper import intrinsics_multi_constructor
-
-    # The loader in C, where PyYAML was built with it, takes a tenth of the time.
-    kind: type[yaml.SafeLoader] = type(
-        "TemplateLoader", (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader,), {}
-    )
-    kind.add_multi_constructor("!", intrinsics_multi_constructor)
-    loader = kind(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
 
 
 def _local_files(source: dict[str, Any]) -> dict[str, str]:
@@ -260,7 +247,6 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
     shared = source.get("Globals", {}).get("Function") or {}
     common = shared.pop("CodeUri", None)
     for logical_id, resource in source["Resources"].items():
-        _expect_resource(logical_id, resource)
         key = keys.get(resource.get("Type"))
         properties = resource.setdefault("Properties", {})
         if properties.get("PackageType") == "Image":  # which `sam build` would make
@@ -271,13 +257,6 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
             files[logical_id] = uri
             properties[key] = _PLACEHOLDER_URI
     return files
-
-
-def _expect_resource(logical_id: str, resource: Any) -> None:
-    if logical_id.startswith("Fn::"):
-        raise TemplateError(not_supported(f"{logical_id}, or any other macro. Write out what it makes."))
-    if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
-        raise TemplateError(f"{logical_id} is not a resource: it has no Type.")
 
 
 def _of_nested_stacks(template: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
