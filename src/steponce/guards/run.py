@@ -7,10 +7,12 @@ All state of a call is in its Run, so calls may be nested, and run in threads an
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import logging
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
@@ -241,9 +243,9 @@ class Run:
             return kept
         try:
             return holder.acquire(self._lease_seconds)
-        except Unavailable:
+        except (Unavailable, KeyboardInterrupt, SystemExit):
             # The write may have taken effect, but the work does not begin. Without this, others would wait
-            # until the lease ends.
+            # until the lease ends. A handler of SIGTERM often raises SystemExit.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
             raise
 
@@ -335,7 +337,7 @@ class Run:
             why = "The block ended without complete(), so nobody knows whether the work took effect."
             self._record(None, lambda holder: holder.hold(Failure(OUTCOME_UNKNOWN, why)))
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
-        failure = Failure(type(error).__name__, str(error)[:CAUSE_LIMIT])
+        failure = Failure(type(error).__name__, _text_of(error))
         if isinstance(error, (RetryLater, *self._terms.releases)):
             self._record(error, lambda holder: holder.release(failure))
         elif isinstance(error, self._terms.final):
@@ -419,7 +421,11 @@ class Run:
 
     def _start_renewing(self) -> None:
         if self._terms.renew and self._holder is not None and self._state == "begun":
-            self._renewer = Renewer(self._holder, self._lease_seconds)
+            try:
+                self._renewer = Renewer(self._holder, self._lease_seconds)
+            except RuntimeError:  # no more threads, or the process is on its way out
+                self._end(RetryLater("The lease cannot be renewed, so the work did not begin."))
+                raise
 
     def _stop_renewing(self) -> None:
         if self._renewer is not None:
@@ -451,14 +457,26 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     A request that was sent cannot be taken back. Without the wait it would take effect after the task's end.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(call))
+    # A future and not a task, because the end of `asyncio.run` cancels all tasks.
+    running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, call)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([running])
+        while not running.done():
+            with suppress(asyncio.CancelledError):  # cancelled again: anyio repeats it until the task ends
+                await asyncio.wait([running])
         if not running.cancelled() and running.exception() is not None:
             _logger.warning("A cancelled call failed: %s", running.exception())
         raise
+
+
+def _text_of(error: BaseException) -> str:
+    """An error's text as a record can keep it. The error may be anybody's, and its text of any form."""
+    try:
+        text = str(error)[:CAUSE_LIMIT]
+    except Exception as unwritten:  # its own `__str__` failed
+        text = f"The error has no text ({type(unwritten).__name__})."
+    return text.encode(errors="backslashreplace").decode()  # a file's name may hold half a character
 
 
 def _lost(record: Lock) -> str:

@@ -1,0 +1,126 @@
+"""A guarded call that is interrupted: cancelled again and again, by a signal, by the end of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from steponce.guards.renewer import Renewer
+from steponce.workflow import COMPLETED, RELEASED
+from tests.patience import PATIENCE_SECONDS
+from tests.unit.guards.charging import DONE, ORDER
+from tests.unit.guards.world import KEY, World
+
+
+class Held:
+    """Holds back one write of the world, the one of this number, until `go_on` is set."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self._world = world
+        self._left = number
+        self._loop = asyncio.get_running_loop()
+        self.sent = asyncio.Event()
+        self.go_on = threading.Event()
+        world.fault = self
+
+    def __call__(self, _arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            self._world.fault = None
+            self._loop.call_soon_threadsafe(self.sent.set)
+            assert self.go_on.wait(PATIENCE_SECONDS)
+        return forward()
+
+
+async def cancelled_twice(world: World, work: Callable[[], Awaitable[object]], number: int) -> None:
+    """Cancel a task twice while one of its writes is under way, as anyio does until the task ends."""
+    held = Held(world, number)
+    task = asyncio.ensure_future(work())
+    await held.sent.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the task sees each of them
+    held.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_task_cancelled_twice_while_it_begins_gives_the_lock_back(world: World) -> None:
+    """Otherwise nobody holds it, and everybody waits until its lease ends."""
+
+    async def work() -> None:
+        async with world.guard().begin(KEY, ORDER):
+            pytest.fail("the block was entered")
+
+    asyncio.run(cancelled_twice(world, work, 1))
+    assert RELEASED == world.lock().status
+
+
+def test_a_task_cancelled_twice_while_it_completes_keeps_its_result(world: World) -> None:
+    """Its record would say that the result is lost, while the write of the result is under way."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        return DONE
+
+    asyncio.run(cancelled_twice(world, lambda: charge(KEY), 2))
+    assert COMPLETED == world.lock().status
+
+
+def test_a_task_that_begins_as_the_program_ends_gives_the_lock_back(world: World) -> None:
+    """The end of asyncio.run cancels all tasks, also those that wait for a thread."""
+
+    async def work() -> None:
+        async with world.guard().begin(KEY, ORDER):
+            pytest.fail("the block was entered")
+
+    async def go_on_after_the_end(held: Held) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the other task is cancelled, too
+            held.go_on.set()
+
+    async def end() -> Any:
+        held = Held(world, 1)
+        tasks = [asyncio.ensure_future(work()), asyncio.ensure_future(go_on_after_the_end(held))]
+        await held.sent.wait()
+        return tasks
+
+    asyncio.run(end())
+    assert RELEASED == world.lock().status
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_a_signal_while_the_lock_is_taken_gives_it_back(world: World, signal: type[BaseException]) -> None:
+    """The write has taken effect, but its work never begins."""
+
+    def interrupted(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        forward()
+        raise signal
+
+    world.fault = interrupted
+    with pytest.raises(signal), world.guard().begin(KEY, ORDER):
+        pytest.fail("the block was entered")
+    assert RELEASED == world.lock().status
+
+
+def test_without_a_thread_to_renew_the_lease_the_lock_is_given_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may have no more threads, or be on its way out."""
+
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Renewer, "__init__", no_thread)
+    with pytest.raises(RuntimeError), world.guard(renew=True).begin(KEY, ORDER):
+        pytest.fail("the block was entered")
+    assert RELEASED == world.lock().status
