@@ -132,7 +132,7 @@ class OutputTooLarge(InvalidRequest):
 
 
 class InvalidSetting(SteponceError, ValueError):
-    """An environment variable, or a stack's Output, is missing or malformed; the message says which."""
+    """An option, an environment variable or an Output is missing or malformed; the message says which."""
 
 
 class StepAlreadyAnswered(SteponceError):

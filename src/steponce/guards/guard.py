@@ -147,7 +147,7 @@ class Guard:
 
         Raises:
             InvalidRequest: the key or payload cannot be used.
-            InvalidSetting: the name of the guard's table is empty or no text.
+            InvalidSetting: the name of the guard's table, or an option, is not what it can be.
 
         Entering the block raises:
             AlreadyInProgress: another call holds the lock, and may still work.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from steponce.errors import InvalidSetting, shown
 from steponce.locks.record import Lock
 from steponce.recovery.owner import WhenOutcomeUnknown
 
@@ -38,6 +39,10 @@ class Terms:
         on_replay: Called with the result and the record of each replay. Its return value is the result.
         serialize: Your own function that converts a result to JSON.
         deserialize: Your own function that converts it back.
+
+    Raises:
+        InvalidSetting: an option has a value that it cannot have. Otherwise this would show when the work has
+            failed, and its outcome would be lost.
     """
 
     lease_seconds: float | None = None
@@ -50,3 +55,20 @@ class Terms:
     on_replay: Callable[[Any, Lock], Any] | None = None
     serialize: Callable[[Any], Any] = as_it_is
     deserialize: Callable[[Any], Any] = as_it_is
+
+    def __post_init__(self) -> None:
+        _expect_one_of("when_outcome_unknown", self.when_outcome_unknown, "hold", "take-over")
+        _expect_one_of("when_completed", self.when_completed, "replay", "refuse")
+        _expect_exceptions("releases", self.releases)
+        _expect_exceptions("final", self.final)
+
+
+def _expect_one_of(name: str, value: object, *known: str) -> None:
+    if value not in known:
+        raise InvalidSetting(f"{name} is {shown(value)}. Give one of: {', '.join(known)}.")
+
+
+def _expect_exceptions(name: str, classes: object) -> None:
+    every = classes if isinstance(classes, tuple) else (None,)
+    if not all(isinstance(one, type) and issubclass(one, BaseException) for one in every):
+        raise InvalidSetting(f"{name} is {shown(classes)}. Give a tuple of classes of exceptions.")

@@ -13,6 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeGuard, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
+from steponce.errors import InvalidPayload
+from steponce.request.canonical import MAX_DEPTH
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -21,17 +24,30 @@ def plain(value: Any) -> Any:
     """
     Convert a value to JSON's types: dataclasses and pydantic models to objects, enums to their values, and
     dates, UUIDs and decimals to text. Other values stay unchanged, and `canonical_json` may refuse them.
+
+    Raises:
+        InvalidPayload: it holds itself, or is nested too deeply.
     """
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise InvalidPayload(
+            f"A value of this call holds itself, or is nested too deeply. Send a flatter one, of at most "
+            f"{MAX_DEPTH} levels."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
-        return plain(value.value)
+        return _plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if _is_model(type(value)):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
     return str(value) if isinstance(value, UUID | Decimal) else value

@@ -24,6 +24,7 @@ from steponce import (
 )
 from steponce.aws import times
 from steponce.errors import (
+    InvalidPayload,
     InvalidSetting,
     RecordUnreadable,
 )
@@ -310,3 +311,50 @@ def test_a_guard_has_a_stack_s_rules(world: World) -> None:
     assert ("order-1", sha256('"o-12"')) == (lock.request_id, lock.payload_hash)
     assert "2026-01-31T12:01:00.000Z" == lock.expires_at
     assert DONE == json.loads(str(lock.result))
+
+
+# -- What a call is given -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"when_completed": "refused"},
+        {"when_outcome_unknown": "takeover"},
+        {"final": CardDeclined},
+        {"final": [CardDeclined]},
+        {"releases": (CardDeclined())},
+        {"releases": ("CardDeclined",)},
+    ],
+    ids=str,
+)
+def test_an_option_that_means_nothing_is_refused(world: World, option: dict[str, Any]) -> None:
+    """Misspelt, `refuse` was a replay; a list of classes lost the outcome of work that had failed."""
+    with pytest.raises(InvalidSetting, match=next(iter(option))):
+        complete(world.guard(**option))
+    with pytest.raises(InvalidSetting, match=next(iter(option))):
+        complete(world.guard(), **option)
+    assert [] == world.calls
+
+
+class _Speechless(Exception):
+    def __str__(self) -> str:
+        raise AttributeError
+
+
+@pytest.mark.parametrize("error", [_Speechless(), OSError("There is no \udce9.txt")], ids=["none", "half"])
+def test_an_error_whose_text_cannot_be_written_is_on_record(world: World, error: Exception) -> None:
+    """Otherwise the lock was held until its lease ended, with an unknown outcome."""
+    fail_with(world.guard(), error)
+    assert (FAILED, type(error).__name__) == (world.lock().status, world.lock().failure.error)
+
+
+def test_a_value_that_holds_itself_is_refused(world: World) -> None:
+    """As payload, as an argument, and as a result, which is held for a person."""
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(InvalidPayload, match="holds itself"):
+        complete(world.guard(), payload=endless)
+    with pytest.raises(InvalidPayload, match="holds itself"):
+        world.guard().idempotent()(len)(endless)
+    assert [] == world.calls
