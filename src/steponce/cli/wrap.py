@@ -102,7 +102,9 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         if found.installation is not None:
             installation.write(found.installation, installation.files(callback=False))
         found.definition.write_text(definition, encoding="utf-8")
-        template.write_text(found.template, encoding="utf-8")  # last, when the files that it names exist
+        ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
+        # Last, when the files that it names exist.
+        template.write_text(found.template, encoding="utf-8", newline=ends)
     written = [str(template), str(found.definition)]
     written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
@@ -106,12 +107,12 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     if _SAM not in str(template.get("Transform")):
         raise CannotWrap([f"The template has no Transform {_SAM}, so it is no SAM template."])
     resources = template["Resources"]
-    every = [name for name, one in resources.items() if one.get("Type") == _MACHINE]
+    every = template_file.resources_of(template, _MACHINE)
     if machine not in every:
         known = ", ".join(every) or "none"
         raise CannotWrap([f"{machine} is no {_MACHINE} of the template. There are: {known}."])
     resource: CommentedMap = resources[machine]
-    properties = resource.get("Properties", {})
+    properties = template_file.expect_map(resource.get("Properties"), f"{machine}: Properties")
     for empty in [name for name, value in properties.items() if value is None]:
         del properties[empty]  # in YAML, a name without a value
     if properties.get("Type", "STANDARD") != "STANDARD":
@@ -124,8 +125,9 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
 
 def _activities(template: CommentedMap, resource: CommentedMap) -> set[str]:
     """The placeholders of a machine that stand for activities of the template."""
-    every = {name for name, one in template["Resources"].items() if one.get("Type") == _ACTIVITY}
-    given = resource["Properties"].get("DefinitionSubstitutions", {})
+    every = template_file.resources_of(template, _ACTIVITY).keys()
+    given = resource["Properties"].get("DefinitionSubstitutions", CommentedMap())
+    template_file.expect_map(given, "DefinitionSubstitutions")
     return {name for name, value in given.items() if every & set(re.findall(r"\w+", shown(value)))}
 
 
@@ -136,7 +138,8 @@ def _joins(template: CommentedMap, path: Path) -> bool:
         if folder.exists():
             raise CannotWrap([f"{folder} is there already, and {path} does not use it. Delete it first."])
         return False
-    if stack.get("Properties", {}).get("TemplateURL") != f"{installation.FOLDER}/template.yaml":
+    given = stack.get("Properties") if isinstance(stack, CommentedMap) else None
+    if (given or {}).get("TemplateURL") != f"{installation.FOLDER}/template.yaml":
         raise CannotWrap([f"{path} has a resource {STACK} that is no installation. Rename it first."])
     if not (folder / REQUESTS).is_file():
         raise CannotWrap([f"The installation in {folder} takes no further state machine. Upgrade it first."])
@@ -146,7 +149,10 @@ def _joins(template: CommentedMap, path: Path) -> bool:
 def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> list[str]:
     """The machine gets the wrapped definition, the workflow's values, and its permissions."""
     decisions = []
-    properties = template["Resources"][machine]["Properties"]
+    resource = template["Resources"][machine]
+    properties = resource["Properties"]
+    changing = [properties.get(name) for name in ("DefinitionSubstitutions", "Policies")]
+    template_file.expect_own(template, [resource, properties, *changing], machine)
     if "Name" not in properties:
         properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{template_file.dashed(machine)}"))
         decisions.append(
@@ -181,6 +187,7 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
         policies = properties.get("Policies", CommentedSeq())
         if not isinstance(policies, CommentedSeq):
             policies = CommentedSeq([policies])
+        _expect_list(policies, machine)
         policies.append(document)
         properties["Policies"] = policies
         return
@@ -192,8 +199,20 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
                 "workflow. Wrap the definition alone, and take them from the answer's template."
             ]
         )
-    policies = owner["Properties"].setdefault("Policies", CommentedSeq())
+    given = owner.get("Properties") or CommentedMap()
+    policies = given.get("Policies") or CommentedSeq()
+    template_file.expect_own(template, [owner, given, policies], f"The Role of {machine}")
+    _expect_list(policies, shown(role).removesuffix(".Arn"))
+    owner["Properties"], given["Policies"] = given, policies
     policies.append(CommentedMap({"PolicyName": "RunOnce", "PolicyDocument": document}))
+
+
+def _expect_list(policies: Any, whose: str) -> None:
+    """Refuse policies to which none can be added, as `!If [IsProd, [...], [...]]`."""
+    if not isinstance(policies, CommentedSeq) or tag_of(policies) is not None:
+        raise CannotWrap(
+            [f"The Policies of {whose} are no plain list. Write one, with the function as one of its parts."]
+        )
 
 
 def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -19,6 +20,9 @@ from ruamel.yaml.tag import Tag
 
 from steponce.wrap.errors import CannotWrap
 
+SECTIONS = ("Parameters", "Conditions", "Outputs")
+"""The sections that get entries, besides Resources."""
+
 _IN_TEXT = re.compile(r"\$\{(\w+)")
 
 
@@ -27,7 +31,8 @@ def read(text: str) -> CommentedMap:
     The template in a text.
 
     Raises:
-        CannotWrap: it is not YAML, or no template.
+        CannotWrap: it is not YAML, or no template, or one of its parts has another form than CloudFormation
+            takes.
     """
     try:
         found = _yaml(text).load(text)
@@ -35,7 +40,60 @@ def read(text: str) -> CommentedMap:
         raise CannotWrap([f"The template is not YAML: {error}."]) from None
     if not isinstance(found, CommentedMap) or not isinstance(found.get("Resources"), CommentedMap):
         raise CannotWrap(["The template has no Resources."])
+    for section in SECTIONS:
+        if found.get(section, found) is None:
+            del found[section]  # in YAML, a name without a value
+        elif section in found:
+            expect_map(found[section], section)
+    for name, resource in found["Resources"].items():
+        if not str(name).startswith("Fn::"):  # a macro may make anything
+            _expect_resource(name, resource)
     return found
+
+
+def _expect_resource(name: Any, resource: Any) -> None:
+    if expect_map(resource, name).get("Properties", resource) is not None:
+        expect_map(resource.get("Properties", resource), f"{name}: Properties")
+
+
+def resources_of(template: CommentedMap, kind: str) -> dict[str, CommentedMap]:
+    """The resources of a type, by logical id. What a macro makes is not among them."""
+    every = template["Resources"].items()
+    return {name: one for name, one in every if isinstance(one, CommentedMap) and one.get("Type") == kind}
+
+
+def expect_map(value: Any, what: Any) -> CommentedMap:
+    """
+    The value, if it is an object that can be changed.
+
+    Raises:
+        CannotWrap: it is another one, also a function of CloudFormation.
+    """
+    if not isinstance(value, CommentedMap):
+        raise CannotWrap([f"{what} is no object in the template, so it cannot be changed."])
+    return value
+
+
+def expect_own(template: CommentedMap, parts: Iterable[Any], whose: str) -> None:
+    """
+    Refuse to change parts that stand in other places, too, by an alias or a merge of YAML.
+
+    Raises:
+        CannotWrap: one of them does.
+    """
+    times = Counter(map(id, _objects(template)))
+    if any(times[id(part)] > 1 for part in parts):
+        raise CannotWrap(
+            [
+                f"{whose} shares a part with another place of the template, by an anchor of YAML. "
+                "It would be changed there, too. Write it out."
+            ]
+        )
+
+
+def _objects(part: CommentedMap) -> Iterator[Any]:
+    """All objects and lists below a part, as often as they stand there."""
+    return (value for _, _, value in _values(part) if isinstance(value, CommentedMap | CommentedSeq))
 
 
 def write(template: CommentedMap, before: str) -> str:

@@ -1,0 +1,89 @@
+"""A template that wrap cannot change well is refused in words, and stays as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steponce.cli import commands
+from steponce.wrap import CannotWrap
+from steponce.wrap.into import wrap_into
+from tests.machines import machine
+
+HEAD = "Transform: AWS::Serverless-2016-10-31\n"
+MACHINE = """\
+Resources:
+  Orders:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Name: orders
+      DefinitionUri: orders.asl.json
+"""
+ROLE = "      Role: !GetAtt R.Arn\n  R:\n    Type: AWS::IAM::Role\n"
+ANOTHER = "  F:\n    Type: AWS::Serverless::Function\n    Properties: {{Handler: a.b, {}}}\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    """Write a template, with its definition beside."""
+    (folder / "orders.asl.json").write_text(json.dumps(machine({"Done": {"Type": "Succeed"}})))
+    path = folder / "template.yaml"
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{HEAD}Parameters: [a]\n{MACHINE}", "Parameters is no object"),
+        (f"{HEAD}{MACHINE}  X: hi\n", "X is no object"),
+        (f"{HEAD}{MACHINE}  X:\n    Type: A\n    Properties: [a]\n", "X: Properties is no object"),
+        (f"{HEAD}{MACHINE}      DefinitionSubstitutions: [a]\n", "DefinitionSubstitutions is no object"),
+        (f"{HEAD}{MACHINE}      Policies: !If [A, [b], [c]]\n", "The Policies of Orders are no plain list"),
+        (f"{HEAD}{MACHINE}{ROLE}    Properties: {{Policies: !If [A, [], []]}}\n", "The Policies of R are no"),
+    ],
+)
+def test_a_part_of_another_form_is_refused(tmp_path: Path, text: str, message: str):
+    """A statement added to an `!If` would be its fourth argument, which AWS refuses."""
+    with pytest.raises(CannotWrap, match=message):
+        wrap_into(write(tmp_path, text), "Orders", form="inline")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MACHINE.replace("Properties:", "Properties: &p") + "  Other: {Type: A::B::C, Properties: *p}\n",
+        MACHINE + "      Policies: &p [AWSLambdaExecute]\n" + ANOTHER.format("Policies: *p"),
+        MACHINE + ROLE + "    Properties: &p {Policies: []}\n  O: {Type: AWS::IAM::Role, Properties: *p}\n",
+    ],
+    ids=["properties", "policies", "role"],
+)
+def test_what_an_anchor_shares_is_not_changed(tmp_path: Path, text: str):
+    """Another resource would get the workflow's definition or its permissions."""
+    path = write(tmp_path, HEAD + text)
+    with pytest.raises(CannotWrap, match="an anchor of YAML"):
+        wrap_into(path, "Orders", form="inline")
+    assert wrap_into(path, "Orders", form="around")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}Parameters:\nConditions:\n{MACHINE}Outputs:\n",
+        f"{HEAD}{MACHINE}  Fn::ForEach::Q: [N, [a], {{'Q${{N}}': {{Type: AWS::SQS::Queue}}}}]\n",
+        f"{HEAD}{MACHINE}{ROLE}",
+        f"{HEAD}{MACHINE}{ROLE}    Properties:\n",
+    ],
+    ids=["sections", "macro", "role", "empty role"],
+)
+def test_what_is_empty_or_made_by_a_macro_is_no_obstacle(tmp_path: Path, text: str):
+    """In YAML, a name without a value is a null."""
+    assert "RunOnceStateMachineArn" in wrap_into(write(tmp_path, text), "Orders", form="inline").template
+
+
+def test_the_ends_of_lines_stay(tmp_path: Path):
+    """Otherwise every line of a template from Windows would have changed."""
+    path = write(tmp_path, f"{HEAD}{MACHINE}".replace("\n", "\r\n"))
+    assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "Orders", "--around"])
+    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
