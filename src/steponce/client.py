@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
+from steponce.aws.forks import own_connections
 from steponce.errors import (
     NotFinished,
     RateLimited,
@@ -79,11 +80,13 @@ class Client:
         session = session or boto3.Session()
         config = CONFIG.merge(config) if config else CONFIG
         at = endpoints or {}
-        sfn = session.client("stepfunctions", config=config, endpoint_url=at.get("states"))
-        dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
+        sfn = own_connections(session.client("stepfunctions", config=config, endpoint_url=at.get("states")))
+        made = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
         rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
         results = results_in(result_bucket, session, config, at)
-        self.machine = Machine(state_machine_arn, sfn, Locks(dynamodb, locks_table), rules, results)
+        self.machine = Machine(
+            state_machine_arn, sfn, Locks(own_connections(made), locks_table), rules, results
+        )
 
     @property
     def state_machine_arn(self) -> str:
@@ -382,7 +385,11 @@ def results_in(
     bucket: str | None, session: boto3.Session, config: Config, endpoints: Mapping[str, str]
 ) -> Results:
     """The large results in a bucket; nobody who reads none waits for a client of S3."""
-    return Results(bucket, lambda: session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
+
+    def make_client() -> Any:
+        return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
+
+    return Results(bucket, make_client)
 
 
 def _not_found(request_id: str) -> RequestNotFound:

@@ -14,6 +14,7 @@ from typing import Any
 
 import boto3
 
+from steponce.aws.forks import own_connections
 from steponce.errors import LockLost, RetryLater, Unavailable
 from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
@@ -45,4 +46,4 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
 
 @cache
 def _locks() -> Locks:
-    return Locks(boto3.client("dynamodb"), os.environ["LocksTable"])
+    return Locks(own_connections(boto3.client("dynamodb")), os.environ["LocksTable"])

@@ -17,6 +17,7 @@ import boto3
 from botocore.config import Config
 
 from steponce.aws import times
+from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, stack_outputs
 from steponce.errors import InvalidRequestId, shown
 from steponce.limits.countable import KEPT_SECONDS, check_time, check_user, forgotten_at, size_of
@@ -111,10 +112,12 @@ class Limiter:
         self._shards = shards
         self._kept = timedelta(seconds=kept_seconds)
         self._counters = Counters(
-            (session or boto3.Session()).client(
-                "dynamodb",
-                config=CONFIG.merge(config) if config else CONFIG,
-                endpoint_url=(endpoints or {}).get("dynamodb"),
+            own_connections(
+                (session or boto3.Session()).client(
+                    "dynamodb",
+                    config=CONFIG.merge(config) if config else CONFIG,
+                    endpoint_url=(endpoints or {}).get("dynamodb"),
+                )
             )
         )
 

@@ -24,6 +24,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from steponce.aws import times
 from tests.fakes.errors import client_error
+from tests.unit.shared_clients import shared
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
 
@@ -79,6 +80,7 @@ class StepFunctions:
         self.others: set[str] = set()
         self.definition = definition or {}
         self._lock = threading.RLock()
+        self.meta = shared("stepfunctions").meta  # of a client that sends nothing
         self.clear()
 
     def clear(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 import boto3
 from botocore.config import Config
 
+from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, results_in, stack_outputs
 from steponce.errors import InvalidSetting, MissingKey, shown
 from steponce.guards.finished import Finished
@@ -102,7 +103,8 @@ class Guard:
         self._terms = Terms(**options)
         session, at = session or boto3.Session(), endpoints or {}
         config = _CONFIG.merge(config) if config else _CONFIG
-        self._dynamodb = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
+        made = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
+        self._dynamodb = own_connections(made)
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
         self._finished = Finished(cache_size)

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, Id
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from botocore.config import Config
 
+from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, stack_outputs
 from steponce.guards.terms import Terms
 from steponce.powertools.attributes import Attributes
@@ -94,8 +95,10 @@ class LocksPersistence(BasePersistenceLayer):
             "result": data_attr,
             "payloadHash": validation_key_attr,
         }
-        client = boto3_client or (boto3_session or boto3.Session()).client(
-            "dynamodb", config=CONFIG.merge(boto_config) if boto_config else CONFIG
+        client = boto3_client or own_connections(
+            (boto3_session or boto3.Session()).client(
+                "dynamodb", config=CONFIG.merge(boto_config) if boto_config else CONFIG
+            )
         )
         self._store = Store(
             Attributes(names, partition).client(client),

@@ -18,6 +18,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from steponce.aws.errors import answering, error_code
+from steponce.aws.forks import own_connections
 from steponce.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -206,4 +207,4 @@ class ItemOf:
 @cache
 def default_client() -> DynamoDBClient:
     """The client for calls that bring none."""
-    return boto3.client("dynamodb")
+    return own_connections(boto3.client("dynamodb"))

@@ -31,6 +31,7 @@ class Bucket:
         self.results = results
         self.refusals: dict[str, list[ClientError]] = {}
         self.calls: list[str] = []
+        self.meta = shared("s3").meta
 
     def session(self) -> SharedClients:
         """A session with this S3."""

@@ -58,6 +58,7 @@ class World:
 
     def __init__(self, *, queue_is_down: bool = False) -> None:
         self.sfn = StepFunctions(MACHINE)
+        self.meta = self.sfn.meta
         self._lock = threading.Lock()
         self.clear()
         self.queue_is_down = queue_is_down

@@ -1,0 +1,102 @@
+"""A forked process does not use the connections of its parent, whose answers it would read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+
+from steponce import Client, Guard
+from steponce.powertools import LocksPersistence
+
+ARN = "arn:aws:states:us-east-1:123456789012:stateMachine:shop"
+
+
+class Connections:
+    """How many connections a stand-in for DynamoDB has got; it accepts every write."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        connections = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                super().setup()
+                connections.count += 1
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_: object) -> None:
+                """Nobody reads it."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def connections() -> Iterator[Connections]:
+    made = Connections()
+    serving = threading.Thread(target=made.server.serve_forever, args=(0.01,))
+    serving.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    serving.join()
+
+
+def guard(url: str) -> Callable[[], Any]:
+    one = Guard(
+        "locks", session=boto3.Session("a", "b", region_name="us-east-1"), endpoints={"dynamodb": url}
+    )
+
+    def call() -> None:
+        with one.begin("key", {}) as run:
+            run.complete(None)
+
+    return call
+
+
+def client(url: str) -> Callable[[], Any]:
+    session = boto3.Session("a", "b", region_name="us-east-1")
+    one = Client(ARN, "locks", session=session, endpoints={"dynamodb": url, "states": url})
+    return lambda: one.machine.locks.get("key")
+
+
+def persistence(url: str) -> Callable[[], Any]:
+    session = boto3.Session("a", "b", region_name="us-east-1")
+    os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = url
+    store = LocksPersistence("locks", boto3_session=session, lease_seconds=9)
+    work = idempotent_function(
+        lambda data: data, data_keyword_argument="data", persistence_store=store, config=IdempotencyConfig()
+    )
+    return lambda: work(data=1)
+
+
+@pytest.mark.parametrize("make", [guard, client, persistence])
+def test_a_child_opens_connections_of_its_own(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch, make: Callable[[str], Callable[[], Any]]
+):
+    """And keeps them, as the parent did."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
+    call = make(connections.url)
+    call()
+    call()
+    assert 1 == connections.count
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    call()
+    call()
+    assert 2 == connections.count
