@@ -112,7 +112,8 @@ class PlannedFaults:
         among = {arn for arn in self._tasks if machine is None or self._is_called(arn, machine)}
         if not among:
             names = ", ".join(sorted(name for name, _ in self._tasks.values()))
-            raise FaultRefused(f"There is no state machine {machine!r}. There are: {names or 'none'}.")
+            wanted = "" if machine is None else f" {machine!r}"
+            raise FaultRefused(f"There is no state machine{wanted}. There are: {names or 'none'}.")
         having = sorted(arn for arn in among if state in self._tasks[arn][1])
         if len(having) == 1:
             return having[0]

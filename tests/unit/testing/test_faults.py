@@ -105,3 +105,10 @@ def test_what_was_not_reached_is_said_in_words(faults: PlannedFaults):
 
     assert ["fail_state('Give', 'Declined') was reached 1 of 2 times"] == faults.drop()
     assert [] == faults.drop()
+
+
+def test_a_template_without_a_state_machine_is_named_as_one(controls: Mock):
+    """It said that there was no state machine None."""
+    stack = Mock(controls=controls, plan=SimpleNamespace(machines=[]))
+    with pytest.raises(FaultRefused, match=r"^There is no state machine\. There are: none\.$"):
+        PlannedFaults(stack).lose_answer("Buy")
