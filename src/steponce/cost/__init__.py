@@ -6,7 +6,9 @@ What the paths of a state machine cost.
     usage       what one path uses, as counts
     calls       what the call of one Task uses, by its Resource
     loops       which loops a state belongs to
-    copies      the states without circles: copied for the second time in a loop
+    knowledge   what is known of an execution's data on a path
+    choosing    where a state leads with what is known
+    copies      the states without circles: copied for the second time in a loop, and for what is known
     path        one path, and which paths are alike
     paths       every path through a definition, with its usage
     prices      dollars by region, from prices.json

@@ -76,7 +76,7 @@ def errors_of_fail(state: State) -> Errors:
     if "ErrorPath" in state:
         return ANY
     error = str(state.get("Error", ""))
-    return ANY if _is_open(error) else Errors(frozenset({error}))
+    return ANY if is_open(error) else Errors(frozenset({error}))
 
 
 def caught(state: State, errors: Errors) -> Caught:
@@ -85,10 +85,10 @@ def caught(state: State, errors: Errors) -> Caught:
     for catcher in state.get("Catch", []):
         names = [str(name) for name in catcher.get("ErrorEquals", [])]
         left = errors.left_by(names)
-        is_open = any(map(_is_open, names))
-        if is_open or left != errors:
+        may_be_any = any(map(is_open, names))
+        if may_be_any or left != errors:
             targets.append(str(catcher.get("Next")))
-        errors = errors if is_open else left
+        errors = errors if may_be_any else left
     return Caught(targets, errors)
 
 
@@ -112,6 +112,6 @@ def _matches(names: Collection[str], error: str) -> bool:
     return TASK_FAILED in names and not error.startswith("States.")
 
 
-def _is_open(name: str) -> bool:
+def is_open(name: str) -> bool:
     """Whether it is known only once a placeholder or an expression is filled in."""
     return "${" in name or name.lstrip().startswith("{%")

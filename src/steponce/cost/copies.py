@@ -1,22 +1,41 @@
-"""The states of a machine, copied for the second time in a loop, so that no way leads in a circle."""
+"""
+The states of a machine, copied for the second time in a loop, so that no way leads in a circle.
+
+There are more copies for what is known where a state begins. The second time in a loop stands for every later
+one, so nothing is known when it begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from steponce.cost.choosing import known_after, places_asked
+from steponce.cost.definition import State, ways_of_catch, ways_on
 from steponce.cost.errors import CannotPrice
-from steponce.cost.loops import Targets, finished, loops_of
+from steponce.cost.knowledge import NOTHING, Known, about
+from steponce.cost.loops import finished, loops_of
 
 DEEPEST = 5
 """How many loops may be inside of each other. Each one more has three times as many copies."""
 
+MOST = 4
+"""How many copies a state has for what is known; beyond it nothing is."""
+
 
 class Copy(NamedTuple):
-    """A state, and for each loop around it how often the path has been at its beginning: twice at most."""
+    """
+    A state on some path.
+
+    Attributes:
+        state: Its name.
+        begun: For each loop around it how often the path has been at its beginning: twice at most.
+        known: What is known where it begins.
+    """
 
     state: str
     begun: tuple[int, ...]
+    known: Known = NOTHING
 
 
 class Copies:
@@ -25,14 +44,16 @@ class Copies:
 
     Args:
         start: The first state.
-        targets: Where each state may lead.
+        states: Of the machine.
 
     Raises:
         CannotPrice: too many loops are inside of each other.
     """
 
-    def __init__(self, start: str, targets: Targets) -> None:
-        self._targets = targets
+    def __init__(self, start: str, states: Mapping[str, State]) -> None:
+        self._states = states
+        self._asked = {place for state in states.values() for place in places_asked(state)}
+        targets = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
         self._loops = loops_of(start, targets)
         deepest = max(self._loops, key=lambda state: len(self._loops[state]))
         if len(self._loops[deepest]) > DEEPEST:
@@ -41,15 +62,30 @@ class Copies:
                 f"{DEEPEST} can be priced. Put the inner ones into a machine of their own."
             )
         self.first = Copy(start, self._entered(start, ()))
+        self._kinds: dict[tuple[str, tuple[int, ...]], set[Known]] = {}
 
     def after(self, copy: Copy) -> Iterator[Copy]:
         """Where a copy may lead. A loop does not begin for a third time."""
         here = self._loops[copy.state]
-        for target in self._targets[copy.state]:
+        for target, known in known_after(self._states[copy.state], copy.known).items():
             shared = sum(1 for _ in _common(here, self._loops[target]))
             begun = self._entered(target, copy.begun[:shared])
             if max(begun, default=0) <= 2:
-                yield Copy(target, begun)
+                yield Copy(target, begun, self._kept(target, begun, known))
+
+    def _kept(self, state: str, begun: tuple[int, ...], known: Known) -> Known:
+        """What a copy is made for; always the same for the same."""
+        if self._begins_again(state, begun):
+            return NOTHING
+        asked = about(known, self._asked)
+        kinds = self._kinds.setdefault((state, begun), set())
+        if len(kinds) < MOST:
+            kinds.add(asked)
+        return asked if asked in kinds else NOTHING
+
+    def _begins_again(self, state: str, begun: tuple[int, ...]) -> bool:
+        loops = self._loops[state]
+        return bool(loops) and loops[-1] == state and begun[-1] == 2
 
     def _entered(self, state: str, begun: tuple[int, ...]) -> tuple[int, ...]:
         """How often loops have begun once a state is entered, from how often those around it had before."""

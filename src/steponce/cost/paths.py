@@ -31,7 +31,6 @@ from steponce.cost.definition import (
     ends,
     processor_of,
     states_of,
-    ways_of_catch,
     ways_on,
 )
 from steponce.cost.errors import CannotPrice
@@ -73,8 +72,7 @@ class Walker:
             CannotPrice: it is not a definition, none of its paths ends, or its loops are nested too deeply.
         """
         states, start = states_of(machine)
-        targets = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
-        copies = Copies(start, targets)
+        copies = Copies(start, states)
         found: dict[Copy, list[Path]] = {}
         for copy in copies.last_first():
             onward = {target.state: found[target] for target in copies.after(copy)}

@@ -1,0 +1,205 @@
+"""What a path has fixed decides the Choices on it; what is not certain decides none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steponce.cost import copies, estimate
+
+from .definitions import END, FAIL, PASS, WRITE, machine, to
+
+Definition = dict[str, Any]
+
+
+def says(result: Any, at: str | None = "$.a", **fields: Any) -> Definition:
+    return {"Type": "Pass", "Result": result, "ResultPath": at, **fields}
+
+
+def rule(variable: str, **comparison: Any) -> Definition:
+    return {"Variable": variable, **comparison}
+
+
+def asks(*rules: Definition, **fields: Any) -> Definition:
+    """The first rule leads to C, the second to D; the default is E."""
+    choices = [{**one, "Next": target} for one, target in zip(rules, "CD", strict=False)]
+    return {"Type": "Choice", "Choices": choices, "Default": "E", **fields}
+
+
+def ends(first: Definition, *between: Definition, question: Definition) -> str:
+    """Where a path may end that begins with these states, and then asks."""
+    names = [f"S{place}" for place in range(1 + len(between))]
+    states = {
+        name: to(state, target)
+        for name, state, target in zip(names, [first, *between], [*names[1:], "B"], strict=True)
+    }
+    paths = estimate(machine(**states, B=question, C=END, D=END, E=END)).listed
+    return "".join(sorted(path.end for path in paths))
+
+
+IS_THERE = rule("$.a", IsPresent=True)
+ONE = rule("$.a.n", NumericEquals=1)
+DECIDED: dict[str, tuple[Any, Definition, str]] = {
+    "there": (1, IS_THERE, "C"),
+    "null is there": (None, IS_THERE, "C"),
+    "not there": ({}, rule("$.a.n", IsPresent=True), "E"),
+    "not there, asked for": ({}, rule("$.a.n", IsPresent=False), "C"),
+    "a text": ("t", rule("$.a", IsString=True), "C"),
+    "no text": (1, rule("$.a", IsString=True), "E"),
+    "a number": (1.5, rule("$.a", IsNumeric=True), "C"),
+    "true is no number": (True, rule("$.a", IsNumeric=True), "E"),
+    "true": (True, rule("$.a", BooleanEquals=True), "C"),
+    "null": (None, rule("$.a", IsNull=True), "C"),
+    "equal": ({"n": 1}, ONE, "C"),
+    "not equal": ({"n": 2}, ONE, "E"),
+    "less": (4, rule("$.a", NumericLessThan=5), "C"),
+    "not less": (5, rule("$.a", NumericLessThan=5), "E"),
+    "at most": (5, rule("$.a", NumericLessThanEquals=5), "C"),
+    "more": (6, rule("$.a", NumericGreaterThan=5), "C"),
+    "at least": (5, rule("$.a", NumericGreaterThanEquals=5), "C"),
+    "the same text": ("t", rule("$.a", StringEquals="t"), "C"),
+    "all of it": ({"n": 1}, {"And": [IS_THERE, ONE]}, "C"),
+    "not all of it": ({"n": 2}, {"And": [ONE, rule("$.other", IsPresent=True)]}, "E"),
+    "one of it": ({"n": 1}, {"Or": [rule("$.other", IsPresent=True), ONE]}, "C"),
+    "not": ({"n": 1}, {"Not": ONE}, "E"),
+}
+OPEN: dict[str, tuple[Any, Definition]] = {
+    "another place": (1, rule("$.b", IsPresent=True)),
+    "a place in a list": ([1], rule("$.a[0]", NumericEquals=1)),
+    "a value around it": (1, rule("$", IsPresent=True)),
+    "the context": (1, rule("$$.Execution.Id", IsPresent=True)),
+    "another kind": ("1", rule("$.a", NumericEquals=1)),
+    "a kind of what is not there": ({}, rule("$.a.n", IsString=True)),
+    "a placeholder": ("${Value}", rule("$.a", StringEquals="t")),
+    "a placeholder in the rule": ("t", rule("$.a", StringEquals="${Value}")),
+    "another comparison": ("t", rule("$.a", StringMatches="*")),
+    "a path beside it": (1, rule("$.a", NumericEqualsPath="$.b")),
+    "part of it": ({"n": 1}, {"And": [ONE, rule("$.other", IsPresent=True)]}),
+}
+
+
+@pytest.mark.parametrize(("result", "asked", "end"), DECIDED.values(), ids=DECIDED)
+def test_a_choice_follows_what_a_pass_has_written(result: Any, asked: Definition, end: str):
+    """The other ways are no paths."""
+    assert end == ends(says(result), question=asks(asked))
+
+
+@pytest.mark.parametrize(("result", "asked"), OPEN.values(), ids=OPEN)
+def test_a_choice_goes_every_way_that_is_not_certain(result: Any, asked: Definition):
+    """Rather too many paths than too few."""
+    assert "CE" == ends(says(result), question=asks(asked))
+
+
+def test_rules_are_asked_in_their_order():
+    """One that may be true comes before one that is; nothing comes after that."""
+    maybe = rule("$.b", IsPresent=True)
+
+    assert "CD" == ends(says({"n": 1}), question=asks(maybe, ONE))
+    assert "C" == ends(says({"n": 1}), question=asks(ONE, maybe))
+    assert "DE" == ends(says({"n": 2}), question=asks(ONE, maybe))
+
+
+def test_a_choice_that_has_no_way_left_keeps_all():
+    """The execution fails there, and the path is the beginning of these."""
+    question = {"Type": "Choice", "Choices": [{**ONE, "Next": "C"}, {**ONE, "Next": "D"}]}
+
+    assert "CD" == ends(says({"n": 2}), question=question)
+
+
+BETWEEN: dict[str, tuple[Definition, str]] = {
+    "a Wait": ({"Type": "Wait", "Seconds": 1}, "C"),
+    "a Task beside it": (WRITE | {"ResultPath": "$.b"}, "C"),
+    "a Task that leaves nothing": (WRITE | {"ResultPath": None}, "C"),
+    "a Task": (WRITE, "CE"),
+    "a Task in its place": (WRITE | {"ResultPath": "$.a"}, "CE"),
+    "a Task inside of it": (WRITE | {"ResultPath": "$.a.n"}, "CE"),
+    "a Task with another input": (WRITE | {"ResultPath": "$.b", "InputPath": "$.b"}, "CE"),
+    "a Task with another output": (WRITE | {"ResultPath": "$.b", "OutputPath": "$.b"}, "CE"),
+    "a place that is not read": (WRITE | {"ResultPath": "$.b[0]"}, "CE"),
+    "another Pass": (says({"n": 2}), "E"),
+    "a Pass for all": (says({"a": {"n": 1}}, "$"), "C"),
+    "a Pass without a Result": (PASS, "CE"),
+    "Parameters": ({"Type": "Pass", "Parameters": {"n": 2}, "ResultPath": "$.a"}, "E"),
+    "Parameters that are paths": (
+        {"Type": "Pass", "Parameters": {"n.$": "$.b", "m": [{"k.$": "$.b"}]}, "ResultPath": "$.a"},
+        "CE",
+    ),
+    "JSONata": ({"Type": "Pass", "QueryLanguage": "JSONata", "Output": {}}, "CE"),
+}
+
+
+@pytest.mark.parametrize(("between", "end"), BETWEEN.values(), ids=BETWEEN)
+def test_what_is_known_lasts_as_long_as_it_is_certain(between: Definition, end: str):
+    """Until a state may write there, or may leave out what there was."""
+    assert end == ends(says({"n": 1}), between, question=asks(ONE))
+
+
+def caught(errors: list[str], question: Definition, **fields: Any) -> str:
+    """Where a path may end after this Catch."""
+    catcher = {"ErrorEquals": errors, "ResultPath": "$.why", "Next": "B", **fields}
+    task = {**WRITE, "Catch": [catcher], "End": True}
+    found = estimate(machine(A=task, B=question, C=END, D=END, E=END)).listed
+    return "".join(sorted(path.end for path in found if len(path.states) > 1))
+
+
+def test_an_error_that_is_caught_by_its_name_has_a_name():
+    """A token may be answered without one, which States.ALL gets. What the cause is nobody knows."""
+    named, has_cause = rule("$.why.Error", IsString=True), rule("$.why.Cause", IsString=True)
+
+    assert "C" == caught(["Late"], asks(named))
+    assert "CE" == caught(["Late"], asks(has_cause))
+    assert "CE" == caught(["Late"], asks(rule("$.why.Error", StringEquals="Late")))
+    for unnamed in ("States.ALL", "States.TaskFailed", "${Errors}"):
+        assert "CE" == caught(["Late", unnamed], asks(named))
+    assert "CE" == caught(["Late"], asks(named), ResultPath=None)
+    assert "C" == caught(["Late"], asks(rule("$.Error", IsPresent=True)), ResultPath="$")
+
+
+def test_two_ways_to_one_state_know_what_both_know():
+    """Either may have been taken."""
+    named = rule("$.why.Error", IsString=True)
+    catchers = [
+        {"ErrorEquals": [name], "ResultPath": "$.why", "Next": "B"} for name in ("Late", "States.ALL")
+    ]
+    task = {**WRITE, "Catch": catchers, "End": True}
+
+    found = estimate(machine(A=task, B=asks(named), C=END, D=END, E=FAIL)).listed
+
+    assert {"A", "A B C", "A B E"} == {" ".join(path.states) for path in found}
+
+
+def test_the_second_round_of_a_loop_stands_for_all_later_ones():
+    """What the first one has written decides nothing in it."""
+    definition = machine(
+        A=to(says({"n": 1}), "B"),
+        B=to(WRITE | {"ResultPath": None}, "Q"),
+        Q={"Type": "Choice", "Choices": [{**ONE, "Next": "B"}], "Default": "E"},
+        E=END,
+    )
+
+    assert {"A B Q B Q E"} == {" ".join(path.states) for path in estimate(definition).listed}
+
+
+def test_too_much_that_could_be_known_is_not(monkeypatch: pytest.MonkeyPatch):
+    """Then there are too many paths, and no more work than without it."""
+    states: Definition = {}
+    for place in range(4):
+        states |= {
+            f"Q{place}": {
+                "Type": "Choice",
+                "Choices": [rule(f"$.x{place}", IsPresent=True) | {"Next": f"A{place}"}],
+                "Default": f"B{place}",
+            },
+            f"A{place}": to(says(1, f"$.y{place}"), f"Q{place + 1}"),
+            f"B{place}": to(says(2, f"$.y{place}"), f"Q{place + 1}"),
+        }
+    states["Q4"] = asks({"And": [rule(f"$.y{place}", NumericEquals=1) for place in range(4)]})
+    definition = machine(**states, C=END, E=END)
+
+    monkeypatch.setattr(copies, "MOST", 16)
+    assert 16 == estimate(definition).paths
+    monkeypatch.setattr(copies, "MOST", 0)
+    assert 32 == estimate(definition).paths
+    monkeypatch.undo()
+    assert 16 < estimate(definition).paths <= 32
