@@ -36,27 +36,41 @@ Answer = Says | Fails
 
 
 def answers_of(
-    machine: Machine, outputs: Mapping[str, Sequence[Answer]], *, may_fail: bool = True
+    machine: Machine, outputs: Mapping[str, Sequence[Answer]], *, may_fail: bool = True, says_why: bool = True
 ) -> dict[str, list[Answer]]:
     """
     What each Task of a machine may be answered, those inside of Map and Parallel included.
+
+    A Parallel is asked when its branches have ended, and may only fail by itself.
 
     Args:
         machine: The definition.
         outputs: By state. A state without any is answered with an empty object. One whose answers hold no
             error gets an error for each catcher of its own and around it.
         may_fail: Whether there are errors.
+        says_why: Whether errors have a cause; without it, there is one without a name, too.
     """
     found: dict[str, list[Answer]] = {}
     for name, state, around in states(machine):
+        given: list[Answer] = []
         if state["Type"] == "Task":
             given = list(outputs.get(name, [Says({})]))
-            if not may_fail:
-                given = [one for one in given if isinstance(one, Says)]
-            elif not any(isinstance(one, Fails) for one in given):
+            if not any(isinstance(one, Fails) for one in given):
                 given += _errors([state, *reversed(around)])
-            found[name] = given
+        elif state["Type"] == "Parallel":
+            named = {error for catcher in state.get("Catch", []) for error in catcher["ErrorEquals"]}
+            given = [Says(), *([Fails(TOO_LARGE)] if TOO_LARGE in named else [])]
+        if given:
+            found[name] = list(given if says_why else _without_reasons(given))
+            if not may_fail:
+                found[name] = [one for one in given if isinstance(one, Says)]
     return found
+
+
+def _without_reasons(answers: Sequence[Answer]) -> list[Answer]:
+    errors = [answer for answer in answers if isinstance(answer, Fails)]
+    bare = [Fails(error.error, None) for error in errors] + [Fails(None, None)] * bool(errors)
+    return [*(answer for answer in answers if isinstance(answer, Says)), *dict.fromkeys(bare)]
 
 
 def _errors(levels: Sequence[State]) -> Iterator[Fails]:

@@ -25,6 +25,11 @@ class Drive:
         answers: What its tasks are answered; see `answers_of`.
         items: How many items each of its Maps gets.
         may_fail: Whether tasks are answered with the errors that the definition catches.
+        says_why: Whether these have a cause, and all of them a name. AWS does not say what a Parallel passes
+            on of an error that lacks one. The embedded engine passes on an empty text; without `says_why`
+            it is null.
+        rounds: How often the beginning of a loop is come back to. It is once on a path of cost; the rounds
+            between the first and the last are taken out.
     """
 
     text: str | Callable[[], str]
@@ -33,6 +38,8 @@ class Drive:
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     items: int = 1
     may_fail: bool = True
+    says_why: bool = True
+    rounds: int = 1
 
     @cached_property
     def definition(self) -> dict[str, Any]:

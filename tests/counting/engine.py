@@ -127,6 +127,8 @@ class Engine:
         services.route(dict.fromkeys(("aws", "dynamodb", "lambda", "states"), NOWHERE), REGION)
         self._backend = stepfunctions_parser_backends[ACCOUNT][REGION]
         WaitFunction._wait_interval = lambda *_, **__: None
+        self._says_why = True
+        self._script_parallels()
         self._histories: list[Any] = []
         distributed.EventManager = self._new_history(distributed.EventManager)
         self._runs: dict[str, Run] = {}
@@ -143,8 +145,9 @@ class Engine:
         self._beside[made.arn] = dict(_branches(definition))
         return str(made.arn)
 
-    def run(self, machine: str, given: Any, script: Script) -> Run:
-        """Run it once, to its end."""
+    def run(self, machine: str, given: Any, script: Script, *, says_why: bool) -> Run:
+        """Run it once, to its end; `says_why` as in Drive."""
+        self._says_why = says_why
         name = f"run-{next(self._numbers)}"
         arn = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
         run = self._runs[arn] = Run(script, self._beside[machine])
@@ -170,6 +173,29 @@ class Engine:
             return made
 
         return history
+
+    def _script_parallels(self) -> None:
+        """A Parallel may fail by itself once its branches have ended, and may pass on null."""
+        from moto.stepfunctions.parser.asl.component.state.exec.state_parallel.state_parallel import (
+            StateParallel,
+        )
+
+        evaluate, output = StateParallel._eval_execution, StateParallel._construct_error_output_value
+
+        def eval_execution(state: Any, env: Any) -> None:
+            evaluate(state, env)
+            arn = env.states.context_object.context_object_data["Execution"]["Id"]
+            answer = self._runs[arn].script(state.name)
+            if isinstance(answer, Fails):
+                raise self._faults.FailureEventException(_failure_of_parallel(env, answer))
+
+        def error_output(failure_event: Any) -> Any:
+            (said,) = failure_event.event_details.values()
+            given = {"Error": said.get("error"), "Cause": said.get("cause")}
+            return output(failure_event) if self._says_why else given
+
+        StateParallel._eval_execution = eval_execution
+        StateParallel._construct_error_output_value = staticmethod(error_output)
 
     def _answer(self, model: Any, params: Mapping[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
         """What botocore takes for the service's answer."""
@@ -200,6 +226,22 @@ class Engine:
             self._backend.send_task_failure(token, answer.error, answer.cause)
         else:
             self._backend.send_task_success(token, json.dumps(answer.output))
+
+
+def _failure_of_parallel(env: Any, answer: Fails) -> Any:
+    """As the engine has the failure of a branch."""
+    from moto.stepfunctions.parser.api import HistoryEventType
+    from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
+    from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
+    from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+
+    said = {"error": answer.error, "cause": answer.cause}
+    return FailureEvent(
+        env,
+        CustomErrorName(answer.error),
+        HistoryEventType.ExecutionFailed,
+        EventDetails(executionFailedEventDetails=said),
+    )
 
 
 def _branches(machine: Machine) -> Iterator[tuple[str, Branches]]:

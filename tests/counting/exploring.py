@@ -13,7 +13,10 @@ from tests.counting.engine import Engine
 from tests.counting.units import used
 
 Key = tuple[str, int]
-"""A state, and the how manieth time it is there; in a Map, whose items all go the same way, always 0."""
+"""
+A state, and the how manieth time it is there. In a Map, whose items all go the same way, it is always 0; and
+where there are many rounds of a loop, those after the first go the same way.
+"""
 
 
 @functools.cache
@@ -43,7 +46,8 @@ class _Explorer:
         definition = drive.definition
         self._drive, self._most, self._tried = drive, most, tried
         self._machine = engine().make(definition)
-        self._offered = answers_of(definition, drive.answers, may_fail=drive.may_fail)
+        flags = {"may_fail": drive.may_fail, "says_why": drive.says_why}
+        self._offered = answers_of(definition, drive.answers, **flags)
         self._in_maps = {
             name for name, _, around in states(definition) if any(one["Type"] == "Map" for one in around)
         }
@@ -64,13 +68,13 @@ class _Explorer:
 
         def script(state: str) -> Answer | None:
             seen[state] += 1
-            if seen[state] > self._most.get(state, 0):
+            if seen[state] > self._most.get(state, 0) * self._drive.rounds:
                 return None
-            key = (state, 0 if state in self._in_maps else seen[state])
+            key = (state, 0 if state in self._in_maps else self._time(seen[state]))
             place = chosen[key] if key in chosen else new.setdefault(key, 0)
             return self._offered[state][place]
 
-        run = engine().run(self._machine, given, script)
+        run = engine().run(self._machine, given, script, says_why=self._drive.says_why)
         others, before = [], dict(chosen)
         for key in new:
             others += [{**before, key: place} for place in self._other_places(key[0])]
@@ -78,6 +82,9 @@ class _Explorer:
         if run.status == "ABORTED":
             return None, others
         return Driven(run.entered, used(run), run.status == "FAILED", run.error), others
+
+    def _time(self, seen: int) -> int:
+        return seen if self._drive.rounds == 1 else min(seen, 2)
 
     def _other_places(self, state: str) -> list[int]:
         """Which answers a state may get instead of the first."""

@@ -112,6 +112,10 @@ ANSWERS: dict[str, Sequence[Answer]] = {
         Fails(FINAL),
         Fails("States.DataLimitExceeded"),
         Fails(),
+        Fails("RetryLater", None),
+        Fails(FINAL, None),
+        Fails("States.Timeout", None),
+        Fails(None, None),
     ],
     "AwaitConfirmation": [
         Says({"confirmed": True}),
@@ -154,12 +158,24 @@ class Start:
         return Drive(ASL.read_text(), values, given, {**ANSWERS, **prepares, **(answers or {})})
 
     def drives(self) -> list[Drive]:
-        """With work alone, with a confirmation, and where a duplicate is refused."""
+        """
+        With work alone, with a confirmation, and where a duplicate is refused.
+
+        Each with an envelope that has tried for the lock before, too: nothing keeps a caller from that.
+        """
         refusing = replace(self, values={**self.values, "RefusedStatus": "COMPLETED"})
         return [
-            self.drive(),
-            self.drive(CONFIRMED, payload={"confirm": True}),
-            refusing.drive(REFUSED_DUPLICATES),
+            drive
+            for tried in ({}, {"tries": {"count": 1}})
+            for drive in (
+                self.drive(**tried),
+                self.drive(CONFIRMED, payload={"confirm": True}, **tried),
+                refusing.drive(REFUSED_DUPLICATES, **tried),
+            )
+        ] + [
+            self.drive(CONTENDED, tries={"count": 5}),
+            self.drive(CONTENDED, tries={"count": 4}),
+            replace(self.drive(CONTENDED), rounds=4),
         ]
 
 
@@ -172,6 +188,12 @@ CONFIRMED: dict[str, Sequence[Answer]] = {
 REFUSED_DUPLICATES: dict[str, Sequence[Answer]] = {
     "AcquireLock": [Fails(REFUSED)],
     "ReadLock": [Says({}), record(), record(**PAID), record(**PAID, **FOREIGN)],
+    "CheckOwner": [checked("settled"), checked("idle")],
+    "TakeOverLock": [Fails(REFUSED)],
+}
+CONTENDED: dict[str, Sequence[Answer]] = {
+    "AcquireLock": [Fails(REFUSED)],
+    "ReadLock": [Says({}), record()],
     "CheckOwner": [checked("settled"), checked("idle")],
     "TakeOverLock": [Fails(REFUSED)],
 }
@@ -192,14 +214,6 @@ REFUSED_BEFORE = Start(
     values=LIMITED,
 )
 
-UNREACHABLE = {
-    r"(DoWork|HoldLock) > (ReleaseLock|RecordFinalError|RecordError) > IsErrorNamed > FailedWithout": (
-        "the error of a function and of HoldLock has a name and a cause; only a token's answer may lack them"
-    ),
-    r"RecordFinalError > IsErrorNamed > FailedWithoutReason": "a final error is one by its name",
-    r"^(?!.*StartCounting.*CountTry).*CountTry": "the first way back counts 1; cost goes back once",
-    r"IsTriedBefore > LockContended": "five ways back come before it; cost goes back once",
-}
 BEGINNINGS: dict[str, tuple[tuple[str, ...], list[Drive]]] = {
     "an envelope": (("AcquireLock",), ENVELOPES.drives()),
     "counted": (("CountRequest",), [*COUNTED_HERE.drives(), REFUSED_HERE.drive(NOT_COUNTED)]),
@@ -217,8 +231,7 @@ SUBJECTS = [
     Subject(
         f"run_once, {name}",
         drives,
-        UNREACHABLE,
-        ("IsRequestPrepared", *beginning),
+        begins=("IsRequestPrepared", *beginning),
         usual=name == "an envelope",
         is_small=False,
     )

@@ -31,6 +31,7 @@ INPUTS = {
     "distributed": [{"items": ["a"]}],
     "nested": [{"orders": [{"bad": False}]}, {"orders": [{"bad": True}]}],
     "continued": [{"last": True}, {"last": False}],
+    "absent path": [{}, {"absent": 1}],
 }
 
 
@@ -62,25 +63,31 @@ def wrapped_text(case: Case) -> str:
 FREE = ("IsRequestPrepared", "AcquireLock", "DoWork")
 """What the paths begin with that are driven; those that find the lock held are run_once's own."""
 
-OUTCOME = "(RecordError|RecordFinalError|ReleaseLock) > IsErrorNamed"
-NO_TASKS = (
-    "Hello|Confirm|Booked|Shop > AskBank > Bank|Count|Add|Report|Done|Approved|Last|Handle|Forget|Say|Fine"
-    "|Read|WorkCompleteRequest > SayRetryLater"
-)
-INLINE_UNREACHABLE = {
-    f"{OUTCOME} > FailedWithout": "the embedded engine gives the error of a Parallel a name and a cause",
-    rf"\b({NO_TASKS}) > RecordError > IsErrorNamed > RequestFailed": (
-        "all of DoWork's result is too large, and the embedded engine measures the results of tasks only"
-    ),
-}
-AROUND_UNREACHABLE = {f"{OUTCOME} > FailedWithout": "an error of the SDK has a name and a cause"}
-TWICE = {"Begin > Rest > Ask > IsDone > Report": "it asks twice"}
+COUNTS = {"Begin > Rest > Ask > IsDone > Report": "the machine itself counts to two before it reports"}
 OF_ORIGINALS = {
-    "poller": TWICE,
+    "poller": COUNTS,
     "jsonata": {"Double": "the embedded engine has no JSONata"},
-    "absent path": {"Read": "States.Runtime ends the execution"},
 }
-OF_WRAPPED = {"poller": TWICE, "absent path": {"Read > CompleteRequest": "States.Runtime ends the execution"}}
+HAS_CAUSE = "a Fail with a Cause passes it on"
+HAS_NAME = "a Fail with an Error passes it on"
+OF_WRAPPED = {
+    "order": {"Refuse > RecordError > IsErrorNamed > FailedWithout": f"{HAS_NAME}, and {HAS_CAUSE}"},
+    "saga": {
+        "NotBooked > Record(Final)?Error > IsErrorNamed > FailedWithoutCause": HAS_CAUSE,
+        "BookFlight > RecordError > IsErrorNamed > FailedWithoutReason": (
+            "States.ALL takes all of its errors but States.DataLimitExceeded, which is a name"
+        ),
+    },
+    "poller": COUNTS,
+    "approval": {"NotApproved > RecordError > IsErrorNamed > FailedWithoutReason": HAS_NAME},
+    "approval in a map": {"NotApproved > RecordError > IsErrorNamed > FailedWithoutReason": HAS_NAME},
+    "context": {"Never > RecordError > IsErrorNamed > FailedWithoutCause": "it has no Error either"},
+    "fail without a name": {
+        "Stop > RecordError > IsErrorNamed > FailedWithoutCause": "it has no Error either"
+    },
+    "fail without a cause": {"Stop > RecordError > IsErrorNamed > FailedWithoutReason": HAS_NAME},
+    "final error": {"Say > RecordFinalError > IsErrorNamed > FailedWithoutCause": HAS_CAUSE},
+}
 
 USUAL = ("order", "saga", "parallel", "map", "poller", "approval", "nested", "distributed")
 USUAL_WRAPPED = ("parallel",)
@@ -93,11 +100,8 @@ ORIGINALS = [
 WRAPPED = [
     Subject(
         f"{case.name}, wrapped",
-        [wrapped(case)],
-        {
-            **(INLINE_UNREACHABLE if case.form == "inline" else AROUND_UNREACHABLE),
-            **OF_WRAPPED.get(case.name, {}),
-        },
+        [wrapped(case), replace(wrapped(case), says_why=False)],
+        OF_WRAPPED.get(case.name, {}),
         FREE,
         usual=case.name in USUAL_WRAPPED,
         is_small=False,
