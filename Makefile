@@ -23,7 +23,7 @@ test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
 test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
-	@$(PYTEST) tests/workflow/test_counted_paths.py -m "" --dist load -n 2
+	@$(PYTEST) tests/workflow/test_counted_paths.py -m "" --dist load --maxschedchunk 1 -n 2
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 

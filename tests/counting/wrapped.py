@@ -89,8 +89,8 @@ OF_WRAPPED = {
     "final error": {"Say > RecordFinalError > IsErrorNamed > FailedWithoutCause": HAS_CAUSE},
 }
 
-USUAL = ("order", "saga", "parallel", "map", "poller", "approval", "nested", "distributed")
-USUAL_WRAPPED = ("parallel",)
+USUAL = ("parallel", "poller", "approval", "nested", "distributed")
+USUAL_WRAPPED = ("hello",)
 CASES = [*INLINE, *AROUND]
 ORIGINALS = [
     Subject(case.name, [original(case)], OF_ORIGINALS.get(case.name, {}), usual=case.name in USUAL)

@@ -22,15 +22,14 @@ from tests.counting.drives import Driven, Subject
 from tests.rules.documents import ROOT
 
 SUBJECTS = [*run_once.SUBJECTS, *shipped.SUBJECTS, *wrapped.SUBJECTS, *samples.SUBJECTS]
-LARGE = [one for one in SUBJECTS if not one.is_small]
+LARGE = [one for one in SUBJECTS if one.usual and not one.is_small]
 
 
-def usual(subjects: list[Subject], *, is_thorough: bool) -> pytest.MarkDecorator:
-    """A test for each. In `make test` small machines go every way, and large ones give each answer once."""
+def each_of(subjects: list[Subject]) -> pytest.MarkDecorator:
+    """A test for each; `make test` has only the usual small ones."""
     params = [
-        pytest.param(one, id=one.name, marks=() if is_usual else pytest.mark.full)
+        pytest.param(one, id=one.name, marks=() if one.usual and one.is_small else pytest.mark.full)
         for one in subjects
-        for is_usual in [one.usual and one.is_small == is_thorough]
     ]
     return pytest.mark.parametrize("subject", params)
 
@@ -44,7 +43,7 @@ def engine() -> Iterator[Explore]:
         yield lambda *asked: pool.submit(explore, *asked).result()
 
 
-@usual(SUBJECTS, is_thorough=True)
+@each_of(SUBJECTS)
 def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject):
     """Every path is taken, or there is a reason why nothing takes it; and no run takes another one."""
     compared = compare(subject, engine, is_thorough=True)
@@ -54,9 +53,9 @@ def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject)
     assert subject.is_partial or [] == list(unexplained(subject, compared))
 
 
-@usual(LARGE, is_thorough=False)
+@pytest.mark.parametrize("subject", LARGE, ids=lambda one: one.name)
 def test_each_answer_leads_where_cost_says(engine: Explore, subject: Subject):
-    """Every step from a state to the next is made on some path, and uses what is counted on it."""
+    """In `make test`, a large machine makes every step from a state to the next, on some of its paths."""
     compared = compare(subject, engine, is_thorough=False)
 
     assert [] == compared.wrong
