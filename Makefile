@@ -87,7 +87,7 @@ $(VENV)/all: requirements.lock $(VENV)/run
 tools: .tools/all  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.
 
 .tools/all: tests/real/tools.lock .ci/installer.lock
-	@$(INSTALL) $@ $< --what "SAM CLI and ministack (60 MB)"
+	@$(INSTALL) $@ $< --what "SAM CLI, ministack and pre-commit (65 MB)"
 
 $(NPM): tests/real/package-lock.json
 	@npm ci --silent --ignore-scripts --prefix tests/real
