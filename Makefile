@@ -16,8 +16,8 @@ PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python examples/tour.py
 
-test: setup  ## Run the tests, which need nothing but Python.
-	@$(PYTEST) -n 4
+test: $(VENV)/compiled  ## Run the tests, which need nothing but Python.
+	@$(PYTEST) -n 3
 
 test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
@@ -83,6 +83,14 @@ $(VENV)/run: requirements-run.lock pyproject.toml .ci/installer.lock
 
 $(VENV)/all: requirements.lock $(VENV)/run
 	@$(INSTALL) $@ $< --what "what the tests need as well (65 MB)"
+
+COLLECT = $(BIN)/pytest --collect-only -n 0
+
+# Else each worker of the first run does it, at the same time as the others: a minute of processor time.
+$(VENV)/compiled: $(VENV)/all
+	@echo ".venv: compiling the tests ..."
+	@$(COLLECT) tests/unit >/dev/null & $(COLLECT) tests/workflow tests/rules tests/e2e >/dev/null; wait
+	@touch $@
 
 tools: .tools/all  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.
 

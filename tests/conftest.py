@@ -15,7 +15,7 @@ from tests import engines
 from tests.sharing import SharedStacks
 
 # A busy machine is no failure.
-settings.register_profile("covering", deadline=None, max_examples=30)
+settings.register_profile("covering", deadline=None, max_examples=20)
 settings.register_profile("full", deadline=None, max_examples=300)
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"

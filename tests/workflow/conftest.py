@@ -23,7 +23,6 @@ WORK_TIMEOUT_SECONDS = 60
 ON_MOTO = {
     "test_cli.py",
     "test_counted_paths.py",
-    "test_http_api.py",
     "test_stories.py",
     "test_wrapped_machines.py",
 }
@@ -31,7 +30,6 @@ ON_MOTO = {
 
 ON_BOTH = {
     "test_callbacks.py",
-    "test_cli_locks.py",
     "test_dead_owners.py",
     "test_guards.py",
     "test_large_results.py",
