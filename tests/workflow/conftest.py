@@ -22,11 +22,12 @@ WORK_TIMEOUT_SECONDS = 60
 
 ON_MOTO = {
     "test_cli.py",
-    "test_counted_paths.py",
     "test_stories.py",
-    "test_wrapped_machines.py",
 }
 """What says as much on moto as on DynamoDB Local."""
+
+COUNTED = "test_counted_paths.py"
+"""Only `make test-paths` has it."""
 
 ON_BOTH = {
     "test_callbacks.py",
@@ -36,10 +37,9 @@ ON_BOTH = {
     "test_one_story.py",
     "test_repair.py",
     "test_run_once.py",
-    "test_triggers.py",
 }
 """
-What `make test` runs, and `make test-dynamodb` again.
+What `make test` runs, and `make test-dynamodb` again: the guarantee itself.
 
 All other files are left to DynamoDB Local, which CI runs and which knows more about conditions and single
 writes than moto does. `make test-all` runs them on moto, and so does pytest if it is given their names.
@@ -63,7 +63,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
     on_moto = engines.running()["dynamodb"] == engines.EMBEDDED
     is_left = item.path.name not in ON_BOTH and (item.path.name in ON_MOTO) != on_moto
-    if is_left and not is_named:
+    if (is_left or item.path.name == COUNTED) and not is_named:
         item.add_marker(pytest.mark.full)
 
 
