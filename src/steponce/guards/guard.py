@@ -189,6 +189,7 @@ class Guard:
             options: The options of this function; see `Terms`.
 
         Raises:
+            InvalidSetting: it has no name of its own, as a lambda or a functools.partial. Give `name`.
             ValueError: this guard has a function of the same qualified name in another module. Each would
                 get the other's results.
 
@@ -200,18 +201,29 @@ class Guard:
         def decorate(function: F) -> F:
             if isinstance(function, classmethod | staticmethod):
                 return type(function)(decorate(function.__func__))
-            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-                raise TypeError(f"{function.__qualname__} yields, so it has no result to record.")
+            runs = _what_runs(function)
+            if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
+                raise TypeError(f"{_called(function)} yields, so it has no result to record.")
             if name is None:
                 self._expect_alone(function)
             call = _Call(self, function, name, lock_token, payload, self._typed(function, options))
-            guarded = call.as_async() if inspect.iscoroutinefunction(function) else call.as_sync()
+            is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(runs)
+            guarded = call.as_async() if is_async else call.as_sync()
             return cast(F, guarded)
 
         return decorate
 
     def _expect_alone(self, function: Callable[..., Any]) -> None:
-        """Refuse a second function of one name. The same one may be decorated again, as by a reload."""
+        """
+        Refuse a function without a name, and a second one of the same name.
+
+        Lambdas of a module have one name. The same function may be decorated again, as by a reload.
+        """
+        if _called(function).endswith(">"):
+            raise InvalidSetting(
+                f"{_called(function)} has no name that keeps its keys apart from another's. Give it one: "
+                'guard.idempotent(name="charge").'
+            )
         module = self._modules.setdefault(function.__qualname__, function.__module__)
         if module != function.__module__:
             raise ValueError(
@@ -347,9 +359,21 @@ class _Call:
         return found
 
     def _missing(self, expression: str, what: str) -> str:
-        called = self._function.__qualname__
+        called = _called(self._function)
         problem = f"have nothing at {expression!r}, which is to be the {what}"
         return f"The arguments of {called} {problem}. Nothing ran."
+
+
+def _called(function: Callable[..., Any]) -> str:
+    """The qualified name of a function. An object that can be called has none of its own."""
+    return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
+
+
+def _what_runs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, or the method that runs if an object is called."""
+    if inspect.isroutine(function) or isinstance(function, functools.partial | type):
+        return function
+    return type(function).__call__
 
 
 def _is_disabled() -> bool:

@@ -40,7 +40,7 @@ from steponce.errors import (
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
-from steponce.guards.terms import Terms
+from steponce.guards.terms import Terms, expect_seconds
 from steponce.locks.claim import Claim
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
@@ -153,10 +153,13 @@ class Run:
             seconds: Default: the lease's first length.
 
         Raises:
+            InvalidSetting: this is no number of seconds.
             LockLost: another owner has the lock. Stop without any effect.
             Unavailable: no answer; safe to try again.
         """
         self._expect_begun("extend")
+        if seconds is not None:
+            expect_seconds("extend(seconds)", seconds)
         if self._holder is not None:
             refused = self._holder.extend(self._lease_seconds if seconds is None else seconds)
             if refused is not None:

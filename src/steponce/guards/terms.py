@@ -57,10 +57,30 @@ class Terms:
     deserialize: Callable[[Any], Any] = as_it_is
 
     def __post_init__(self) -> None:
+        if self.lease_seconds is not None:
+            _expect_number("lease_seconds", self.lease_seconds)  # `lease_of` says how long it may be
+        expect_seconds("wait_seconds", self.wait_seconds)
         _expect_one_of("when_outcome_unknown", self.when_outcome_unknown, "hold", "take-over")
         _expect_one_of("when_completed", self.when_completed, "replay", "refuse")
         _expect_exceptions("releases", self.releases)
         _expect_exceptions("final", self.final)
+
+
+def expect_seconds(name: str, seconds: object) -> None:
+    """
+    Check that a value can be a time in seconds. To wait for NaN is to wait for ever.
+
+    Raises:
+        InvalidSetting: it is no number.
+    """
+    _expect_number(name, seconds)
+    if seconds != seconds:  # NaN alone is not itself
+        raise InvalidSetting(f"{name} is {shown(seconds)}. Give a number of seconds.")
+
+
+def _expect_number(name: str, seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise InvalidSetting(f"{name} is {shown(seconds)}. Give a number of seconds.")
 
 
 def _expect_one_of(name: str, value: object, *known: str) -> None:

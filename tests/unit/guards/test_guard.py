@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
 import threading
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from steponce.aws import times
 from steponce.errors import (
     InvalidPayload,
     InvalidSetting,
+    MissingKey,
     RecordUnreadable,
 )
 from steponce.locks.record import Failure
@@ -325,6 +328,9 @@ def test_a_guard_has_a_stack_s_rules(world: World) -> None:
         {"final": [CardDeclined]},
         {"releases": (CardDeclined())},
         {"releases": ("CardDeclined",)},
+        {"lease_seconds": "5"},
+        {"wait_seconds": "5"},
+        {"wait_seconds": float("nan")},
     ],
     ids=str,
 )
@@ -358,3 +364,38 @@ def test_a_value_that_holds_itself_is_refused(world: World) -> None:
     with pytest.raises(InvalidPayload, match="holds itself"):
         world.guard().idempotent()(len)(endless)
     assert [] == world.calls
+
+
+@pytest.mark.parametrize("seconds", ["5", float("nan")])
+def test_a_lease_is_extended_by_a_number(world: World, seconds: Any) -> None:
+    """Anything else ended in an error of Python, and changes nothing."""
+    with world.guard().begin("acme/charge/o-12", {}) as run:
+        before = run.lease_until
+        with pytest.raises(InvalidSetting, match="extend"):
+            run.extend(seconds)
+        assert before == run.lease_until
+        run.complete(DONE)
+
+
+def _charge(order: dict[str, Any]) -> dict[str, Any]:
+    return order
+
+
+class _Charger:
+    async def __call__(self, order: str) -> dict[str, Any]:
+        return {"charged": order}
+
+
+@pytest.mark.parametrize("nameless", [functools.partial(_charge, order={}), lambda order: order, _Charger()])
+def test_what_has_no_name_is_refused_without_one(world: World, nameless: Any) -> None:
+    """Two lambdas of a module have the same name, so each would get the other's results."""
+    with pytest.raises(InvalidSetting, match="name"):
+        world.guard().idempotent()(nameless)
+    with pytest.raises(MissingKey, match="Nothing ran"):
+        world.guard().idempotent(name="charge", lock_token="order.id")(functools.partial(_charge, order={}))()
+
+
+def test_an_object_whose_call_is_async_is_awaited(world: World) -> None:
+    """Its coroutine was taken for the result, so the work did not run and was held as done."""
+    charge = world.guard().idempotent(name="charge")(_Charger())
+    assert [{"charged": "o-1"}] * 2 == [asyncio.run(charge("o-1")), asyncio.run(charge("o-1"))]
