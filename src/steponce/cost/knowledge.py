@@ -61,7 +61,7 @@ def value_at(place: Place, known: Known) -> Any:
 
 def after_success(state: State, known: Known) -> Known:
     """What is known after a state that did not fail."""
-    if {"InputPath", "OutputPath", "Output"} & set(state):
+    if {"InputPath", "OutputPath", "Output"} & {*state, *_fields_of_rules(state)}:
         return NOTHING
     if state.get("Type") in ("Choice", "Wait"):
         return known
@@ -84,11 +84,16 @@ def about(known: Known, places: Iterable[Place]) -> Known:
     return frozenset(one for one in known if any(_overlap(one[0], place) for place in asked))
 
 
+def _fields_of_rules(state: State) -> set[str]:
+    """In JSONata a rule of a Choice may have an output of its own."""
+    return {str(name) for rule in state.get("Choices", []) if isinstance(rule, dict) for name in rule}
+
+
 def _written_by_pass(state: State) -> Iterator[tuple[Place, str]]:
-    if "Parameters" not in state:
-        if "Result" in state:
+    if "Result" in state:
+        if "Parameters" not in state:  # which of them counts is not documented
             yield (), json.dumps(state["Result"])
-    elif isinstance(state["Parameters"], dict):
+    elif isinstance(state.get("Parameters"), dict):
         for name, value in state["Parameters"].items():
             if isinstance(value, str) and name.endswith(".$"):
                 if value.startswith("States.Format("):

@@ -121,12 +121,23 @@ BETWEEN: dict[str, tuple[Definition, str]] = {
     "a Pass for all": (says({"a": {"n": 1}}, "$"), "C"),
     "a Pass without a Result": (PASS, "CE"),
     "Parameters": ({"Type": "Pass", "Parameters": {"n": 2}, "ResultPath": "$.a"}, "E"),
+    "Parameters beside a Result": (says({"n": 1}, Parameters={"n": 2}), "CE"),
     "Parameters that are paths": (
         {"Type": "Pass", "Parameters": {"n.$": "$.b", "m": [{"k.$": "$.b"}]}, "ResultPath": "$.a"},
         "CE",
     ),
     "JSONata": ({"Type": "Pass", "QueryLanguage": "JSONata", "Output": {}}, "CE"),
 }
+
+
+def test_a_rule_of_jsonata_may_change_what_there_is():
+    """It has an output of its own, beside that of its Choice."""
+    rules = [{"Condition": "{% true %}", "Output": {"a": {"n": 2}}, "Next": "B"}]
+    choice = {"Type": "Choice", "QueryLanguage": "JSONata", "Choices": rules, "Default": "B"}
+    states = {"A": to(says({"n": 1}), "S"), "S": choice, "B": asks(ONE)}
+
+    paths = estimate(machine(**states, C=END, D=END, E=END)).listed
+    assert {"C", "E"} == {path.end for path in paths}
 
 
 @pytest.mark.parametrize(("between", "end"), BETWEEN.values(), ids=BETWEEN)
