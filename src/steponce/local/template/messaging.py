@@ -7,9 +7,11 @@ Subscriptions of queues to topics are read; those of other protocols are for peo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import QUEUE, SUBSCRIPTION, TOPIC
 from steponce.local.template.plan import QueuePlan, SubscriptionPlan, TopicPlan
 from steponce.local.template.resources import Resources
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", bound=str)
 
+_FEW_DIGITS = re.compile("[0-9]{1,9}")
 _QUEUE_ATTRIBUTES: tuple[QueueAttributeNameType, ...] = (
     "ContentBasedDeduplication",
     "DeduplicationScope",
@@ -31,6 +34,14 @@ _QUEUE_ATTRIBUTES: tuple[QueueAttributeNameType, ...] = (
     "RedrivePolicy",
     "VisibilityTimeout",
 )
+_NUMBERS: Mapping[str, tuple[int, int]] = {
+    "DelaySeconds": (0, 900),
+    "MaximumMessageSize": (1_024, 1_048_576),
+    "MessageRetentionPeriod": (60, 1_209_600),
+    "ReceiveMessageWaitTimeSeconds": (0, 20),
+    "VisibilityTimeout": (0, 43_200),
+}
+"""The lowest and highest value of a queue's attributes. Source: SetQueueAttributes API reference."""
 _TOPIC_ATTRIBUTES = ("ContentBasedDeduplication", "FifoTopic")
 _SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDelivery", "RedrivePolicy")
 
@@ -38,8 +49,8 @@ _SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDeli
 def read_queues(resources: Resources) -> list[QueuePlan]:
     """The queues, each after the one that takes its dead letters."""
     queues = [
-        QueuePlan(name, _attributes(properties, _QUEUE_ATTRIBUTES))
-        for _, name, properties in resources.of_kind(QUEUE)
+        QueuePlan(name, _in_range(logical_id, _attributes(properties, _QUEUE_ATTRIBUTES)))
+        for logical_id, name, properties in resources.of_kind(QUEUE)
     ]
     return sorted(queues, key=lambda queue: "RedrivePolicy" in queue.attributes)
 
@@ -72,6 +83,17 @@ def read_subscriptions(resources: Resources) -> list[SubscriptionPlan]:
 def _attributes(properties: Mapping[str, Any], wanted: Iterable[Name]) -> dict[Name, str]:
     """Properties as the text that the APIs take."""
     return {key: _text(properties[key]) for key in wanted if key in properties}
+
+
+def _in_range(logical_id: str, attributes: dict[Name, str]) -> dict[Name, str]:
+    """The same attributes. A queue that SQS would not make here would keep its messages to itself."""
+    for name, (lowest, highest) in _NUMBERS.items():
+        text = attributes.get(cast("Name", name), str(lowest))
+        if not (_FEW_DIGITS.fullmatch(text) and lowest <= int(text) <= highest):
+            raise TemplateError(
+                f"{logical_id}: {name} is {text!r}. Give a number from {lowest} to {highest}."
+            )
+    return attributes
 
 
 def _text(value: Any) -> str:

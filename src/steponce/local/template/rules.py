@@ -7,14 +7,19 @@ Rules on other buses than the default one are left out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import EVENT_INVOKE, FUNCTION, RULE
 from steponce.local.template.plan import RulePlan, TargetPlan
 from steponce.local.template.resources import Resources
 
 _DEFAULT_BUS = "default"
+
+# A text in a template of an input, if need be to its end; or a placeholder outside of all texts.
+_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|<[^<>]+>')
 
 
 def read_rules(resources: Resources) -> list[RulePlan]:
@@ -31,16 +36,18 @@ def read_rules(resources: Resources) -> list[RulePlan]:
                 arn=resources.names.arn(RULE, name),
                 pattern=None if pattern is None else json.dumps(pattern),
                 schedule=properties.get("ScheduleExpression"),
-                targets=[_target(target) for target in properties.get("Targets", [])],
+                targets=[_target(name, target) for target in properties.get("Targets", [])],
             )
         )
     return found
 
 
-def _target(target: Mapping[str, Any]) -> TargetPlan:
+def _target(rule: str, target: Mapping[str, Any]) -> TargetPlan:
     transformer = target.get("InputTransformer", {})
     if "InputPath" in target:
         transformer = {"InputPathsMap": {"input": target["InputPath"]}, "InputTemplate": "<input>"}
+    _expect_json(rule, "Input", target.get("Input"))
+    _expect_json(rule, "InputTemplate", transformer.get("InputTemplate"))
     return TargetPlan(
         arn=str(target["Arn"]),
         constant=target.get("Input"),
@@ -48,6 +55,22 @@ def _target(target: Mapping[str, Any]) -> TargetPlan:
         template=transformer.get("InputTemplate"),
         group_id=target.get("SqsParameters", {}).get("MessageGroupId"),
     )
+
+
+def _expect_json(rule: str, what: str, text: object) -> None:
+    """Refuse an input that PutTargets refuses. The lines of a template may also be texts, each in quotes."""
+    if text is None or (isinstance(text, str) and what == "InputTemplate" and text.lstrip()[:1] in '"<'):
+        return
+    try:
+        json.loads(_TEXT_OR_PLACEHOLDER.sub(_without_placeholder, str(text)), strict=False)
+    except ValueError:
+        raise TemplateError(
+            f"Rule {rule}: the {what} of a target is no JSON. Look at the parameters that it is made of."
+        ) from None
+
+
+def _without_placeholder(found: re.Match[str]) -> str:
+    return found.group() if found.group().startswith('"') else '""'
 
 
 def read_destinations(resources: Resources) -> dict[str, str]:

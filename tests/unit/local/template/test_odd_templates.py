@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from steponce.local.template.plan import Plan
 from steponce.local.template.reader import read_plan, read_renderings
 
 _QUEUE = "Resources:\n  Q: {Type: AWS::SQS::Queue}\n"
+_WITH = "Resources:\n  Q: {Type: AWS::SQS::Queue, Properties: {%s}}\n"
+_RULE = "Resources:\n  R: {Type: AWS::Events::Rule, Properties: {Targets: [{Arn: a, Id: b, %s}]}}\n"
 _NAMED = "Resources:\n  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: %s}}\n"
 
 
@@ -51,12 +54,32 @@ def test_a_date_without_quotes_is_text(tmp_path: Path):
             "Resources:\n  M: {Type: AWS::Serverless::StateMachine, Properties: {DefinitionUri: .}}\n",
             "M: DefinitionUri .* is not a file",
         ),
+        (
+            _WITH % "VisibilityTimeout: 43201",
+            "Q: VisibilityTimeout is '43201'. Give a number from 0 to",
+        ),
+        (_WITH % "VisibilityTimeout: -1", "Q: VisibilityTimeout is '-1'"),
+        (_WITH % "DelaySeconds: soon", "Q: DelaySeconds is 'soon'"),
+        (_RULE % "Input: '{a}'", "shop-R: the Input of a target is no JSON"),
+        (
+            _RULE % 'InputTransformer: {InputTemplate: \'{"a":<b>,"c":{d}}\'}',
+            "the InputTemplate .* is no JSON",
+        ),
     ],
 )
 def test_a_wrong_part_is_named(tmp_path: Path, text: str, message: str):
     """Never with an error of Python's own."""
     with pytest.raises(TemplateError, match=message):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "template", ['{"a":<b>,"c":"<d> \\"<e>\\""}', '[<a>,{"b":[<c>]}]', '"<a>"\n"b"', "<a>"]
+)
+def test_an_input_may_have_placeholders(tmp_path: Path, template: str):
+    """Inside of texts and outside, and the lines may be texts."""
+    found = read(tmp_path, _RULE % f"InputTransformer: {{InputTemplate: {json.dumps(template)}}}")
+    assert template == found.deliveries.rules[0].targets[0].template
 
 
 def test_lint_and_cost_refuse_it_too(tmp_path: Path):
