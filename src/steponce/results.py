@@ -13,6 +13,7 @@ from typing import Any
 
 from botocore.config import Config
 
+from steponce.aws.forks import own_connections
 from steponce.errors import ResultNotKept, Unavailable
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -75,7 +76,7 @@ def _results() -> Results:
 def _s3() -> Any:
     import boto3  # a function without large results does not wait for it
 
-    return boto3.client("s3", config=_CONFIG)
+    return own_connections(boto3.client("s3", config=_CONFIG))
 
 
 def _retention_seconds() -> float | None:

@@ -10,6 +10,7 @@ the application before they fork.
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any, TypeVar
 
 Client = TypeVar("Client")
@@ -26,13 +27,16 @@ def own_connections(client: Client) -> Client:
         client: A client that was just made. It is changed, and returned.
     """
     made: Any = client
-    process = os.getpid()
+    process, closing = os.getpid(), threading.Lock()
 
     def before_send(**_request: object) -> None:
         nonlocal process
-        if os.getpid() != process:
-            made.close()  # here alone: the parent keeps its end
-            process = os.getpid()
+        if os.getpid() == process:
+            return
+        with closing:  # a second close would take the pool away from a thread that has just got it
+            if os.getpid() != process:
+                made.close()  # here alone: the parent keeps its end
+                process = os.getpid()
 
     made.meta.events.register("before-send", before_send, unique_id=_ONCE)
     return client

@@ -6,14 +6,18 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from botocore.hooks import HierarchicalEmitter
 
-from steponce import Client, Guard
+from steponce import Client, Guard, results
+from steponce.aws.forks import own_connections
 from steponce.powertools import LocksPersistence
+from tests.patience import PATIENCE_SECONDS
 
 ARN = "arn:aws:states:us-east-1:123456789012:stateMachine:shop"
 
@@ -100,3 +104,45 @@ def test_a_child_opens_connections_of_its_own(
     call()
     call()
     assert 2 == connections.count
+
+
+def test_threads_of_a_child_close_the_parent_s_connections_once(monkeypatch: pytest.MonkeyPatch):
+    """A second close would take away the connections that the first thread has just opened."""
+    events, second_waits, closed = HierarchicalEmitter(), threading.Event(), list[str]()
+
+    class Lock:
+        def __init__(self) -> None:
+            self._lock = threading.RLock()
+
+        def __enter__(self) -> None:
+            if closed:
+                second_waits.set()
+            self._lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self._lock.release()
+
+    def close() -> None:
+        closed.append(threading.current_thread().name)
+        if len(closed) == 1:
+            second.start()
+            assert second_waits.wait(PATIENCE_SECONDS)
+        second_waits.set()
+
+    second = threading.Thread(target=events.emit, args=("before-send.dynamodb",))
+    monkeypatch.setattr(threading, "Lock", Lock)
+    own_connections(SimpleNamespace(meta=SimpleNamespace(events=events), close=close))
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    events.emit("before-send.dynamodb")
+    second.join()
+    assert [threading.current_thread().name] == closed
+
+
+def test_functions_keep_large_results_by_connections_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    """One child would record the version of another's object."""
+    made = list[Any]()
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: "s3")
+    monkeypatch.setattr(results, "own_connections", lambda client: made.append(client) or client)
+    assert "s3" == results._s3()
+    assert ["s3"] == made
