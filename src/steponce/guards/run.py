@@ -16,6 +16,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
+from botocore.exceptions import ClientError
+
 from steponce import fence
 from steponce.aws import times
 from steponce.errors import (
@@ -33,7 +35,6 @@ from steponce.errors import (
     RequestFailed,
     ResultNotKept,
     RetryLater,
-    SteponceError,
     Unavailable,
     Unsettled,
 )
@@ -246,9 +247,12 @@ class Run:
             return kept
         try:
             return holder.acquire(self._lease_seconds)
-        except (Unavailable, KeyboardInterrupt, SystemExit):
+        except (ClientError, RecordUnreadable):  # the write was refused
+            raise
+        except BaseException:
             # The write may have taken effect, but the work does not begin. Without this, others would wait
-            # until the lease ends. A handler of SIGTERM often raises SystemExit.
+            # until the lease ends. No answer may have come, or the handler of a signal raises an exception:
+            # SystemExit, or one of its own, as time limits of workers do.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
             raise
 
@@ -438,7 +442,7 @@ class Run:
     def _quietly(self, write: Callable[[], object]) -> None:
         try:
             write()
-        except SteponceError as error:
+        except Exception as error:  # the one that is under way matters more
             _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
 
 

@@ -97,7 +97,11 @@ def test_a_task_that_begins_as_the_program_ends_gives_the_lock_back(world: World
     assert RELEASED == world.lock().status
 
 
-@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+class _TimeLimit(Exception):
+    """What a handler of SIGALRM raises."""
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, _TimeLimit])
 def test_a_signal_while_the_lock_is_taken_gives_it_back(world: World, signal: type[BaseException]) -> None:
     """The write has taken effect, but its work never begins."""
 
