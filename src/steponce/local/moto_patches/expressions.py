@@ -9,6 +9,7 @@ code: what it refuses is refused.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -128,7 +129,8 @@ class _Settled:
     def _path(self, path: Any, *, is_value: bool) -> Any:
         self._keys.check_for_hash_or_range_key(path)
         self._paths.resolving = is_value
-        return self._paths.process_expression_path_node(path)
+        found = self._paths.process_expression_path_node(path)
+        return _of_its_own(found) if type(found) is nodes.DDBTypedValue else found
 
     def _existing(self, node: Any) -> Any:
         value = self._value(node)
@@ -148,6 +150,12 @@ class _Settled:
     def _operation(self, node: Any) -> Any:
         parts = nodes.UpdateExpressionValue([self._existing(part) for part in node.children])
         return ExecuteOperations().process_update_expression_value(parts)
+
+
+def _of_its_own(found: Any) -> Any:
+    """A copy of a list or a map of the item. In moto it would be in two places, and change in both."""
+    value = found.get_value()
+    return nodes.DDBTypedValue(copy.deepcopy(value)) if value.is_list() or value.is_map() else found
 
 
 def _remembering(find: Callable[[Any, Sequence[type]], list[Any]]) -> Any:

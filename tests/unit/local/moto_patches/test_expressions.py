@@ -159,6 +159,17 @@ def test_one_text_with_other_values_is_another_update(table: Any):
         )
 
 
+def test_what_an_update_copies_is_not_the_same_afterwards(table: Any):
+    """A list or a map: one that changes leaves the other as it is, in the same update and in later ones."""
+    table.put_item(Item={"key": "a", "list1": [1], "map1": {"n": 1}})
+    first = "SET list2 = list1, list1[0] = :n, map2 = map1"
+    for number, update in enumerate((first, "SET list2[0] = :n, map1.n = :n"), 2):
+        values = {":n": number}
+        table.update_item(Key={"key": "a"}, UpdateExpression=update, ExpressionAttributeValues=values)
+    found = table.get_item(Key={"key": "a"})["Item"]
+    assert {"key": "a", "list1": [2], "list2": [3], "map1": {"n": 3}, "map2": {"n": 1}} == found
+
+
 @pytest.mark.parametrize(
     "wrong", ["SET a = :v SET b = :v", "SET a = :v, a = :v", "SET a.b = :v, a = :v", "SET a = ", "PUT a = :v"]
 )
