@@ -6,6 +6,7 @@ The limit is one that only a hang reaches, however slow and busy the machine is;
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -24,6 +25,11 @@ def eventually(question: Callable[[], T], told: Callable[[], object] = lambda: "
         time.sleep(pause)
         pause = max(pause, min(1.3 * pause, LONGEST_PAUSE_SECONDS))
     return answer
+
+
+async def turn() -> None:
+    """Let each task that is ready take its next step. This waits for no time."""
+    await asyncio.sleep(0)
 
 
 def signs_of_life(send: Callable[[], bool], *, limit: float) -> bool:

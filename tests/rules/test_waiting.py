@@ -16,22 +16,30 @@ TESTS = [
 WORK = ("tests/unit/local/fixture/functions", "tests/unit/testing/project/functions")
 """Functions that are slow because a test asks them to be."""
 
+_SLEEPERS = ("time", "asyncio")
+
 
 def sleeps(text: str) -> list[int]:
     """The lines that sleep, under whatever name."""
     found = []
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module == "time":
+        if isinstance(node, ast.ImportFrom) and node.module in _SLEEPERS:
             found += [node.lineno for name in node.names if name.name == "sleep"]
         elif isinstance(node, ast.Attribute) and node.attr == "sleep":
             owner = node.value
-            if isinstance(owner, ast.Name) and owner.id == "time":
+            if isinstance(owner, ast.Name) and owner.id in _SLEEPERS:
                 found.append(node.lineno)
     return found
 
 
 @pytest.mark.parametrize(
-    "planted", ["import time\ntime.sleep(0.1)", "from time import sleep", "wait = time.sleep"]
+    "planted",
+    [
+        "import time\ntime.sleep(0.1)",
+        "from time import sleep",
+        "wait = time.sleep",
+        "async def test():\n    await asyncio.sleep(0.1)",
+    ],
 )
 def test_a_planted_sleep_is_caught(planted: str):
     """Called, imported or passed on."""

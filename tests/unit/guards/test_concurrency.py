@@ -15,7 +15,7 @@ from steponce import (
     RetryLater,
 )
 from steponce.workflow import FAILED, RELEASED
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import ORDER, CardDeclined
 from tests.unit.guards.world import KEY, World
 
@@ -123,7 +123,7 @@ def test_a_task_that_is_cancelled_while_it_begins_gives_the_lock_back(world: Wor
         task = asyncio.create_task(work())
         await sent.wait()
         task.cancel()
-        await asyncio.sleep(0)
+        await turn()
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task

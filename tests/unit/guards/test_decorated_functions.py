@@ -26,7 +26,7 @@ from steponce.errors import (
 )
 from steponce.locks.record import Lock
 from steponce.workflow import COMPLETED
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
 from tests.unit.guards.world import KEY, NOW, World
 
@@ -309,7 +309,7 @@ def test_coroutines_are_guarded(world: World) -> None:
     @guard.idempotent(lock_token="order.orderId", wait_seconds=PATIENCE_SECONDS)
     async def charge(order: Order) -> Charge:
         calls.append(order)
-        await asyncio.sleep(0)
+        await turn()
         return CHARGE
 
     async def race() -> list[Charge]:

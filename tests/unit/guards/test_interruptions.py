@@ -11,7 +11,7 @@ import pytest
 
 from steponce.guards.renewer import Renewer
 from steponce.workflow import COMPLETED, RELEASED
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER
 from tests.unit.guards.world import KEY, World
 
@@ -43,8 +43,8 @@ async def cancelled_twice(world: World, work: Callable[[], Awaitable[object]], n
     await held.sent.wait()
     for _ in range(2):
         task.cancel()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # the task sees each of them
+        await turn()
+        await turn()  # the task sees each of them
     held.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -83,8 +83,8 @@ def test_a_task_that_begins_as_the_program_ends_gives_the_lock_back(world: World
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)  # the other task is cancelled, too
+            await turn()
+            await turn()  # the other task is cancelled, too
             held.go_on.set()
 
     async def end() -> Any:

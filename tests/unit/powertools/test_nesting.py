@@ -14,6 +14,7 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, id
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPersistenceLayerError
 from aws_lambda_powertools.utilities.idempotency.serialization.custom_dict import CustomDictSerializer
 
+from tests.patience import turn
 from tests.unit.powertools.world import config, items, key_of, ours, stock, table
 
 ORDER = {"orderId": "1"}
@@ -156,7 +157,7 @@ def test_the_first_calls_of_a_new_context_find_their_own():
 
     async def tasks() -> list[Any]:
         async def one(data: int) -> Any:
-            await asyncio.sleep(0)
+            await turn()
             return inner(data)
 
         return list(await asyncio.gather(*(one(data) for data in range(8, 16))))
