@@ -13,6 +13,7 @@ from steponce.local import LocalStack, write_facts
 from tests import engines
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
+from tests.sharing import WITH_THE_BOLD
 from tests.workflow.clock import Clock, ClockedStack
 from tests.workflow.faults import Faults
 from tests.workflow.program import Run, run_here, run_in_a_pipe
@@ -20,30 +21,11 @@ from tests.workflow.scene import Scene
 
 WORK_TIMEOUT_SECONDS = 60
 
-ON_MOTO = {
-    "test_cli.py",
-    "test_stories.py",
-}
-"""What says as much on moto as on DynamoDB Local."""
+ON_MOTO = {"test_cli.py", "test_stories.py"}
+"""What says as much on moto as on DynamoDB Local. The guarantee itself, `WITH_THE_BOLD`, runs on both."""
 
 COUNTED = "test_counted_paths.py"
 """Only `make test-paths` has it."""
-
-ON_BOTH = {
-    "test_callbacks.py",
-    "test_dead_owners.py",
-    "test_guards.py",
-    "test_large_results.py",
-    "test_one_story.py",
-    "test_repair.py",
-    "test_run_once.py",
-}
-"""
-What `make test` runs, and `make test-dynamodb` again: the guarantee itself.
-
-All other files are left to DynamoDB Local, which CI runs and which knows more about conditions and single
-writes than moto does. `make test-all` runs them on moto, and so does pytest if it is given their names.
-"""
 
 
 def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
@@ -59,11 +41,18 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is left to the other tables."""
-    is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
+    """
+    Mark what this run leaves to others, unless its file is named.
+
+    `make test` runs on moto. The files that it leaves run on DynamoDB Local, in `make test-dynamodb` and so
+    in CI, for it knows more about conditions and single writes than moto does. `make test-all` runs them on
+    moto.
+    """
+    file = item.path.name
     on_moto = engines.running()["dynamodb"] == engines.EMBEDDED
-    is_left = item.path.name not in ON_BOTH and (item.path.name in ON_MOTO) != on_moto
-    if (is_left or item.path.name == COUNTED) and not is_named:
+    is_left = file == COUNTED or (file not in WITH_THE_BOLD and (file in ON_MOTO) != on_moto)
+    is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
+    if is_left and not is_named:
         item.add_marker(pytest.mark.full)
 
 
