@@ -1,10 +1,9 @@
 """
-Connections of a process stay its own.
+New connections for a forked process.
 
-A forked child has its parent's open connections. Of two processes on one connection each may read the other's
-answer, so a guard could enter a block whose lock another one holds. boto3's guide says that clients are not
-for several processes, but programs fork where nobody sees it: in multiprocessing, and in servers that load
-the application before they fork.
+A forked child inherits its parent's open connections. If both use one, each may read the other's answer, and
+a guard could enter a block whose lock another process holds. boto3's guide says not to share clients between
+processes. But multiprocessing forks, and some web servers load the application before they fork.
 """
 
 from __future__ import annotations

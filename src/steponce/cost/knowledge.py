@@ -85,7 +85,7 @@ def about(known: Known, places: Iterable[Place]) -> Known:
 
 
 def _fields_of_rules(state: State) -> set[str]:
-    """In JSONata a rule of a Choice may have an output of its own."""
+    """The fields of a Choice's rules. In JSONata a rule may have an Output."""
     return {str(name) for rule in state.get("Choices", []) if isinstance(rule, dict) for name in rule}
 
 

@@ -189,7 +189,8 @@ class Guard:
             options: The options of this function; see `Terms`.
 
         Raises:
-            InvalidSetting: it has no name of its own, as a lambda or a functools.partial. Give `name`.
+            InvalidSetting: it is a lambda, a functools.partial or another callable without a name.
+                Give `name`.
             ValueError: this guard has a function of the same qualified name in another module. Each would
                 get the other's results.
 
@@ -365,7 +366,7 @@ class _Call:
 
 
 def _called(function: Callable[..., Any]) -> str:
-    """The qualified name of a function. An object that can be called has none of its own."""
+    """The qualified name of a function; of another callable its class, in angle brackets."""
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
 
 

@@ -250,9 +250,8 @@ class Run:
         except (ClientError, RecordUnreadable):  # the write was refused
             raise
         except BaseException:
-            # The write may have taken effect, but the work does not begin. Without this, others would wait
-            # until the lease ends. No answer may have come, or the handler of a signal raises an exception:
-            # SystemExit, or one of its own, as time limits of workers do.
+            # A lost answer, or an exception from a signal's handler. The write may have taken effect, but the
+            # work does not begin. Without this, others would wait until the lease ends.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
             raise
 

@@ -122,7 +122,7 @@ class _Settled:
         }
 
     def action(self, action: Any) -> Any:
-        """The action with its path as it is, and the value, if it has one, as it is to be written."""
+        """The same action on the same path. Its value, if it has one, is what will be written."""
         path, *values = action.children
         return type(action)([self._path(path, is_value=False), *map(self._existing, values)])
 
