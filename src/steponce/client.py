@@ -28,6 +28,7 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
+from steponce.executions import unqualified
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
@@ -53,7 +54,8 @@ class Client:
     Starts requests on one state machine and reads their records.
 
     Args:
-        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`.
+        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`. Or the ARN of
+            an alias or a version of it, which is then started, and which `states:StartExecution` must name.
         locks_table: The name of its table; the Output `LocksTable`.
         rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
@@ -82,7 +84,7 @@ class Client:
         at = endpoints or {}
         sfn = own_connections(session.client("stepfunctions", config=config, endpoint_url=at.get("states")))
         made = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
-        rules = rules or RequestRules(key_prefix=state_machine_arn.rpartition(":")[2])
+        rules = rules or RequestRules(key_prefix=unqualified(state_machine_arn).rpartition(":")[2])
         results = results_in(result_bucket, session, config, at)
         self.machine = Machine(
             state_machine_arn, sfn, Locks(own_connections(made), locks_table), rules, results
@@ -90,8 +92,8 @@ class Client:
 
     @property
     def state_machine_arn(self) -> str:
-        """The ARN of the machine that runs the requests."""
-        return self.machine.arn
+        """The ARN of the machine that runs the requests, with the alias or version that was given."""
+        return self.machine.starts
 
     @property
     def rules(self) -> RequestRules:
@@ -115,7 +117,7 @@ class Client:
         """
         workflow = Workflows.from_outputs(outputs).choose(machine)
         return cls(
-            workflow.arn,
+            workflow.starts,
             workflow.setting("LocksTable"),
             rules=workflow.rules(),
             **{"result_bucket": workflow.settings.get("ResultBucket")} | options,
@@ -146,7 +148,7 @@ class Client:
         here = self.machine
         locks = here.locks.beside(workflow.setting("LocksTable"))
         results = here.results.beside(workflow.settings.get("ResultBucket"))
-        other.machine = Machine(workflow.arn, here.sfn, locks, workflow.rules(), results)
+        other.machine = Machine(workflow.starts, here.sfn, locks, workflow.rules(), results)
         return other
 
     def start(

@@ -167,9 +167,23 @@ def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:
     return None
 
 
+def unqualified(state_machine_arn: str) -> str:
+    """
+    The ARN of a state machine without an alias or a version.
+
+    Source: Step Functions Developer Guide, "Associating executions with a version or alias".
+    """
+    return ":".join(state_machine_arn.split(":")[:7])
+
+
+def execution_arn_of(state_machine_arn: str, name: str) -> str:
+    """The ARN of an execution of this state machine. It has no alias and no version."""
+    return f"{unqualified(state_machine_arn).replace(':stateMachine:', ':execution:')}:{name}"
+
+
 def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
     """Whether an execution belongs to this state machine."""
-    return execution_arn.startswith(f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:")
+    return execution_arn.startswith(execution_arn_of(state_machine_arn, ""))
 
 
 def machine_of(execution_arn: str) -> str:

@@ -69,6 +69,7 @@ class StepFunctions:
         executions: What DescribeExecution returns, by ARN, oldest first.
         histories: The events, by ARN, oldest first.
         started: The inputs that StartExecution accepted, with the names.
+        started_at: The state machines, aliases and versions that StartExecution was asked for.
         calls: How often each operation was called, and each page read.
         shown: How many events of a history can be seen already, by ARN. By default all of them.
         before_call: Gets each call's operation, and the ARN or task token that it is about. What it raises
@@ -88,6 +89,7 @@ class StepFunctions:
         self.executions: dict[str, dict[str, Any]] = {}
         self.histories: dict[str, list[dict[str, Any]]] = {}
         self.started: list[dict[str, Any]] = []
+        self.started_at: list[str] = []
         self.calls: Counter[str] = Counter()
         self.shown: dict[str, int] = {}
         self.before_call: Callable[[str, str], None] | None = None
@@ -203,10 +205,17 @@ class StepFunctions:
         name: str,
         input: str = "{}",
     ) -> dict[str, Any]:
-        """An open execution's name with the same input gives that execution; any other use is refused."""
-        arn = f"{stateMachineArn.replace(':stateMachine:', ':execution:')}:{name}"
+        """
+        An open execution's name with the same input gives that execution; any other use is refused.
+
+        An alias or a version of the machine is not in the execution's ARN. Source: Step Functions Developer
+        Guide, "List executions associated with a version or alias".
+        """
+        machine = ":".join(stateMachineArn.split(":")[:7])
+        arn = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
         with self._call("start_execution", arn):
-            self._expect_machine(stateMachineArn)
+            self._expect_machine(machine)
+            self.started_at.append(stateMachineArn)
             if not 1 <= len(name) <= 80 or len(input.encode()) > _MOST_BYTES:
                 raise client_error("ValidationException", name)
             if not _NAME.fullmatch(name):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
-from steponce.executions import Execution, describe_execution, looking_at
+from steponce.executions import Execution, describe_execution, execution_arn_of, looking_at
 from steponce.locks.record import Failure, Lock
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def child_started_by(event: HistoryEventTypeDef) -> str | None:
         machine, name = asked.get("StateMachineArn"), asked.get("Name")
         if not isinstance(machine, str) or not isinstance(name, str):
             return None
-        unqualified = ":".join(machine.split(":")[:7])  # an alias or a version comes after it
-        return f"{unqualified.replace(':stateMachine:', ':execution:')}:{name}"
+        return execution_arn_of(machine, name)
     submitted: Mapping[str, Any] = event.get("taskSubmittedEventDetails", {})
     if _is_start(submitted):
         started = json.loads(submitted.get("output") or "{}").get("ExecutionArn")

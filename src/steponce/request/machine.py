@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
 from steponce.errors import InvalidRequest, OwnerHidden
-from steponce.executions import Execution, describe_execution, looking_at, runs_on
+from steponce.executions import (
+    Execution,
+    describe_execution,
+    execution_arn_of,
+    looking_at,
+    runs_on,
+    unqualified,
+)
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
@@ -23,7 +30,8 @@ class Machine:
     A RunOnce state machine with its lock table.
 
     Attributes:
-        arn: The state machine's ARN.
+        arn: The state machine's ARN, without an alias or a version.
+        starts: What is started: the machine, or the alias or version of it that was given.
         sfn: A Step Functions client for it.
         locks: Its lock table.
         rules: The rules by which it makes lock tokens, hashes and times.
@@ -33,7 +41,8 @@ class Machine:
     def __init__(
         self, arn: str, sfn: SFNClient, locks: Locks, rules: RequestRules, results: Results | None = None
     ) -> None:
-        self.arn = arn
+        self.arn = unqualified(arn)
+        self.starts = arn
         self.sfn = sfn
         self.locks = locks
         self.rules = rules
@@ -133,7 +142,7 @@ class Machine:
 
     def execution_arn(self, name: str, attempt: int) -> str:
         """The ARN of one attempt's execution."""
-        return f"{self.arn.replace(':stateMachine:', ':execution:')}:{attempt_name(name, attempt)}"
+        return execution_arn_of(self.arn, attempt_name(name, attempt))
 
 
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:

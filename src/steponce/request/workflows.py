@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from steponce.errors import InvalidSetting, MachineAmbiguous, MachineNotFound, shown
-from steponce.executions import runs_on
+from steponce.executions import runs_on, unqualified
 from steponce.request.settings import RequestRules
 
 OWN = "RunOnceStateMachineArn"
@@ -34,14 +34,19 @@ class Workflow:
     One workflow of a stack.
 
     Args:
-        arn: Its state machine.
+        starts: What is started: its state machine, or an alias or version of it.
         settings: Its settings, by the names of the stack's Outputs.
         output: The Output that names it.
     """
 
-    arn: str
+    starts: str
     settings: Mapping[str, str] = field(repr=False)
     output: str = OWN
+
+    @property
+    def arn(self) -> str:
+        """Its state machine's ARN, without an alias or a version."""
+        return unqualified(self.starts)
 
     @property
     def name(self) -> str:
@@ -171,7 +176,7 @@ class Workflows:
     def _fitting(self, machine: str | None) -> list[Workflow]:
         if machine is None:
             return [self.own] if self.own else list(self)
-        return [one for one in self if machine in (one.arn, one.name)]
+        return [one for one in self if machine in (one.arn, one.starts, one.name)]
 
 
 def _text(value: Any) -> str:
