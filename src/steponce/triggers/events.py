@@ -25,13 +25,17 @@ from aws_lambda_powertools.utilities.data_classes.kinesis_stream_event import Ki
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
 from steponce.aws import times
-from steponce.errors import InvalidRequest
+from steponce.errors import InvalidRequest, shown
 from steponce.triggers.dead_letters import Letter, Original
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
 
 _SCHEDULES = ("aws.events", "aws.scheduler")
-_NOTIFIED = {"ObjectCreated": "Object Created", "ObjectRemoved": "Object Deleted"}
+_NOTIFIED = {
+    "ObjectCreated": "Object Created",
+    "ObjectRemoved": "Object Deleted",
+    "LifecycleExpiration": "Object Deleted",  # EventBridge has one kind for both
+}
 
 
 def single_events(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -65,6 +69,8 @@ def see(event: Mapping[str, Any]) -> dict[str, Any]:
         if event.get("eventSource") == "aws:s3":
             return _of_notification(S3EventRecord(dict(event)))
         return _of_bus(EventBridgeEvent(dict(event)))
+    except InvalidRequest:
+        raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(
             f"This is no event of EventBridge, S3 or Kinesis, or it is incomplete ({type(error).__name__}). "
@@ -107,7 +113,12 @@ def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
 def _of_notification(record: S3EventRecord) -> dict[str, Any]:
     said = record.s3.get_object
     key = {"key": unquote_plus(said.key), "version-id": said.version_id, "etag": said.get("eTag")}
-    kind = _NOTIFIED[record.event_name.removeprefix("s3:").partition(":")[0]]
+    kind = _NOTIFIED.get(record.event_name.removeprefix("s3:").partition(":")[0])
+    if kind is None:
+        raise InvalidRequest(
+            f"A bucket's notification {shown(record.event_name)} starts no request; only "
+            f"{', '.join(_NOTIFIED)} do. For other changes send the bucket's events to EventBridge."
+        )
     seen = {"time": _utc(record.event_time), "source": "aws.s3"}
     return seen | _of_object(kind, record.s3.bucket.name, {**said.raw_event, **key})
 

@@ -120,9 +120,18 @@ def test_another_object_is_another_request(said: dict[str, str]):
     )
 
 
-def test_a_deletion_says_so():
-    """The work must not take it for an object."""
-    record = notification() | {"eventName": "ObjectRemoved:Delete"}
+DELETIONS = [
+    "ObjectRemoved:Delete",
+    "ObjectRemoved:DeleteMarkerCreated",
+    "LifecycleExpiration:Delete",
+    "LifecycleExpiration:DeleteMarkerCreated",
+]
+
+
+@pytest.mark.parametrize("name", [*DELETIONS, *(f"s3:{name}" for name in DELETIONS)])
+def test_a_deletion_says_so(name: str):
+    """Whoever has deleted it, or a rule of the bucket. The work must not take it for an object."""
+    record = notification() | {"eventName": name}
     assert "Object Deleted" == find_request(record, PATHS).payload["type"]
     assert find_request(object_event("Object Deleted", size=None, etag=""), PATHS).payload[
         "object"
@@ -131,6 +140,12 @@ def test_a_deletion_says_so():
         "version-id",
         "sequencer",
     }
+
+
+def test_a_notification_that_starts_nothing_is_named():
+    """The dead letter's reason says which it is, and how such a change can start a request."""
+    with pytest.raises(InvalidRequest, match=r"ObjectTagging:Put.*EventBridge"):
+        find_request(notification() | {"eventName": "ObjectTagging:Put"}, PATHS)
 
 
 def test_other_news_of_a_bucket_keep_the_id_of_the_event():
