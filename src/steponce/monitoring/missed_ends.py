@@ -30,7 +30,7 @@ from steponce.errors import Unavailable
 from steponce.executions import describe_execution
 from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
-from steponce.triggers.resend import Resender, find_request_to_resend
+from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
 from steponce.workflow import MISMATCH
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class MissedEnds:
         machine, _, name = execution_arn.rpartition(":")
         request, attempt = split_attempt(name)
         following = describe_execution(self._sfn, f"{machine}:{attempt_name(request, attempt + 1)}")
-        return following is not None and "redelivery" in following.input
+        return following is not None and brings_back(following.input)
 
 
 def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], float]) -> Iterator[Page]:

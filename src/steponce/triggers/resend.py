@@ -158,7 +158,8 @@ def find_request_to_resend(
 
     Returns:
         The request, and the execution's error. The request is None if it did not come as a message or event,
-        has an outcome, or was cancelled. Another payload's outcome is not its own.
+        has an outcome, or was cancelled. Another payload's outcome is not its own. An input that somebody has
+        written by hand is no message's, unless it has all that a trigger sends.
 
     Raises:
         Unavailable: Step Functions did not answer, or does not know the execution yet.
@@ -170,20 +171,28 @@ def find_request_to_resend(
             raise Unavailable(f"{detail['executionArn']} cannot be described yet. Try again.")
         given, error = execution.input, execution.failure.error
     error = str(error)
-    if "redelivery" not in given or error == CANCELLED:
+    request = None if error == CANCELLED else _request_in(given, error)
+    if request is None or _is_answered(locks.get(given["lockToken"]), given):
         return None, error
-    if _is_answered(locks.get(given["lockToken"]), given):
-        return None, error
-    redelivery = given["redelivery"]
-    request = StartRequest(
-        redelivery["requestId"],
-        given["payload"],
-        given["lockToken"],
-        times.from_text(given["requestedAt"]),
-        redelivery["tries"],
-        _count_at(given, error),
-    )
     return request, error
+
+
+def brings_back(given: Mapping[str, Any]) -> bool:
+    """Whether an execution with this input came as a message or event, which its end brings back."""
+    return _request_in(given, "") is not None
+
+
+def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
+    """The request in an execution's input. None if no trigger has made this input."""
+    try:
+        redelivery, payload, lock_token = given["redelivery"], given["payload"], given["lockToken"]
+        request_id = redelivery["requestId"]
+        if not isinstance(payload, Mapping) or not request_id.strip() or not lock_token.strip():
+            return None
+        requested_at, tries = times.from_text(given["requestedAt"]), int(redelivery["tries"])
+        return StartRequest(request_id, payload, lock_token, requested_at, tries, _count_at(given, error))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:

@@ -24,7 +24,7 @@ from steponce.errors import (
 from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import DeadLetters, Original
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import Resender, brings_back
 from steponce.triggers.start_request import StartRequest
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
@@ -149,4 +149,4 @@ class Starter:
         execution = machine.describe(name, attempt) if found == name else None
         if execution is None or not execution.is_open:
             execution, _ = machine.newest(name, 1)
-        return execution is not None and execution.is_open and "redelivery" in execution.input
+        return execution is not None and execution.is_open and brings_back(execution.input)

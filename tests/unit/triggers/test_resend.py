@@ -229,6 +229,45 @@ def test_an_execution_that_somebody_waits_for_is_left_alone():
     assert None is find_request_to_resend(left, World().sfn, LOCKS)[0]
 
 
+MALFORMED: list[dict[str, Any]] = [
+    {"redelivery": None},
+    {"redelivery": "order-1"},
+    {"redelivery": {}},
+    {"redelivery": {"requestId": "order-1"}},
+    {"redelivery": {"requestId": 1, "tries": 0}},
+    {"redelivery": {"requestId": " ", "tries": 0}},
+    {"redelivery": {"requestId": "order-1", "tries": "many"}},
+    {"redelivery": {"requestId": "order-1", "tries": 0, "countAt": "soon"}},
+    {"payload": ["no object"]},
+    {"lockToken": None},
+    {"lockToken": ""},
+    {"requestedAt": "soon"},
+    {"requestedAt": 7},
+]
+
+
+@pytest.mark.parametrize("changed", MALFORMED, ids=json.dumps)
+def test_an_input_that_no_trigger_has_made_brings_no_message_back(changed: dict[str, Any]):
+    """Somebody has started it by hand. It is no bug, and no dead event."""
+    given = json.dumps(json.loads(detail()["input"]) | changed)
+    assert None is find_request_to_resend(detail(input=given), World().sfn, LOCKS)[0]
+
+
+def test_nor_does_one_whose_rate_limit_is_malformed():
+    """Only what the rate limit has refused is asked for its window."""
+    given = json.dumps(json.loads(detail()["input"]) | {"limit": "none"})
+    refused = detail(input=given, error="RateLimited")
+    assert None is find_request_to_resend(refused, World().sfn, LOCKS)[0]
+
+
+@pytest.mark.parametrize("name", ["redelivery", "payload", "lockToken", "requestedAt"])
+def test_an_input_that_lacks_what_a_trigger_sends_brings_no_message_back(name: str):
+    """The same."""
+    given = json.loads(detail()["input"])
+    del given[name]
+    assert None is find_request_to_resend(detail(input=json.dumps(given)), World().sfn, LOCKS)[0]
+
+
 @pytest.mark.parametrize(
     "left_out",
     [{"error": None}, {"input": None, "inputDetails": {"included": False}}, {"input": None}, {"error": ""}],
