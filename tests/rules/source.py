@@ -31,7 +31,8 @@ LAYERS = [
     {"triggers", "http_api", "powertools"},
     {"monitoring", "report"},
     {"steponce"},  # the package's own __init__
-    {"cost", "lint", "scaffold"},
+    {"lint", "scaffold"},
+    {"cost"},
     {"wrap"},
     {"local"},
     {"cli"},

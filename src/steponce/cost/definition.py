@@ -1,4 +1,4 @@
-"""The parts of a definition that paths lead through."""
+"""The parts of a definition that paths lead through. AWS would take the fields of the definition."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
     The states of a machine, and the one that it starts with.
 
     Raises:
-        CannotPrice: one is missing, or a state leads to one that is not there.
+        CannotPrice: a state leads to one that is not there, or the machine starts with one.
     """
-    states, start = machine.get("States"), machine.get("StartAt")
-    if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
-        raise CannotPrice("This is no definition in Amazon States Language: it has no States.")
+    states, start = machine["States"], machine.get("StartAt")
     if not isinstance(start, str) or start not in states:
         raise CannotPrice(f"StartAt must name one of the states, and is {start!r}.")
     for name, state in states.items():
@@ -38,22 +36,21 @@ def all_states(machine: Machine) -> Iterator[tuple[str, State]]:
     states, _ = states_of(machine)
     for name, state in states.items():
         yield name, state
-        inner = [processor_of(name, state)] if state.get("Type") == "Map" else []
-        inner += branches_of(name, state) if state.get("Type") == "Parallel" else []
+        inner = [processor_of(state)] if state.get("Type") == "Map" else []
+        inner += branches_of(state) if state.get("Type") == "Parallel" else []
         for one in inner:
             yield from all_states(one)
 
 
 def ways_on(state: State) -> list[str]:
     """Where a state leads that does not fail."""
-    rules = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
-    ways = [*(rule.get("Next") for rule in rules), state.get("Default"), state.get("Next")]
+    ways = [*(rule["Next"] for rule in state.get("Choices", [])), state.get("Default"), state.get("Next")]
     return list(dict.fromkeys(str(way) for way in ways if way is not None))
 
 
 def ways_of_catch(state: State) -> list[str]:
     """Where a state leads that fails."""
-    return list(dict.fromkeys(str(catcher.get("Next")) for catcher in state.get("Catch", [])))
+    return list(dict.fromkeys(catcher["Next"] for catcher in state.get("Catch", [])))
 
 
 def ends(state: State) -> bool:
@@ -61,17 +58,12 @@ def ends(state: State) -> bool:
     return state.get("End") is True or state.get("Type") == "Succeed"
 
 
-def branches_of(name: str, state: State) -> list[Machine]:
+def branches_of(state: State) -> list[Machine]:
     """The machines in the branches of a Parallel."""
-    branches = state.get("Branches")
-    if not isinstance(branches, list) or not all(isinstance(branch, dict) for branch in branches):
-        raise CannotPrice(f"The Parallel {name!r} has no Branches.")
-    return list(branches)
+    return list(state["Branches"])
 
 
-def processor_of(name: str, state: State) -> Machine:
+def processor_of(state: State) -> Machine:
     """The machine that a Map runs for each item."""
-    processor = state.get("ItemProcessor", state.get("Iterator"))
-    if not isinstance(processor, dict):
-        raise CannotPrice(f"The Map {name!r} has no ItemProcessor.")
+    processor: Machine = state.get("ItemProcessor") or state["Iterator"]
     return processor

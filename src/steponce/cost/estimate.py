@@ -13,6 +13,7 @@ from steponce.cost.path import Path, by_outcome, each
 from steponce.cost.paths import Walker, own_usage
 from steponce.cost.prices import DATE, SOURCES, Prices
 from steponce.cost.usage import Usage
+from steponce.lint.definitions import refusals_before_substitution
 
 LIMIT = 100
 """How many paths are listed."""
@@ -117,6 +118,7 @@ def estimate(
     Raises:
         CannotPrice: the definition, the region or a state is unknown, or no such path exists.
     """
+    _expect_well_formed(definition)
     assumed = assumptions or Assumptions()
     prices = Prices(region, assumed.lambda_ms, assumed.lambda_mb)
     wanted = frozenset(through)
@@ -157,6 +159,14 @@ def estimate(
         complete=not any(path.usage.not_priced for path in outcomes),
         not_priced=_not_priced(definition),
     )
+
+
+def _expect_well_formed(definition: Machine) -> None:
+    """Refuse a definition with a field that AWS would refuse. Its placeholders may still be there."""
+    for refused in refusals_before_substitution(definition):
+        if refused.kind == "invalid-definition":
+            where = refused.state or "The state machine"
+            raise CannotPrice(f"AWS would refuse this definition. {where}: {refused.text}")
 
 
 def _not_priced(definition: Machine) -> tuple[tuple[str, str], ...]:

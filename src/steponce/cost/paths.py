@@ -109,10 +109,10 @@ class Walker:
         alone = Path((name,), name, own_usage(name, state, self.item_kb), through=self.through & {name})
         has_catch = has_catch or "Catch" in state
         if kind == "Parallel":
-            branches = [self.paths(branch, has_catch=has_catch) for branch in branches_of(name, state)]
+            branches = [self.paths(branch, has_catch=has_catch) for branch in branches_of(state)]
             return reduce(self._beside, branches, [alone])
         if kind == "Map":
-            return self._merged(self._of_items(name, state, alone, has_catch))
+            return self._merged(self._of_items(state, alone, has_catch))
         if kind == "Fail":
             return [replace(alone, fails=True, errors=errors_of_fail(state) if has_catch else ANY)]
         return [replace(alone, in_task=kind == "Task")]
@@ -121,9 +121,9 @@ class Walker:
         """Each way of some branches with each way of one more. One that fails does not stop the others."""
         return self._merged(one.around(other) for one, other in itertools.product(some, branch))
 
-    def _of_items(self, name: str, state: State, alone: Path, has_catch: bool) -> Iterator[Path]:
+    def _of_items(self, state: State, alone: Path, has_catch: bool) -> Iterator[Path]:
         """Each way of a Map's items, which all go the same way."""
-        processor = processor_of(name, state)
+        processor = processor_of(state)
         rounds = _rounds(state, self.items)
         if not rounds:
             yield alone
@@ -177,7 +177,7 @@ def _rounds(state: State, items: int) -> int:
 def _around_items(name: str, state: State) -> Usage:
     """Reading a Map's items, writing its results, and Express executions cost by what they meet."""
     parts = [f"{key} {state[key].get('Resource')}" for key in ("ItemReader", "ResultWriter") if key in state]
-    if _child_of(processor_of(name, state)) == "EXPRESS":
+    if _child_of(processor_of(state)) == "EXPRESS":
         parts.append("the duration of Express executions")
     return Usage(not_priced=tuple((name, part) for part in parts))
 

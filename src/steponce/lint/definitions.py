@@ -107,6 +107,8 @@ def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:
         yield f"TimeoutSeconds must be a whole number from 1 to {_LONGEST_TIMEOUT:,}, and is {given!r}."
     if machine.get("QueryLanguage", JSONPATH) not in (JSONPATH, JSONATA):
         yield f"QueryLanguage must be {JSONPATH} or {JSONATA}."
+    if where and not isinstance(machine.get("ProcessorConfig", {}), dict):
+        yield "ProcessorConfig must be an object."
     states = machine.get("States")
     if not isinstance(states, dict) or not states:
         yield "States must be an object with at least one state."

@@ -62,7 +62,7 @@ def error_name(machine: Machine) -> Complaints:
 
     Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html).
     """
-    raised = {state.body.get("Error") for state in machine.all_states() if state.kind == "Fail"}
+    raised = {str(state.body.get("Error")) for state in machine.all_states() if state.kind == "Fail"}
     for state, handler in _handlers(machine):
         for name in handler.errors:
             if name == "States.Runtime":

@@ -87,7 +87,7 @@ def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
     if language != JSONATA:
         yield from _paths(state)
         yield from _templates(state)
-    check = {"Task": _task, "Choice": _choice, "Wait": _wait, "Map": _map, "Parallel": _parallel}.get(kind)
+    check = _CHECKS.get(kind)
     if check:
         yield from check(state, language)
 
@@ -266,6 +266,9 @@ def _map(state: dict[str, Any], language: str) -> Iterator[str]:
     inside = [key for key in ("ItemProcessor", "Iterator") if key in state]
     if len(inside) != 1 or not isinstance(state[inside[0]], dict):
         yield f"it needs an ItemProcessor, an object, and has {inside}."
+    for field in ("ItemReader", "ItemBatcher", "ResultWriter"):
+        if not isinstance(state.get(field, {}), dict):
+            yield f"{field} must be an object."
     most = state.get("MaxConcurrency", 0)
     if not _is_whole(most, 0, 2**31 - 1) and not _is_expression(most, language):
         yield f"MaxConcurrency must be a whole number from 0 on, and is {most!r}."
@@ -275,6 +278,22 @@ def _parallel(state: dict[str, Any], _language: str) -> Iterator[str]:
     branches = state.get("Branches")
     if not isinstance(branches, list) or not branches or not all(isinstance(one, dict) for one in branches):
         yield "Branches must be a list of state machines, and not empty."
+
+
+def _fail(state: dict[str, Any], _language: str) -> Iterator[str]:
+    for field in ("Error", "Cause"):
+        if not isinstance(state.get(field, ""), str):
+            yield f"{field} must be text, and is {state[field]!r}."
+
+
+_CHECKS = {
+    "Task": _task,
+    "Choice": _choice,
+    "Wait": _wait,
+    "Map": _map,
+    "Parallel": _parallel,
+    "Fail": _fail,
+}
 
 
 def _is_whole(value: Any, least: int, most: int) -> bool:

@@ -59,7 +59,8 @@ def refusals(machine: Machine) -> Iterator[str]:
                     f"{name}: it reads {reference} as a whole, and its Input differs inside the workflow. "
                     "Read the fields that you need one by one."
                 )
-        if "StateMachine" in str(state.get("Parameters", {}).get("StateMachineArn.$", "")):
+        parameters = state.get("Parameters")
+        if isinstance(parameters, dict) and "StateMachine" in str(parameters.get("StateMachineArn.$", "")):
             yield (
                 f"{name}: it starts its own state machine by $$.StateMachine.Id, which would be the workflow."
             )

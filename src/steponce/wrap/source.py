@@ -34,6 +34,12 @@ def read(text: str) -> dict[str, Any]:
         raise CannotWrap([f"The definition is not JSON: {error}. If it is YAML, write it as JSON."]) from None
     if not isinstance(found, dict):
         raise CannotWrap(["The definition is not a JSON object."])
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise CannotWrap(
+            [f"The definition has half of a character, {error.object[error.start]!a}. Remove it."]
+        ) from None
     return found
 
 

@@ -297,14 +297,21 @@ def test_retries_are_not_counted():
 
 
 BROKEN: list[tuple[str, dict[str, Any]]] = [
-    ("no States", {"StartAt": "A"}),
-    ("no States", {"StartAt": "A", "States": {"A": 1}}),
+    ("States must be an object", {"StartAt": "A"}),
+    ("A: a state must be an object", {"StartAt": "A", "States": {"A": 1}}),
     ("StartAt", {"StartAt": "B", "States": {"A": END}}),
     ("leads to 'B'", machine(A=to(PASS, "B"))),
     ("Give the template", machine(A=to(PASS, "${Next}"))),
     ("its loop has no exit", machine(A=to(PASS, "B"), B=to(PASS, "A"))),
-    ("no Branches", machine(A=last({"Type": "Parallel"}))),
-    ("no ItemProcessor", machine(A=last({"Type": "Map"}))),
+    ("A: Branches must be a list", machine(A=last({"Type": "Parallel"}))),
+    ("A: it needs an ItemProcessor", machine(A=last({"Type": "Map"}))),
+    ("A: Choices must be a list", machine(A={"Type": "Choice", "Choices": 1})),
+    (
+        "A: Choices.0.: And must be a list",
+        machine(A={"Type": "Choice", "Choices": [{"And": 1, "Next": "A"}]}),
+    ),
+    ("A: Catch must be a list", machine(A=last(WRITE | {"Catch": ["B"]}))),
+    ("ProcessorConfig must", machine(A=last(map_of(INNER | {"ProcessorConfig": "${Config}"})))),
 ]
 
 
@@ -386,7 +393,7 @@ def test_all_paths_are_found_however_many_are_kept(jumps: list[list[int]], data:
     for n, (name, steps) in enumerate(zip(names, jumps, strict=True)):
         targets = [names[n + step] for step in steps if n + step < len(names)]
         ways = targets if kinds[n]["Type"] == "Task" else targets[:1]
-        caught = catches(**{target: f"For{target}" for target in ways[1:]})
+        caught = catches(**{target: f"For{target}" for target in ways[1:]}) if ways[1:] else {}
         states[name] = to(kinds[n], ways[0]) | caught if ways else last(kinds[n])
 
     def walk(name: str) -> list[tuple[str, ...]]:

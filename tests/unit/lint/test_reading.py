@@ -106,7 +106,11 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(
-    "junk", [None, 1, "", [], {}, {"States": []}, {"States": {"A": None}, "StartAt": []}]
+    "junk",
+    [
+        *(None, 1, "", [], {}, {"States": []}, {"States": {"A": None}, "StartAt": []}),
+        machine(A=WAITS | {"Next": "B"}, B={"Type": "Fail", "Error": {"Ref": "Name"}}),
+    ],
 )
 def test_what_is_no_definition_is_an_error(junk: Any):
     """Not an exception."""

@@ -148,6 +148,17 @@ def test_what_is_no_definition_is_refused(text: str):
         wrap_inline(text)
 
 
+def test_half_of_a_character_is_refused():
+    """It can stand in JSON as an escape, and in no file."""
+    with pytest.raises(CannotWrap, match=r"half of a character, '\\ud800'"):
+        wrapped(machine({"Done": {"Type": "Succeed", "Comment": "\ud800"}}))
+
+
+def test_parameters_that_are_a_list_stay():
+    """A state that starts an execution has an object there, others need not."""
+    assert [1] == inside(machine({"Make": passes(Parameters=[1])}))["Make"]["Parameters"]
+
+
 def catchers(definition: dict[str, Any], **options: Any) -> dict[str, str]:
     """Where each error of the work leads."""
     work = wrapped(definition, **options).definition["States"]["DoWork"]

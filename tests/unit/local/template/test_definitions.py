@@ -126,6 +126,10 @@ REFUSED: list[tuple[str, Any]] = [
     ("Seconds must be", definition(A={"Type": "Wait", "Seconds": -1, "End": True})),
     ("needs an ItemProcessor", definition(A={"Type": "Map", "End": True})),
     ("MaxConcurrency must be", definition(A=MAP | {"MaxConcurrency": -1})),
+    ("ItemReader must be an object", definition(A=MAP | {"ItemReader": "s3"})),
+    ("ItemBatcher must be an object", definition(A=MAP | {"ItemBatcher": 10})),
+    ("ProcessorConfig must be", definition(A=MAP | {"ItemProcessor": INNER | {"ProcessorConfig": []}})),
+    ("A: Error must be text", definition(A={"Type": "Fail", "Error": {"Ref": "E"}})),
     ("Branches must be a list", definition(A={"Type": "Parallel", "Branches": [], "End": True})),
     ("exclude each other", definition(A={"Type": "Fail", "Error": "x", "ErrorPath": "$.e"})),
 ]
