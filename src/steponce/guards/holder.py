@@ -5,7 +5,7 @@ They write the same attributes under the same conditions as the workflow's state
 read each other's records. Only the lease is different: nobody can ask whether a guarded call still runs, so
 `leaseUntil` says when it is certainly over.
 
-Every write is one conditional UpdateItem, and its author may repeat it. Every write after `acquire` and
+Every write is conditional, and its author may repeat it. Every write after `acquire` and
 `take_over` is fenced by callId, owner and attempt. The fence protects the invariant that only the call that
 holds the lock decides the outcome: a call whose lock was taken over changes nothing.
 """
@@ -13,6 +13,7 @@ holds the lock decides the outcome: a call whose lock was taken over changes not
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -28,11 +29,12 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# No record: attribute_not_exists. Free: RELEASED, or an expired final outcome (only a final one has a ttl).
-# Not a late copy of this call's own write: NOT callId, because this call may have released the lock since.
+_NO_RECORD = "attribute_not_exists(lockToken)"
+# RELEASED, or an expired final outcome; only a final one has a ttl. And no other call has begun since it was
+# read: attempt.
 _FREE = (
-    "attribute_not_exists(lockToken) OR (NOT callId = :callId AND (#status = :released OR (#status IN "
-    "(:completed, :failed) AND attribute_exists(#ttl) AND expiresAt < :now)))"
+    "attempt = :before AND (#status = :released OR (#status IN (:completed, :failed) "
+    "AND attribute_exists(#ttl) AND expiresAt < :now))"
 )
 # Still the dead owner's, and its lease was not extended since it was read: deadCallId to deadLease.
 # Or this write's own repetition, whose first answer was lost: callId, owner, attempt.
@@ -42,10 +44,22 @@ _ITS_LEASE_IS_OVER = (
 )
 # The fence. This call: callId and lockedBy. Not taken over since: attempt.
 _MINE = "callId = :callId AND lockedBy = :owner AND attempt = :attempt AND "
-_BEGUN = (
-    "#status = :inprogress, openStatus = :open, callId = :callId, lockedBy = :owner, requestId = :requestId, "
-    "created = :now, expectedCompletion = :lease, leaseUntil = :lease, payloadHash = :payloadHash, "
-    "expiresAt = :expiresAt"
+_BEGUN = {
+    "status": ":inprogress",
+    "openStatus": ":open",
+    "callId": ":callId",
+    "lockedBy": ":owner",
+    "requestId": ":requestId",
+    "created": ":now",
+    "expectedCompletion": ":lease",
+    "leaseUntil": ":lease",
+    "payloadHash": ":payloadHash",
+    "expiresAt": ":expiresAt",
+}
+"""What a record gets as its lock is taken: each attribute, and the value's name in the requests."""
+
+_BEGIN_AGAIN = "SET " + ", ".join(
+    f"{'#status' if name == 'status' else name} = {value}" for name, value in _BEGUN.items()
 )
 _NOTHING_LEFT = (
     "REMOVE #ttl, #result, failure, actualCompletion, in_progress_expiration, executionName, "
@@ -58,7 +72,7 @@ class Holder:
     Writes the lock record for one guarded call. The call has a callId that no other call ever has.
 
     Args:
-        dynamodb: A DynamoDB client that may update the table.
+        dynamodb: A DynamoDB client that may put and update items.
         table: The name of the lock table.
         lock_token: The business key.
         request_id: The request's id in the record: the key without its prefix.
@@ -102,42 +116,41 @@ class Holder:
 
     def acquire(self, lease_seconds: float) -> Lock | None:
         """
-        Take the lock if it is free.
+        Take the lock if it is free: write a new record, or begin again in one that is free.
 
         Returns:
-            None if this call holds the lock now. Else the record that holds it; this costs no extra read.
+            None if this call holds the lock now. Else the record that holds it. The refused write brings it,
+            so there is no read.
 
         Raises:
             RecordUnreadable: another program has damaged the record.
         """
-        values = self._begin(lease_seconds) | {
-            ":zero": {"N": "0"},
-            ":one": {"N": "1"},
+        begun = self._begin(lease_seconds)
+        found = self._taken(self._create(begun), 1)
+        if found is None or not found.is_reusable(begun[":now"]["S"]):
+            return found
+        values = begun | {
+            ":before": {"N": str(found.attempt)},
             ":released": {"S": RELEASED},
             ":completed": {"S": COMPLETED},
             ":failed": {"S": FAILED},
         }
-        update = f"SET {_BEGUN}, attempt = if_not_exists(attempt, :zero) + :one {_NOTHING_LEFT}"
-        return self._take(_FREE, update, values)
+        return self._take(_FREE, values, found.attempt + 1)
 
     def take_over(self, dead: Lock, lease_seconds: float) -> Lock | None:
         """
         Take over the lock of a guarded call whose lease is over. Returns and raises as `acquire`.
 
         The fence: the record still has the dead owner's callId, name, attempt and lease. An owner that
-        extended its lease keeps the lock. The write sets the attempt to a number instead of adding 1, so a
-        delayed copy of it changes nothing.
+        extended its lease keeps the lock.
         """
-        attempt = dead.attempt + 1
         values = self._begin(lease_seconds) | {
             ":deadCallId": {"S": dead.call_id},
             ":deadOwner": {"S": dead.locked_by},
             ":deadAttempt": {"N": str(dead.attempt)},
             ":deadLease": {"S": str(dead.lease_until)},
-            ":attempt": {"N": str(attempt)},
         }
-        update = f"SET {_BEGUN}, attempt = :attempt {_NOTHING_LEFT}"
-        return self._take(_ITS_LEASE_IS_OVER, update, values, attempt)
+        return self._take(_ITS_LEASE_IS_OVER, values, dead.attempt + 1)
 
     def continues(self, lock: Lock) -> None:
         """Write from now on as the holder of a lock, which an earlier part of the same work has taken."""
@@ -225,23 +238,31 @@ class Holder:
             ":expiresAt": {"S": self._expires_at},
         }
 
-    def _take(
-        self, condition: str, update: str, values: dict[str, Any], attempt: int | None = None
-    ) -> Lock | None:
-        """
-        Make a taking write. A refusal by this call's own record is a success whose answer was lost.
+    def _create(self, begun: dict[str, Any]) -> Lock | None:
+        """Write a new record. Returns as `_write`."""
+        values = begun | self._who()
+        item = {name: values[value] for name, value in _BEGUN.items()}
+        key = {"lockToken": {"S": self.lock_token}}
+        return self._send(
+            self._dynamodb.put_item, Item=key | item | {"attempt": {"N": "1"}}, ConditionExpression=_NO_RECORD
+        )
 
-        Without an `attempt` the write adds 1 to the record's. DynamoDB returns the old attributes, of a new
-        record nothing, because the new ones are known here.
+    def _take(self, condition: str, values: dict[str, Any], attempt: int) -> Lock | None:
         """
-        found = self._update(condition, update, values, ReturnValues="UPDATED_OLD")
-        if not isinstance(found, Lock):
-            before = int(found["attempt"]["N"]) if "attempt" in found else 0
-            self.attempt = attempt or before + 1
-        elif (found.status, found.call_id, found.locked_by) == (INPROGRESS, self.call_id, self.locked_by):
-            self.attempt = found.attempt
-        else:
+        Begin again in a record.
+
+        The write sets the attempt to a number instead of adding 1, so a delayed copy of it changes nothing.
+        """
+        update = f"{_BEGIN_AGAIN}, attempt = :attempt {_NOTHING_LEFT}"
+        number = {":attempt": {"N": str(attempt)}}
+        return self._taken(self._update(condition, update, values | number), attempt)
+
+    def _taken(self, found: Lock | None, attempt: int) -> Lock | None:
+        """A refusal by this call's own record is a success whose answer was lost."""
+        mine = (INPROGRESS, self.call_id, self.locked_by)
+        if found is not None and (found.status, found.call_id, found.locked_by) != mine:
             return found
+        self.attempt = attempt if found is None else found.attempt
         return None
 
     def _finish(self, status: str, name: str, text: str, rest: str) -> Lock | None:
@@ -274,33 +295,33 @@ class Holder:
         values = values | {":inprogress": {"S": INPROGRESS}}
         if ":attempt" in condition:
             values[":attempt"] = {"N": str(self.attempt)}
-        found = self._update(condition, update, values)
-        return found if isinstance(found, Lock) else None
+        return self._update(condition, update, values)
 
-    def _update(
-        self, condition: str, update: str, values: dict[str, Any], **options: Any
-    ) -> Lock | dict[str, Any]:
-        """Returns the written attributes, or the record that refused. A missing record counts as RELEASED."""
+    def _update(self, condition: str, update: str, values: dict[str, Any]) -> Lock | None:
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in condition + update}
+        return self._send(
+            self._dynamodb.update_item,
+            Key={"lockToken": {"S": self.lock_token}},
+            ConditionExpression=condition,
+            UpdateExpression=update,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values | self._who(),
+        )
+
+    def _send(self, write: Callable[..., object], **request: Any) -> Lock | None:
+        """Returns None if the write took effect, else the record. A missing record counts as RELEASED."""
         try:
             with answering("DynamoDB"):
-                answer = self._dynamodb.update_item(
-                    TableName=self._table,
-                    Key={"lockToken": {"S": self.lock_token}},
-                    ConditionExpression=condition,
-                    UpdateExpression=update,
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=values
-                    | {":callId": {"S": self.call_id}, ":owner": {"S": self.locked_by}},
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    **options,
-                )
+                write(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
             item: Any = error.response.get("Item")
             return Lock.from_item(item) if item else self._gone()
-        return dict(answer.get("Attributes", {}))
+        return None
+
+    def _who(self) -> dict[str, Any]:
+        return {":callId": {"S": self.call_id}, ":owner": {"S": self.locked_by}}
 
     def _expiry(self) -> str:
         return times.to_text(times.after(times.now(), self._rules.retention_seconds))

@@ -7,7 +7,8 @@ Only the names differ: requests are written for the stack's table, and translate
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -89,21 +90,30 @@ class _Translated:
         answer: dict[str, Any] = dict(self._dynamodb.get_item(**self._translated(request)))
         return answer | {name: self._from_them(answer[name]) for name in ("Item",) if name in answer}
 
-    def update_item(self, **request: Any) -> dict[str, Any]:
+    def put_item(self, **request: Any) -> None:
+        with self._refusals():
+            self._dynamodb.put_item(**self._translated(request))
+
+    def update_item(self, **request: Any) -> None:
+        with self._refusals():
+            self._dynamodb.update_item(**self._translated(request))
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """The record that a refused write brings, with our names."""
         try:
-            answer: dict[str, Any] = dict(self._dynamodb.update_item(**self._translated(request)))
+            yield
         except ClientError as error:
             refused: dict[str, Any] = cast("dict[str, Any]", error.response)
             if "Item" in refused:
                 refused["Item"] = self._from_them(refused["Item"])
             raise
-        return answer | {name: self._from_them(answer[name]) for name in ("Attributes",) if name in answer}
 
     def _translated(self, request: Mapping[str, Any]) -> dict[str, Any]:
         made = dict(request)
-        made["Key"] = {self._names.get(name, name): value for name, value in request["Key"].items()}
-        if self._partition is not None:
-            made["Key"][self._partition[0]] = {"S": self._partition[1]}
+        for place in ("Key", "Item"):
+            if place in request:
+                made[place] = self._to_them(request[place])
         given = request.get("ExpressionAttributeNames", {})
         names = {holder: self._names.get(name, name) for holder, name in given.items()}
         for expression in _EXPRESSIONS:
@@ -115,6 +125,11 @@ class _Translated:
 
     def _placeholder(self, word: re.Match[str]) -> str:
         return f"#{word[0]}" if word[0] in self._names else word[0]
+
+    def _to_them(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        renamed = {self._names.get(name, name): value for name, value in item.items()}
+        partition = {self._partition[0]: {"S": self._partition[1]}} if self._partition else {}
+        return renamed | partition
 
     def _from_them(self, item: Mapping[str, Any]) -> dict[str, Any]:
         partition = self._partition[0] if self._partition else None

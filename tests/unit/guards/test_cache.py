@@ -39,7 +39,7 @@ def test_the_cache_keeps_the_most_recently_used_final_answers_only(world: World)
         complete(guard)
     assert [] == world.calls
     complete(guard, "a")
-    assert ["update_item"] == world.calls
+    assert ["put_item"] == world.calls
 
     with pytest.raises(ZeroDivisionError), guard.begin("c", ORDER):
         raise ZeroDivisionError
@@ -47,4 +47,4 @@ def test_the_cache_keeps_the_most_recently_used_final_answers_only(world: World)
         world.calls.clear()
         with pytest.raises(RequestFailed):
             complete(guard, "c")
-        assert ["update_item"] == world.calls
+        assert ["put_item"] == world.calls

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from moto import mock_aws
@@ -116,27 +117,47 @@ def test_a_lease_that_was_extended_is_not_taken_over(locks: Locks):
     assert mine.call_id == locks.get(KEY).call_id
 
 
-def test_a_lock_is_taken_under_the_workflow_s_condition_and_with_its_attributes():
+def test_a_lock_is_taken_under_the_workflow_s_condition_and_with_its_attributes(locks: Locks):
     """Only that a holder in plain Python has a lease, and an execution leaves none."""
-    states = machine("run_once")["States"]
-    made: dict[str, str] = {}
-
-    class Table:
-        def update_item(self, **call: str) -> dict[str, object]:
-            made.update(call)
-            return {"Attributes": {"attempt": {"N": "1"}}}
-
-    one = holder()
-    one._dynamodb = Table()
+    one, table = holder(), Recording()
     one.acquire(60)
+    one.release(FAILURE)
+    another = holder()
+    another._dynamodb = table
+    another.acquire(60)
+    create, begin_again = table.calls
 
-    theirs, alone = states["AcquireLock"]["Parameters"], {"executionName", "workTimeoutSeconds"}
-    assert theirs["ConditionExpression"] == made["ConditionExpression"]
-    assert names(theirs, "SET") - alone | {"leaseUntil"} == names(made, "SET")
-    assert names(theirs, "REMOVE") - {"leaseUntil"} | alone == names(made, "REMOVE")
+    theirs, alone = (
+        machine("run_once")["States"]["AcquireLock"]["Parameters"],
+        {"executionName", "workTimeoutSeconds"},
+    )
+    free = begin_again["ConditionExpression"].removeprefix("attempt = :before AND ")
+    assert (
+        f"{create['ConditionExpression']} OR (NOT callId = :callId AND {free})"
+        == theirs["ConditionExpression"]
+    )
+    written = names(theirs, "SET") - alone | {"leaseUntil"}
+    assert written | {"lockToken"} == set(create["Item"])
+    assert written == names(begin_again, "SET")
+    assert names(theirs, "REMOVE") - {"leaseUntil"} | alone == names(begin_again, "REMOVE")
 
 
-def names(call: dict[str, str], clause: str) -> set[str]:
+class Recording:
+    """A table that keeps its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def put_item(self, **call: Any) -> Any:
+        self.calls.append(call)
+        return shared("dynamodb").put_item(**call)
+
+    def update_item(self, **call: Any) -> Any:
+        self.calls.append(call)
+        return shared("dynamodb").update_item(**call)
+
+
+def names(call: Mapping[str, str], clause: str) -> set[str]:
     """The attributes that one clause of an update names on its left."""
     sets, _, removes = call["UpdateExpression"].removeprefix("SET ").partition(" REMOVE ")
     parts = removes.split(", ") if clause == "REMOVE" else re.findall(r"([#\w]+) = ", sets)

@@ -24,6 +24,7 @@ from steponce.workflow import COMPLETED, INPROGRESS, OUTCOME_UNKNOWN
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
 from tests.unit.guards.world import KEY, World
+from tests.unit.shared_clients import shared
 
 
 def test_after_its_lease_an_outcome_is_held_and_a_late_completion_is_refused(world: World) -> None:
@@ -120,9 +121,11 @@ def test_the_fence_says_no_once_the_lease_is_over(world: World) -> None:
         run.complete(DONE)
 
 
-@pytest.mark.parametrize("which", [1, 2])
-def test_a_write_whose_answer_was_lost_is_repeated(world: World, which: int) -> None:
+@pytest.mark.parametrize(("released", "which"), [(False, 1), (False, 2), (True, 1), (True, 2), (True, 3)])
+def test_a_write_whose_answer_was_lost_is_repeated(world: World, released: bool, which: int) -> None:
     """As boto3 does: the second time it meets its own record."""
+    if released:
+        fail_with(world.guard(), RetryLater())
     made = 0
 
     def twice(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
@@ -134,7 +137,22 @@ def test_a_write_whose_answer_was_lost_is_repeated(world: World, which: int) -> 
 
     world.fault = twice
     assert DONE == complete(world.guard())
-    assert (1, '{"chargeId":"ch_1"}') == (world.lock().attempt, world.lock().result)
+    assert (1 + released, '{"chargeId":"ch_1"}') == (world.lock().attempt, world.lock().result)
+
+
+def test_a_released_record_that_is_deleted_meanwhile_is_written_anew(world: World) -> None:
+    """Between the refused write and the second one."""
+    fail_with(world.guard(), RetryLater())
+
+    def delete(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        if "UpdateExpression" in arguments:
+            world.fault = None
+            shared("dynamodb").delete_item(TableName="locks", Key=arguments["Key"])
+        return forward()
+
+    world.fault = delete
+    assert DONE == complete(world.guard())
+    assert (1, COMPLETED) == (world.lock().attempt, world.lock().status)
 
 
 def test_a_takeover_whose_answer_was_lost_is_repeated(world: World) -> None:
@@ -143,7 +161,7 @@ def test_a_takeover_whose_answer_was_lost_is_repeated(world: World) -> None:
         world.pass_by(10)
 
         def twice(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
-            if ":deadLease" in arguments["ExpressionAttributeValues"]:
+            if ":deadLease" in arguments.get("ExpressionAttributeValues", {}):
                 forward()
             return forward()
 
@@ -154,8 +172,11 @@ def test_a_takeover_whose_answer_was_lost_is_repeated(world: World) -> None:
         late.complete("late")
 
 
-def test_a_late_copy_of_an_acquire_changes_nothing(world: World) -> None:
+@pytest.mark.parametrize("released", [False, True])
+def test_a_late_copy_of_an_acquire_changes_nothing(world: World, released: bool) -> None:
     """It arrives after its own call has released the lock, or has finished."""
+    if released:
+        fail_with(world.guard(), RetryLater())
     copies: list[Callable[[], Any]] = []
 
     def keep(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
@@ -165,8 +186,9 @@ def test_a_late_copy_of_an_acquire_changes_nothing(world: World) -> None:
     world.fault = keep
     fail_with(world.guard(), RetryLater())
     before = world.item()
-    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
-        copies[0]()
+    for copy in copies[: 1 + released]:
+        with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+            copy()
     assert before == world.item()
 
 
@@ -289,7 +311,7 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
 
     def watch(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
         answer = forward()
-        if "SET leaseUntil" in arguments["UpdateExpression"]:
+        if "SET leaseUntil" in arguments.get("UpdateExpression", ""):
             extended.set()
         return answer
 

@@ -92,10 +92,17 @@ class Claim:
     lease: datetime | None = None
 
     def takes(self, record: Record | None) -> Record | None:
-        """AcquireLock."""
-        if record is not None and (record.call == self.run.call_id or not record.is_free(self.begun)):
-            return None
-        return self._taken(1 if record is None else record.attempt + 1)
+        """The first half of AcquireLock: there is no record."""
+        return self._taken(1) if record is None else None
+
+    def takes_again(self, free: Record) -> Write:
+        """The other half: the record is free, and no other call has begun."""
+
+        def write(record: Record | None) -> Record | None:
+            is_same = record is not None and record.attempt == free.attempt
+            return self._taken(free.attempt + 1) if is_same and record.is_free(self.begun) else None
+
+        return write
 
     def takes_over(self, dead: Record) -> Write:
         """TakeOverLock: nothing of the dead owner may have changed."""
@@ -166,7 +173,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def _write(self, arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
         """DynamoDB as the guard meets it: each write is made or not, and answered or not."""
-        if "UpdateExpression" not in arguments:
+        if "ConditionExpression" not in arguments:
             return forward()
         fate = self.fates.pop(0) if self.fates else "answered"
         if not self.writes:
@@ -205,8 +212,14 @@ class AnyOrder(RuleBasedStateMachine):
         if not self._expect(first, claim.takes):
             self._expect(second, claim.gives_back)
             self._hears(run, Unavailable)
-        elif there is None or there.is_free(now):
+        elif there is None:
             self._begins(claim)
+        elif there.is_free(now):
+            if self._expect(second, claim.takes_again(there)):
+                self._begins(claim)
+            else:
+                self._expect("answered", claim.gives_back)
+                self._hears(run, Unavailable)
         elif there.payload != payload:
             self._hears(run, PayloadMismatch)
         elif there.status == COMPLETED:
@@ -326,7 +339,8 @@ class AnyOrder(RuleBasedStateMachine):
         arguments, write = data.draw(st.sampled_from(self.sent))
         self.record = write(self.record) or self.record
         with suppress(ClientError):
-            shared("dynamodb").update_item(**arguments)
+            late = shared("dynamodb").put_item if "Item" in arguments else shared("dynamodb").update_item
+            late(**arguments)
 
     @precondition(lambda self: self.record is not None and self.record.status == "held")
     @rule(result=st.booleans())
