@@ -10,7 +10,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -19,6 +18,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.tag import Tag
 
 from steponce.wrap.errors import CannotWrap
+from steponce.wrap.kept_lines import keep_lines
 
 SECTIONS = ("Parameters", "Conditions", "Outputs")
 """The sections that get entries, besides Resources."""
@@ -97,27 +97,31 @@ def _objects(part: CommentedMap) -> Iterator[Any]:
 
 
 def write(template: CommentedMap, before: str) -> str:
-    """The text of a template. Lines whose content has not changed stay as they were."""
+    """
+    The text of a template. Lines whose content has not changed stay as they were.
+
+    They are all written anew if the lines that stay do not fit the others, as where lists are indented in
+    several ways.
+    """
+    yaml = _yaml(before)
+    was = _written(yaml, yaml.load(before))
+    written = _written(yaml, template)
+    kept = keep_lines(before, was, written)
+    return kept if _written_anew(yaml, kept) == _written_anew(yaml, written) else written
+
+
+def _written_anew(yaml: YAML, text: str) -> str | None:
+    """A text as `yaml` writes its content. None if it is not YAML."""
+    try:
+        return _written(yaml, yaml.load(text))
+    except YAMLError:
+        return None
+
+
+def _written(yaml: YAML, template: CommentedMap) -> str:
     stream = io.StringIO()
-    _yaml(before).dump(template, stream)
-    old, new = before.splitlines(), stream.getvalue().splitlines()
-    lines: list[str] = []
-    same = SequenceMatcher(None, list(map(_plain, old)), list(map(_plain, new)), autojunk=False)
-    for _, begin, end, new_begin, new_end in same.get_opcodes():
-        was, written = old[begin:end], new[new_begin:new_end]
-        lines += was if _says(was) == _says(written) else written
-    return "\n".join([*lines, ""])
-
-
-def _plain(line: str) -> str:
-    """A line without blanks, apart from its indentation."""
-    indent = len(line) - len(line.lstrip())
-    return line[:indent] + line.replace(" ", "")
-
-
-def _says(lines: list[str]) -> str:
-    """The content of lines: without blanks, line breaks, and commas at a list's end."""
-    return re.sub(r",(?=[\]}])", "", re.sub(r"\s", "", "".join(lines)))
+    yaml.dump(template, stream)
+    return stream.getvalue()
 
 
 def tagged(tag: str, value: str) -> Any:

@@ -264,6 +264,37 @@ def test_lists_are_indented_as_they_were(offset: str):
     assert text == template_file.write(template_file.read(text), text)
 
 
+@pytest.mark.parametrize(
+    ("start", "properties"),
+    [
+        ("---\n", ""),
+        ("# The orders.\n--- # begin\n", ""),
+        ("%YAML 1.1\n---\n", ""),
+        ("\ufeff", ""),
+        ("", 'A: TRUE\n      B: ~\n      C: +1\n      D: "\\u00e9"\n      E: 010\n'),
+        ("", 'A: one\n        two\n      B: "one\n        two \\\n        three"\n'),
+        ("", "A: [N, [a], {'Q${N}': {Type: A::B::C}}]\n"),
+        ("", "A: {B: c,\n        D: [e,  f]}\n"),
+    ],
+    ids=["start", "comment", "directive", "mark", "scalars", "lines", "quotes", "flow"],
+)
+def test_a_line_that_has_another_form_than_yaml_writes_stays(write: Write, start: str, properties: str):
+    """Only what changes is written anew."""
+    other = f"  Other:\n    Type: A::B::C\n    Properties:\n      {properties}" if properties else ""
+    text = start + NAMED.replace("Resources:\n", f"Resources:\n{other}")
+    path = write(text)
+    changed(path, "--around")
+    now = path.read_text().splitlines()
+    assert [] == [line for line in text.splitlines() if line not in now]
+
+
+def test_lists_that_are_indented_in_two_ways_are_one_template(write: Write):
+    """The new lines have one of the two ways."""
+    other = "  Other:\n    Type: A::B::C\n    Properties:\n      A:\n      - a\n      B:\n          - b\n"
+    before = yaml_parse(text := NAMED.replace("Resources:\n", f"Resources:\n{other}"))["Resources"]["Other"]
+    assert before == changed(write(text))["Resources"]["Other"]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_the_changed_application_runs_requests_once(write: Write, options: list[str]):
