@@ -28,6 +28,8 @@ LAMBDA_PASSES = {
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
 }
+FUNCTION_DIED = {"Sandbox.Timedout", "Runtime.ExitError"}
+"""A function ran out of time or memory. Those of our own do no harm if they run again; the work may."""
 OUR_ERRORS = {name for name, item in vars(errors).items() if isinstance(item, type)}
 
 INTRINSICS = {
@@ -182,7 +184,7 @@ def rule_error_names_are_known(definition: Definition) -> list[str]:
     """A misspelt name catches nothing, and no linter says so."""
     failing = {state["Error"] for _, state in states(definition) if "Error" in state}
     known = RESERVED | {"Function.ResponseSizeTooLarge", "${FinalErrors}"} | OUR_ERRORS | failing
-    known |= LAMBDA_PASSES | CONDITION_FAILED
+    known |= LAMBDA_PASSES | FUNCTION_DIED | CONDITION_FAILED
     complaints = []
     for name, part in _handlers(definition):
         complaints += [f"{name}: unknown error {error}" for error in set(part["ErrorEquals"]) - known]
@@ -208,15 +210,14 @@ def rule_retries_are_bounded(definition: Definition) -> list[str]:
 
 
 def rule_transient_errors_are_retried(definition: Definition) -> list[str]:
-    """One hiccup of AWS is no failure of a request."""
+    """Neither a hiccup of AWS nor the death of a function of ours is a failure of a request."""
     complaints = []
     for name, task in tasks(definition):
         retried = {
             error for part in task.get("Retry", []) if part["MaxAttempts"] for error in part["ErrorEquals"]
         }
-        wanted = (
-            LAMBDA_PASSES if action(task).startswith("lambda:") else {"States.TaskFailed", "States.Timeout"}
-        )
+        is_function = action(task).startswith("lambda:")
+        wanted = LAMBDA_PASSES | FUNCTION_DIED if is_function else {"States.TaskFailed", "States.Timeout"}
         if name == "DoWork":
             continue
         complaints += [f"{name} does not retry {sorted(wanted - retried)}"] * (not wanted <= retried)

@@ -57,6 +57,10 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": 99_999_999}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxDelaySeconds": GONE}),
     (asl.rule_transient_errors_are_retried, {"States/PrepareRequest/Retry": GONE}),
+    (
+        asl.rule_transient_errors_are_retried,
+        {"States/AwaitConfirmation/Retry/1/ErrorEquals": without("Sandbox.Timedout")},
+    ),
     (asl.rule_transient_errors_are_retried, {"States/ReadLock/Retry/1/ErrorEquals": ["States.Timeout"]}),
     (
         asl.rule_reserved_words_are_aliased,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from steponce.callbacks.step import ANSWERED, LATE, PENDING
 from tests import covering
 from tests.patience import eventually, signs_of_life
 from tests.workflow.faults import Answer as HttpAnswer
-from tests.workflow.faults import refuse
+from tests.workflow.faults import Call, refuse
 from tests.workflow.scene import Scene
 from tests.workflow.waiting import BEAT, CONFIRMED, NO, YES, Waiting, http, invoke, steps, waiting_step
 
@@ -389,12 +390,21 @@ def test_a_form_that_is_none_is_refused_with_a_page(scene: Scene):
     waiting.post(YES)
 
 
-def test_a_recorder_that_meets_an_outage_is_tried_again(scene: Scene):
-    """The charge has happened: a throttled table must not fail the order."""
+@pytest.mark.parametrize("error", ["Unavailable", "Sandbox.Timedout", "Runtime.ExitError"])
+@pytest.mark.parametrize("recorded_before", [True, False])
+def test_a_recorder_that_meets_an_outage_or_dies_is_tried_again(
+    scene: Scene, error: str, recorded_before: bool
+):
+    """The charge has happened: neither a throttled table nor a recorder that dies must fail the order."""
     name = scene.new_id("waits")
-    body = json.dumps({"errorType": "Unavailable", "errorMessage": "DynamoDB throttles"}).encode()
-    throttled = HttpAnswer(200, [("X-Amz-Function-Error", "Unhandled")], body)
-    scene.faults.plan("AwaitConfirmation", lambda _call, _forward: throttled, key=name)
+    body = json.dumps({"errorType": error, "errorMessage": "by a test"}).encode()
+
+    def failed(_call: Call, forward: Callable[[], HttpAnswer]) -> HttpAnswer:
+        if recorded_before:
+            forward()
+        return HttpAnswer(200, [("X-Amz-Function-Error", "Unhandled")], body)
+
+    scene.faults.plan("AwaitConfirmation", failed, key=name)
 
     waiting = Waiting.begin(scene, name)
 

@@ -22,6 +22,7 @@ ERROR_LIMIT = 256
 RESERVED = (
     *("States.", "Lambda.", "Steponce.", "Unavailable", "RetryLater"),
     *("AlreadyInProgress", "LockContended", "LimitChanged"),
+    *("Sandbox.", "Runtime."),
 )
 """Prefixes of error names that the workflow retries or catches as AWS's own. An answer may not use them."""
 CAUSE_LIMIT = 32_768
