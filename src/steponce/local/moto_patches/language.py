@@ -94,7 +94,8 @@ def _match_error(decl: ErrorEqualsDecl, env: Environment) -> None:
     moto lets States.ALL catch everything. On AWS nothing catches States.Runtime, and
     States.DataLimitExceeded is caught by its name only.
     """
-    error = env.stack.pop().error_name
+    raised: ErrorName | None = env.stack.pop()
+    error = raised.error_name if raised else None  # a Map has None for an error without a name
     names = {name.error_name for name in decl.error_names}
     if error == _UNCATCHABLE:
         matches = False

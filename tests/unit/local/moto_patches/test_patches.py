@@ -210,6 +210,16 @@ def test_data_limit_exceeded_is_caught_by_its_name_only(workflows):
     assert "States.DataLimitExceeded" == workflows.run(states, {"size": LIMIT + 1})["error"]
 
 
+def test_a_failure_without_a_name_in_a_map_is_caught_like_any_other(workflows):
+    """States.ALL takes it, and a Catch for a name does not."""
+    fail = {"StartAt": "Fail", "States": {"Fail": {"Type": "Fail"}}}
+    each = {"Type": "Map", "ItemProcessor": fail, "Catch": CATCH_ALL, "End": True}
+    assert "SUCCEEDED" == workflows.run({"Each": each, "Caught": CAUGHT}, [1])["status"]
+    each["Catch"] = [{"ErrorEquals": ["Late"], "Next": "Caught"}]
+    found = workflows.run({"Each": each, "Caught": CAUGHT}, [1])
+    assert ("FAILED", None) == (found["status"], found.get("error"))
+
+
 def test_what_a_task_is_given_counts_against_the_limit(workflows):
     """Parameters may be larger than the input that they are made from."""
     twice = {"FunctionName": "small-MisbehaveFunction", "Payload": {"one.$": "$.text", "two.$": "$.text"}}
