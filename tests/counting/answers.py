@@ -61,15 +61,18 @@ def answers_of(
             named = {error for catcher in state.get("Catch", []) for error in catcher["ErrorEquals"]}
             given = [Says(), *([Fails(TOO_LARGE)] if TOO_LARGE in named else [])]
         if given:
-            found[name] = list(given if says_why else _without_reasons(given))
+            is_task = state["Type"] == "Task"
+            found[name] = list(given if says_why else _without_reasons(given, may_lack_name=is_task))
             if not may_fail:
                 found[name] = [one for one in given if isinstance(one, Says)]
     return found
 
 
-def _without_reasons(answers: Sequence[Answer]) -> list[Answer]:
+def _without_reasons(answers: Sequence[Answer], *, may_lack_name: bool) -> list[Answer]:
+    """A Parallel names what makes it fail itself; a task token may be answered without a name."""
     errors = [answer for answer in answers if isinstance(answer, Fails)]
-    bare = [Fails(error.error, None) for error in errors] + [Fails(None, None)] * bool(errors)
+    bare = [Fails(error.error, None) for error in errors]
+    bare += [Fails(None, None)] * bool(errors and may_lack_name)
     return [*(answer for answer in answers if isinstance(answer, Says)), *dict.fromkeys(bare)]
 
 

@@ -27,7 +27,8 @@ class Drive:
         may_fail: Whether tasks are answered with the errors that the definition catches.
         says_why: Whether these have a cause, and all of them a name. AWS does not say what a Parallel passes
             on of an error that lacks one. The embedded engine passes on an empty text; without `says_why`
-            it is null.
+            it is null, but for a name that is missing, which is `no_name`.
+        no_name: See `says_why`.
         rounds: How often the beginning of a loop is come back to. It is once on a path of cost; the rounds
             between the first and the last are taken out.
     """
@@ -39,6 +40,7 @@ class Drive:
     items: int = 1
     may_fail: bool = True
     says_why: bool = True
+    no_name: str | None = None
     rounds: int = 1
 
     @cached_property

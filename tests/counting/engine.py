@@ -23,6 +23,7 @@ from moto.core.config import default_user_config
 
 from steponce.local import moto_patches
 from tests.counting.answers import HERE, Answer, Fails, Machine, states
+from tests.counting.drives import Drive
 from tests.patience import PATIENCE_SECONDS, eventually
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -127,7 +128,7 @@ class Engine:
         services.route(dict.fromkeys(("aws", "dynamodb", "lambda", "states"), NOWHERE), REGION)
         self._backend = stepfunctions_parser_backends[ACCOUNT][REGION]
         WaitFunction._wait_interval = lambda *_, **__: None
-        self._says_why = True
+        self._drive = Drive("")
         self._script_parallels()
         self._histories: list[Any] = []
         distributed.EventManager = self._new_history(distributed.EventManager)
@@ -145,9 +146,9 @@ class Engine:
         self._beside[made.arn] = dict(_branches(definition))
         return str(made.arn)
 
-    def run(self, machine: str, given: Any, script: Script, *, says_why: bool) -> Run:
-        """Run it once, to its end; `says_why` as in Drive."""
-        self._says_why = says_why
+    def run(self, machine: str, given: Any, script: Script, drive: Drive) -> Run:
+        """Run it once, to its end."""
+        self._drive = drive
         name = f"run-{next(self._numbers)}"
         arn = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
         run = self._runs[arn] = Run(script, self._beside[machine])
@@ -191,8 +192,8 @@ class Engine:
 
         def error_output(failure_event: Any) -> Any:
             (said,) = failure_event.event_details.values()
-            given = {"Error": said.get("error"), "Cause": said.get("cause")}
-            return output(failure_event) if self._says_why else given
+            given = {"Error": said.get("error", self._drive.no_name), "Cause": said.get("cause")}
+            return output(failure_event) if self._drive.says_why else given
 
         StateParallel._eval_execution = eval_execution
         StateParallel._construct_error_output_value = staticmethod(error_output)

@@ -74,7 +74,7 @@ class _Explorer:
             place = chosen[key] if key in chosen else new.setdefault(key, 0)
             return self._offered[state][place]
 
-        run = engine().run(self._machine, given, script, says_why=self._drive.says_why)
+        run = engine().run(self._machine, given, script, self._drive)
         others, before = [], dict(chosen)
         for key in new:
             others += [{**before, key: place} for place in self._other_places(key[0])]

@@ -7,9 +7,9 @@ definition: it may be any error, but none that a catcher further in has taken.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from steponce.cost.definition import State
 
@@ -18,6 +18,8 @@ TOO_LARGE = "States.DataLimitExceeded"
 TIMEOUTS = frozenset({"States.Timeout", "States.HeartbeatTimeout"})
 OF_WHAT_IS_INSIDE = TIMEOUTS | {ALL, TASK_FAILED, BRANCH_FAILED}
 """Names for errors that a Parallel or a Map has only from a state inside."""
+
+Catcher = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,34 +30,65 @@ class Errors:
     Attributes:
         named: One of these; None for any.
         without: Of any, those that it is not.
+        has_cause: Its Cause is a text for certain.
     """
 
     named: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
+    has_cause: bool = False
 
     def __bool__(self) -> bool:
         return self.named is None or bool(self.named)
 
     def __or__(self, other: Errors) -> Errors:
         """One of either."""
+        has_cause = self.has_cause and other.has_cause
         if self.named is None or other.named is None:
             sides = [errors.without for errors in (self, other) if errors.named is None]
-            return Errors(without=frozenset.intersection(*sides))
-        return Errors(self.named | other.named)
+            return Errors(None, frozenset.intersection(*sides), has_cause)
+        return Errors(self.named | other.named, has_cause=has_cause)
 
     def left_by(self, names: Collection[str]) -> Errors:
         """What a catcher with these names does not take."""
         if self.named is not None:
-            return Errors(frozenset(error for error in self.named if not _matches(names, error)))
+            return self._one_of(error for error in self.named if not _matches(names, error))
         without = self.without | set(names)
         if ALL in names:
-            return Errors(frozenset({TOO_LARGE}) - without)
+            return self._one_of({TOO_LARGE} - without)
         if TASK_FAILED in names:
-            return Errors((TIMEOUTS | {TOO_LARGE}) - without)
-        return Errors(without=without)
+            return self._one_of((TIMEOUTS | {TOO_LARGE}) - without)
+        return replace(self, without=without)
+
+    def taken_by(self, names: Collection[str]) -> Errors:
+        """What a catcher with these names takes."""
+        if any(map(is_open, names)):
+            return self
+        if self.named is not None:
+            return self._one_of(error for error in self.named if _matches(names, error))
+        if {ALL, TASK_FAILED, BRANCH_FAILED} & set(names):
+            return self
+        return self._one_of(set(names) - self.without)
+
+    def _one_of(self, names: Iterable[str]) -> Errors:
+        return Errors(frozenset(names), has_cause=self.has_cause)
 
 
-ANY = Errors()
+ANY, NONE = Errors(), Errors(frozenset())
+
+
+class Outcome(NamedTuple):
+    """
+    How a state ends, or the states inside of it.
+
+    Attributes:
+        fails: It fails.
+        in_task: A Task has failed, or may fail at the end.
+        errors: What the error of it is.
+    """
+
+    fails: bool
+    in_task: bool
+    errors: Errors
 
 
 class Caught(NamedTuple):
@@ -63,45 +96,52 @@ class Caught(NamedTuple):
     What becomes of an error.
 
     Attributes:
-        targets: Where it may lead.
+        taken: The catchers that may get it, and what each of them gets.
         left: What passes all catchers, and fails what is around the state; false if nothing does.
     """
 
-    targets: list[str]
+    taken: list[tuple[Catcher, Errors]]
     left: Errors
 
 
 def errors_of_fail(state: State) -> Errors:
     """The error of a Fail. One without a name matches no name either."""
-    if "ErrorPath" in state:
-        return ANY
-    error = str(state.get("Error", ""))
-    return ANY if is_open(error) else Errors(frozenset({error}))
+    error, cause = (str(state.get(name, "")) for name in ("Error", "Cause"))
+    named = None if "ErrorPath" in state or is_open(error) else frozenset({error})
+    return Errors(named, has_cause=bool(cause) and not is_open(cause))
 
 
 def caught(state: State, errors: Errors) -> Caught:
     """What a state does with an error."""
-    targets: list[str] = []
+    taken: list[tuple[Catcher, Errors]] = []
     for catcher in state.get("Catch", []):
-        names = [str(name) for name in catcher.get("ErrorEquals", [])]
+        names = names_of(catcher)
         left = errors.left_by(names)
         may_be_any = any(map(is_open, names))
         if may_be_any or left != errors:
-            targets.append(str(catcher.get("Next")))
+            taken.append((catcher, errors.taken_by(names)))
         errors = errors if may_be_any else left
-    return Caught(targets, errors)
+    return Caught(taken, errors)
 
 
-def own_failures(state: State) -> list[str]:
-    """Where a Parallel or a Map leads whose own failure its Catch names, though nothing inside has failed."""
-    return [
-        str(catcher.get("Next"))
-        for catcher in state.get("Catch", [])
-        if any(
-            str(name).startswith("States.") and name not in OF_WHAT_IS_INSIDE
-            for name in catcher.get("ErrorEquals", [])
-        )
-    ]
+def catchers_after(state: State, outcome: Outcome) -> Iterator[tuple[Catcher, Errors]]:
+    """
+    The catchers that a state may lead to, and what each of them gets.
+
+    A Parallel or a Map may fail itself, though nothing inside has failed, if its Catch names such an error.
+    """
+    if outcome.fails or outcome.in_task:
+        yield from caught(state, outcome.errors).taken
+        return
+    for catcher in state.get("Catch", []):
+        names = names_of(catcher)
+        if any(name.startswith("States.") and name not in OF_WHAT_IS_INSIDE for name in names):
+            yield catcher, ANY.taken_by(names)
+
+
+def names_of(catcher: Catcher) -> list[str]:
+    """The errors that it takes."""
+    return [str(name) for name in catcher.get("ErrorEquals", [])]
 
 
 def _matches(names: Collection[str], error: str) -> bool:

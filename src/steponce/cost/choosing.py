@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from steponce.cost.catching import Outcome, catchers_after
 from steponce.cost.definition import State, ways_on
-from steponce.cost.knowledge import Known, Place, Unsure, after_error, after_success, place_of, value_at
+from steponce.cost.knowledge import (
+    Known,
+    Place,
+    Unsure,
+    after_error,
+    after_success,
+    of_both,
+    place_of,
+    value_at,
+)
 
 Rule = Mapping[str, Any]
 
@@ -27,39 +37,51 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "NumericGreaterThanEquals": lambda value, other: bool(value >= other),
 }
 """Of two values of the kind in the name. Other comparisons may have any answer."""
+_BESIDE = ("Next", "Assign", "Comment", "Output")
+"""What a rule has beside its condition."""
 
 
-def known_after(state: State, known: Known) -> dict[str, Known]:
+def known_after(state: State, known: Known, outcome: Outcome) -> dict[str, Known]:
     """
     Where a state may lead, and what is known there.
 
     Args:
         state: The state.
         known: What is known where it begins.
+        outcome: How it ends.
     """
-    onward = after_success(state, known)
-    found = dict.fromkeys(_ways_of_choice(state, known) if "Choices" in state else ways_on(state), onward)
-    for catcher in state.get("Catch", []):
-        target, there = str(catcher.get("Next")), after_error(state, catcher, known)
-        found[target] = found[target] & there if target in found else there
+    found: dict[str, Known] = {}
+    if not outcome.fails:
+        ways = _ways_of_choice(state, known) if "Choices" in state else ways_on(state)
+        found = dict.fromkeys(ways, after_success(state, known))
+    for catcher, errors in catchers_after(state, outcome):
+        target, there = str(catcher.get("Next")), after_error(state, catcher, known, errors)
+        found[target] = of_both(found[target], there) if target in found else there
     return found
 
 
-def places_asked(state: State) -> Iterator[Place]:
-    """What the rules of a Choice look at, as far as it could be known."""
+def places_asked(state: State) -> Iterator[tuple[Place, bool]]:
+    """What the rules of a Choice look at, as far as it could be known; and whether they compare it."""
     waiting: list[Rule] = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
     while waiting:
         rule = waiting.pop()
         waiting += _parts(rule)
         if (place := place_of(rule.get("Variable"))) is not None:
-            yield place
+            yield place, any(name in rule for name in _COMPARISONS)
 
 
 def _ways_of_choice(state: State, known: Known) -> list[str]:
     """Its first rule that is true, and those before it that may be."""
     found: list[str] = []
+    refused: list[list[Rule]] = []
     for rule in state["Choices"]:
         answer = _answer(rule, known) if isinstance(rule, dict) else False
+        if answer is None:
+            needed = _undecided(rule, known)
+            if any(all(part in needed for part in others) for others in refused):
+                continue  # if this were true, an earlier rule would be
+            if not any("Condition" in part for part in needed):  # in JSONata it may be random
+                refused.append(needed)
         if answer is not False and rule.get("Next") is not None:
             found.append(str(rule["Next"]))
         if answer is True:
@@ -67,6 +89,12 @@ def _ways_of_choice(state: State, known: Known) -> list[str]:
     else:
         found += [str(state["Default"])] if "Default" in state else []
     return found or ways_on(state)
+
+
+def _undecided(rule: Rule, known: Known) -> list[Rule]:
+    """What must be true beside what is known, for the rule to be."""
+    parts = rule.get("And", [{name: value for name, value in rule.items() if name not in _BESIDE}])
+    return [part for part in parts if _answer(part, known) is None]
 
 
 def _answer(rule: Rule, known: Known) -> bool | None:

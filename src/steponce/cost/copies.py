@@ -7,13 +7,14 @@ one, so nothing is known when it begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from steponce.cost.catching import Outcome
 from steponce.cost.choosing import known_after, places_asked
 from steponce.cost.definition import State, ways_of_catch, ways_on
 from steponce.cost.errors import CannotPrice
-from steponce.cost.knowledge import NOTHING, Known, about
+from steponce.cost.knowledge import NOTHING, Known, Place, about
 from steponce.cost.loops import finished, loops_of
 
 DEEPEST = 5
@@ -45,14 +46,19 @@ class Copies:
     Args:
         start: The first state.
         states: Of the machine.
+        outcomes: How a state may end.
 
     Raises:
         CannotPrice: too many loops are inside of each other.
     """
 
-    def __init__(self, start: str, states: Mapping[str, State]) -> None:
-        self._states = states
-        self._asked = {place for state in states.values() for place in places_asked(state)}
+    def __init__(
+        self, start: str, states: Mapping[str, State], outcomes: Callable[[str], Collection[Outcome]]
+    ) -> None:
+        self._states, self._outcomes = states, outcomes
+        self._asked: dict[Place, bool] = {}
+        for place, compares in (asked for state in states.values() for asked in places_asked(state)):
+            self._asked[place] = compares or self._asked.get(place, False)
         targets = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
         self._loops = loops_of(start, targets)
         deepest = max(self._loops, key=lambda state: len(self._loops[state]))
@@ -64,10 +70,10 @@ class Copies:
         self.first = Copy(start, self._entered(start, ()))
         self._kinds: dict[tuple[str, tuple[int, ...]], set[Known]] = {}
 
-    def after(self, copy: Copy) -> Iterator[Copy]:
-        """Where a copy may lead. A loop does not begin for a third time."""
+    def after(self, copy: Copy, outcome: Outcome) -> Iterator[Copy]:
+        """Where a copy may lead that ends so. A loop does not begin for a third time."""
         here = self._loops[copy.state]
-        for target, known in known_after(self._states[copy.state], copy.known).items():
+        for target, known in known_after(self._states[copy.state], copy.known, outcome).items():
             shared = sum(1 for _ in _common(here, self._loops[target]))
             begun = self._entered(target, copy.begun[:shared])
             if max(begun, default=0) <= 2:
@@ -97,7 +103,11 @@ class Copies:
 
     def last_first(self) -> list[Copy]:
         """All copies, each after those that it may lead to."""
-        return finished([self.first], self.after)
+        return finished([self.first], self._after_all)
+
+    def _after_all(self, copy: Copy) -> Iterator[Copy]:
+        for outcome in self._outcomes(copy.state):
+            yield from self.after(copy, outcome)
 
 
 def _common(some: tuple[str, ...], others: tuple[str, ...]) -> Iterator[str]:

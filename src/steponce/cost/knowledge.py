@@ -1,20 +1,20 @@
 """
 What is known of an execution's data on a path.
 
-A Pass writes its Result, or what its Parameters say, and the error that a catcher takes by its name has this
-name. What other states write is not known. Where it is not certain what a state leaves of its input, nothing
-is known after it.
+A Pass writes its Result, or what its Parameters say. An error that a catcher takes by its name has this name,
+and that of a Fail has what the Fail says. What other states write is not known. Where it is not certain what
+a state leaves of its input, nothing is known after it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Any
 
-from steponce.cost.catching import ALL, BRANCH_FAILED, TASK_FAILED, is_open
+from steponce.cost.catching import Catcher, Errors
 from steponce.cost.definition import State
 
 Place = tuple[str, ...]
@@ -27,6 +27,8 @@ NOTHING: Known = frozenset()
 SOME_TEXT = ""
 
 _NAMES_ONLY = re.compile(r"\$(?:\.[A-Za-z_]\w*)*")
+_SUM = re.compile(r"States\.MathAdd\((?P<path>[^\s,]+), *(?P<more>-?\d+)\)")
+_LARGEST_SUM = 2**31 - 1
 
 
 class Unsure(Enum):
@@ -65,23 +67,41 @@ def after_success(state: State, known: Known) -> Known:
         return NOTHING
     if state.get("Type") in ("Choice", "Wait"):
         return known
-    return _with(known, state, dict(_written_by_pass(state)) if state.get("Type") == "Pass" else {})
+    return _with(known, state, dict(_written_by_pass(state, known)) if state.get("Type") == "Pass" else {})
 
 
-def after_error(state: State, catcher: Mapping[str, Any], known: Known) -> Known:
-    """What is known after a catcher has taken the error of a state."""
+def after_error(state: State, catcher: Catcher, known: Known, errors: Errors) -> Known:
+    """What is known after a catcher has taken an error of a state, which is one of these."""
     if {"OutputPath", "Output"} & {*state, *catcher}:
         return NOTHING
-    names = [str(name) for name in catcher.get("ErrorEquals", [])]
-    has_name = not any(name in (ALL, TASK_FAILED, BRANCH_FAILED) or is_open(name) for name in names)
     before = NOTHING if "InputPath" in state else known
-    return _with(before, catcher, {("Error",): SOME_TEXT} if has_name else {})
+    return _with(before, catcher, dict(_written_by_error(errors)))
 
 
-def about(known: Known, places: Iterable[Place]) -> Known:
-    """What of it helps to know the values at these places."""
-    asked = list(places)
-    return frozenset(one for one in known if any(_overlap(one[0], place) for place in asked))
+def of_both(some: Known, others: Known) -> Known:
+    """What is known if either is known."""
+    there = dict(others)
+    return frozenset(
+        (place, text if text == there[place] else SOME_TEXT)
+        for place, text in some
+        if place in there and (text == there[place] or all(map(_is_text, (text, there[place]))))
+    )
+
+
+def about(known: Known, asked: Mapping[Place, bool]) -> Known:
+    """
+    What of it helps to answer questions.
+
+    Args:
+        known: All of it.
+        asked: The places that the questions are about, and whether they compare the value there.
+    """
+    found = set()
+    for place, text in known:
+        compared = [compares for other, compares in asked.items() if _overlap(place, other)]
+        if compared:
+            found.add((place, SOME_TEXT if _is_text(text) and not any(compared) else text))
+    return frozenset(found)
 
 
 def _fields_of_rules(state: State) -> set[str]:
@@ -89,17 +109,37 @@ def _fields_of_rules(state: State) -> set[str]:
     return {str(name) for rule in state.get("Choices", []) if isinstance(rule, dict) for name in rule}
 
 
-def _written_by_pass(state: State) -> Iterator[tuple[Place, str]]:
+def _written_by_pass(state: State, known: Known) -> Iterator[tuple[Place, str]]:
     if "Result" in state:
         if "Parameters" not in state:  # which of them counts is not documented
             yield (), json.dumps(state["Result"])
     elif isinstance(state.get("Parameters"), dict):
         for name, value in state["Parameters"].items():
             if isinstance(value, str) and name.endswith(".$"):
-                if value.startswith("States.Format("):
-                    yield (name.removesuffix(".$"),), SOME_TEXT
+                result = SOME_TEXT if value.startswith("States.Format(") else _sum(value, known)
+                if result is not None:
+                    yield (name.removesuffix(".$"),), result
             elif not isinstance(value, dict | list):
                 yield (name,), json.dumps(value)
+
+
+def _sum(expression: str, known: Known) -> str | None:
+    """The number that States.MathAdd makes of a known one and a fixed one."""
+    found = _SUM.fullmatch(expression)
+    place = place_of(found["path"]) if found else None
+    value = None if place is None else value_at(place, known)
+    if not found or not isinstance(value, int) or isinstance(value, bool):
+        return None
+    result = value + int(found["more"])
+    return str(result) if max(abs(value), abs(result)) <= _LARGEST_SUM else None
+
+
+def _written_by_error(errors: Errors) -> Iterator[tuple[Place, str]]:
+    if errors.named and "" not in errors.named:
+        name, *others = errors.named
+        yield ("Error",), SOME_TEXT if others or name.startswith("States.") else json.dumps(name)
+    if errors.has_cause:
+        yield ("Cause",), SOME_TEXT
 
 
 def _with(known: Known, writer: Mapping[str, Any], written: Mapping[Place, str]) -> Known:
@@ -113,6 +153,11 @@ def _with(known: Known, writer: Mapping[str, Any], written: Mapping[Place, str])
     left = {one for one in known if not _overlap(one[0], place)}
     certain = {((*place, *at), text) for at, text in written.items() if "${" not in text}
     return frozenset(left | certain)
+
+
+def _is_text(text: str) -> bool:
+    """Whether the value that this JSON is of is a text."""
+    return text == SOME_TEXT or text.startswith('"')
 
 
 def _overlap(some: Place, other: Place) -> bool:

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from steponce.cost.catching import ANY, Errors
+from steponce.cost.catching import ANY, NONE, Errors, Outcome
 from steponce.cost.usage import Usage
 
 
@@ -26,6 +26,7 @@ class Path:
         through: The states of interest that it goes through.
         in_task: Its last state is a Task whose failure a Catch further out would get: it may fail, or has.
         errors: The error that a Catch further out would get.
+        said: Those of them that a Fail says, which end the execution where nothing catches them.
     """
 
     states: tuple[str, ...]
@@ -36,6 +37,12 @@ class Path:
     through: frozenset[str] = frozenset()
     in_task: bool = False
     errors: Errors = ANY
+    said: Errors = NONE
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ends, for what is around it."""
+        return Outcome(self.fails, self.in_task, self.errors)
 
     def then(self, other: Path) -> Path:
         """This path, and then the other."""
@@ -48,6 +55,7 @@ class Path:
             self.through | other.through,
             other.in_task,
             other.errors,
+            other.said,
         )
 
     def around(self, inside: Path) -> Path:
@@ -55,13 +63,14 @@ class Path:
         both = self.then(inside)
         failing = [path for path in (self, inside) if path.fails]
         ending = failing[0] if failing else self
-        those = failing or [path for path in (self, inside) if path.in_task]
+        may_fail = [path for path in (self, inside) if path.fails or path.in_task]
         return replace(
             both,
             end=ending.end,
             fails=ending.fails,
-            in_task=bool(those) and all(path.in_task for path in those),
-            errors=reduce(or_, [path.errors for path in those]) if those else ANY,
+            in_task=bool(may_fail) and all(path.in_task for path in failing),
+            errors=reduce(or_, [path.errors for path in may_fail]) if may_fail else ANY,
+            said=reduce(or_, [path.said for path in failing], NONE),
         )
 
 
@@ -77,9 +86,9 @@ def by_usage(path: Path) -> Any:
 
 def by_outcome(path: Path) -> Any:
     """Paths are alike that end well, or that fail, with prices for everything or not. For counting them."""
-    return path.fails, path.in_task, path.errors, path.through, bool(path.usage.not_priced)
+    return path.outcome, path.said, path.through, bool(path.usage.not_priced)
 
 
 def ending(path: Path) -> tuple[Any, ...]:
     """What the states around a path need to know of it to go on."""
-    return path.end, path.fails, path.in_task, path.errors, path.through
+    return path.end, path.outcome, path.said, path.through

@@ -18,11 +18,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from steponce.cost.calls import usage_of_call
-from steponce.cost.catching import ANY, caught, errors_of_fail, own_failures
+from steponce.cost.catching import ANY, NONE, Outcome, caught, errors_of_fail
 from steponce.cost.copies import Copies, Copy
 from steponce.cost.definition import (
     Machine,
@@ -31,7 +31,6 @@ from steponce.cost.definition import (
     ends,
     processor_of,
     states_of,
-    ways_on,
 )
 from steponce.cost.errors import CannotPrice
 from steponce.cost.path import Path, by_usage, ending
@@ -72,36 +71,40 @@ class Walker:
             CannotPrice: it is not a definition, none of its paths ends, or its loops are nested too deeply.
         """
         states, start = states_of(machine)
-        copies = Copies(start, states)
+        inside = cache(lambda name: self._inside(name, states[name], has_catch))
+        copies = Copies(start, states, lambda name: dict.fromkeys(path.outcome for path in inside(name)))
         found: dict[Copy, list[Path]] = {}
         for copy in copies.last_first():
-            onward = {target.state: found[target] for target in copies.after(copy)}
-            found[copy] = self._merged(self._from(copy.state, states[copy.state], onward, has_catch))
+
+            def onward(outcome: Outcome, copy: Copy = copy) -> Iterator[Path]:
+                for target in copies.after(copy, outcome):
+                    yield from found[target]
+
+            found[copy] = self._merged(self._from(states[copy.state], inside(copy.state), onward, has_catch))
         paths = found[copies.first]
         if not paths:
             raise CannotPrice(f"No path from {start!r} ends: its loop has no exit.")
         return paths
 
     def _from(
-        self, name: str, state: State, onward: Mapping[str, list[Path]], has_catch: bool
+        self,
+        state: State,
+        inside: Iterable[Path],
+        onward: Callable[[Outcome], Iterator[Path]],
+        has_catch: bool,
     ) -> Iterator[Path]:
         """The paths that begin with one state."""
-        for path in self._inside(name, state, has_catch):
-            failure = caught(state, path.errors)
+        for path in inside:
+            yield from (path.then(other) for other in onward(path.outcome))
+            left, said = caught(state, path.errors).left, caught(state, path.said).left
+            fails_outside = path.in_task and has_catch and bool(left)
             if path.fails:
-                targets = failure.targets
-            else:
-                targets = [*ways_on(state), *(failure.targets if path.in_task else own_failures(state))]
-            for target in dict.fromkeys(targets):
-                yield from (path.then(other) for other in onward.get(target, ()))
-            fails_outside = path.in_task and has_catch and bool(failure.left)
-            if path.fails:
-                if fails_outside or (failure.left and not path.in_task):
-                    yield replace(path, errors=failure.left)
+                if said or (has_catch and left):
+                    yield replace(path, errors=left, said=said)
             elif ends(state):
-                yield replace(path, in_task=fails_outside, errors=failure.left if fails_outside else ANY)
+                yield replace(path, in_task=fails_outside, errors=left if fails_outside else ANY)
             elif fails_outside:
-                yield replace(path, fails=True, errors=failure.left)
+                yield replace(path, fails=True, errors=left)
 
     def _inside(self, name: str, state: State, has_catch: bool) -> list[Path]:
         """What a state uses itself, in each way that it can go."""
@@ -114,7 +117,8 @@ class Walker:
         if kind == "Map":
             return self._merged(self._of_items(state, alone, has_catch))
         if kind == "Fail":
-            return [replace(alone, fails=True, errors=errors_of_fail(state) if has_catch else ANY)]
+            errors = errors_of_fail(state) if has_catch else ANY
+            return [replace(alone, fails=True, errors=errors, said=errors)]
         return [replace(alone, in_task=kind == "Task")]
 
     def _beside(self, some: Sequence[Path], branch: Sequence[Path]) -> list[Path]:
@@ -131,8 +135,9 @@ class Walker:
         for path in self.paths(processor, has_catch=has_catch):
             usage = _of_child(processor, path.usage)
             # The failure of an execution of its own has another name here.
-            errors = ANY if _child_of(processor) else path.errors
-            yield alone.around(replace(path, usage=usage * rounds, errors=errors))
+            if _child_of(processor):
+                path = replace(path, errors=ANY, said=ANY if path.said else NONE)
+            yield alone.around(replace(path, usage=usage * rounds))
 
     def _merged(self, paths: Iterable[Path]) -> list[Path]:
         found: dict[Any, Path] = {}

@@ -37,7 +37,10 @@ def last(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def choice(*targets: str, default: str | None = None) -> dict[str, Any]:
-    rules = [{"Variable": "$.a", "IsPresent": True, "Next": target} for target in targets]
+    """Its first rule that is true; the rules are about one field each."""
+    rules = [
+        {"Variable": f"$.a{place}", "IsPresent": True, "Next": target} for place, target in enumerate(targets)
+    ]
     return {"Type": "Choice", "Choices": rules} | ({"Default": default} if default else {})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from steponce.cost import copies, estimate
 
-from .definitions import END, FAIL, PASS, WRITE, machine, to
+from .definitions import END, FAIL, PASS, WRITE, last, machine, parallel, to
 
 Definition = dict[str, Any]
 
@@ -100,6 +100,21 @@ def test_rules_are_asked_in_their_order():
     assert "DE" == ends(says({"n": 2}), question=asks(ONE, maybe))
 
 
+def test_a_rule_that_an_earlier_one_includes_is_never_true():
+    """What makes the later one true has made the earlier one true."""
+    maybe, other = rule("$.b", IsPresent=True), rule("$.c", IsPresent=True)
+    start = says({"n": 1})
+
+    assert "CE" == ends(start, question=asks(maybe, {"And": [maybe, other]}))
+    assert "CE" == ends(start, question=asks({"And": [other, maybe, ONE]}, {"And": [maybe, other]}))
+    assert "CE" == ends(start, question=asks({**maybe, "Comment": "first"}, maybe))
+    assert "CDE" == ends(start, question=asks({"And": [maybe, other]}, maybe))
+    assert "CDE" == ends(start, question=asks({"Or": [maybe, other]}, maybe))
+    assert "CDE" == ends(
+        start, question=asks({"Condition": "{% $random() < 0.5 %}"}, {"Condition": "{% $random() < 0.5 %}"})
+    )
+
+
 def test_a_choice_that_has_no_way_left_keeps_all():
     """The execution fails there, and the path is the beginning of these."""
     question = {"Type": "Choice", "Choices": [{**ONE, "Next": "C"}, {**ONE, "Next": "D"}]}
@@ -154,17 +169,85 @@ def caught(errors: list[str], question: Definition, **fields: Any) -> str:
     return "".join(sorted(path.end for path in found if len(path.states) > 1))
 
 
+NAMED, HAS_CAUSE = rule("$.why.Error", IsString=True), rule("$.why.Cause", IsString=True)
+PLANTED = rule("$.why.Error", StringEquals="Planted")
+
+
 def test_an_error_that_is_caught_by_its_name_has_a_name():
     """A token may be answered without one, which States.ALL gets. What the cause is nobody knows."""
-    named, has_cause = rule("$.why.Error", IsString=True), rule("$.why.Cause", IsString=True)
-
-    assert "C" == caught(["Late"], asks(named))
-    assert "CE" == caught(["Late"], asks(has_cause))
-    assert "CE" == caught(["Late"], asks(rule("$.why.Error", StringEquals="Late")))
+    assert "C" == caught(["Late"], asks(NAMED))
+    assert "CE" == caught(["Late"], asks(HAS_CAUSE))
+    assert "C" == caught(["Late"], asks(rule("$.why.Error", StringEquals="Late")))
+    assert "E" == caught(["Late"], asks(rule("$.why.Error", StringEquals="Early")))
+    assert "CE" == caught(["Late", "Early"], asks(rule("$.why.Error", StringEquals="Late")))
     for unnamed in ("States.ALL", "States.TaskFailed", "${Errors}"):
-        assert "CE" == caught(["Late", unnamed], asks(named))
-    assert "CE" == caught(["Late"], asks(named), ResultPath=None)
+        assert "CE" == caught(["Late", unnamed], asks(NAMED))
+    assert "CE" == caught(["Late"], asks(NAMED), ResultPath=None)
     assert "C" == caught(["Late"], asks(rule("$.Error", IsPresent=True)), ResultPath="$")
+
+
+def failed(question: Definition, *inside: Definition, names: tuple[str, ...] = ("States.ALL",)) -> str:
+    """Where a path may end on which a branch has failed; each branch is one of these states."""
+    branches = [machine(**{f"I{place}": state}) for place, state in enumerate(inside)]
+    around = parallel(*branches) | {
+        "Catch": [{"ErrorEquals": [name], "ResultPath": "$.why", "Next": "B"} for name in names]
+    }
+    found = estimate(machine(A=last(around), B=question, C=END, D=END, E=END)).listed
+    return "".join(sorted(path.end for path in found if "B" in path.states))
+
+
+def test_what_a_fail_says_is_known_where_it_is_caught():
+    """Its Error and its Cause, if they are fixed. AWS does not say what is there if it has none."""
+    both = FAIL | {"Cause": "A plan."}
+
+    assert "C" == failed(asks(PLANTED), both) == failed(asks(HAS_CAUSE), both)
+    assert "E" == failed(asks(rule("$.why.Error", StringEquals="Other")), both)
+    assert "C" == failed(asks(NAMED), FAIL)
+    assert "CE" == failed(asks(HAS_CAUSE), FAIL)
+    for nameless in ({"Type": "Fail"}, {"Type": "Fail", "ErrorPath": "$.e"}, FAIL | {"Error": "${Name}"}):
+        assert "CE" == failed(asks(NAMED), nameless)
+    for without_cause in (FAIL | {"CausePath": "$.c"}, FAIL | {"Cause": "${Cause}"}, FAIL | {"Cause": ""}):
+        assert "CE" == failed(asks(HAS_CAUSE), without_cause)
+    assert "C" == failed(asks(HAS_CAUSE), {"Type": "Fail", "ErrorPath": "$.e", "Cause": "A plan."})
+
+
+def test_the_first_of_several_failures_is_any_of_them():
+    """What is known of all of them is known."""
+    other = {"Type": "Fail", "Error": "Other", "Cause": "A plan."}
+
+    assert "C" == failed(asks(NAMED), FAIL, other)
+    assert "CE" == failed(asks(PLANTED), FAIL, other) == failed(asks(HAS_CAUSE), FAIL, other)
+    assert "CE" == failed(asks(NAMED), FAIL, {"Type": "Fail"})
+    assert "CE" == failed(asks(PLANTED), FAIL, last(WRITE)) == failed(asks(NAMED), FAIL, last(WRITE))
+
+
+def test_what_a_catcher_leaves_is_known_to_the_next():
+    """States.ALL leaves one error to those after it."""
+    too_large = ("States.ALL", "States.DataLimitExceeded")
+    branch = last(WRITE) | {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "X"}]}
+    inside = machine(I=branch, X=last(PASS))
+    around = parallel(inside) | {
+        "Catch": [{"ErrorEquals": [name], "ResultPath": "$.why", "Next": "B"} for name in too_large]
+    }
+    found = estimate(machine(A=last(around), B=asks(NAMED), C=END, D=END, E=END)).listed
+
+    assert {"A I B C", "A I X B C"} == {" ".join(path.states) for path in found if "B" in path.states}
+
+
+def test_a_count_is_known():
+    """States.MathAdd adds a fixed number to a known one; AWS rounds and refuses others."""
+
+    def added(start: Any, expression: str) -> str:
+        count = {"Type": "Pass", "Parameters": {"n.$": expression}, "ResultPath": "$.a"}
+        return ends(says(start), count, question=asks(rule("$.a.n", NumericGreaterThanEquals=2)))
+
+    assert "E" == added({"n": 0}, "States.MathAdd($.a.n, 1)")
+    assert "C" == added({"n": 1}, "States.MathAdd($.a.n,1)")
+    assert "E" == added({"n": 3}, "States.MathAdd($.a.n, -2)")
+    for start in ({"n": 1.5}, {"n": True}, {"n": "1"}, {"m": 1}, {"n": 2**31 - 1}, {"n": 2**31}):
+        assert "CE" == added(start, "States.MathAdd($.a.n, 1)")
+    for expression in ("States.MathAdd($.a.n, $.b)", "States.MathAdd($$.a.n, 1)", "States.MathAdd(1, 1)"):
+        assert "CE" == added({"n": 1}, expression)
 
 
 def test_two_ways_to_one_state_know_what_both_know():

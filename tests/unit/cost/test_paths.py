@@ -142,6 +142,16 @@ ROUTES: list[tuple[str, dict[str, Any], set[str]]] = [
         {"A W B", "A W C"},
     ),
     (
+        "a Task beside a Fail may fail first",
+        machine(
+            A=to(parallel(machine(X=FAIL), machine(W=last(WRITE))), "B") | catches(C="Planted", D="Late"),
+            B=END,
+            C=END,
+            D=END,
+        ),
+        {"A X W C", "A X W D"},
+    ),
+    (
         "a Task inside may fail before the others",
         machine(
             A=to(parallel(machine(V=to(CALL, "W"), W=to(WRITE, "X"), X=END)) | catch("C"), "B"), B=END, C=FAIL

@@ -97,8 +97,8 @@ def with_work(example: str) -> Estimate:
     return estimate({**whole, "States": states}, through=["CompleteRequest"])
 
 
-def path_through(*states: str) -> PricedPath:
-    return estimate(run_once(), through=states).cheapest
+def path_through(*states: str, **values: str) -> PricedPath:
+    return estimate(run_once(**values), through=states).cheapest
 
 
 def row(what: str) -> list[str]:
@@ -112,12 +112,14 @@ def dollars(text: str) -> Decimal:
 
 
 @pytest.mark.parametrize(
-    ("what", "through"), [("fresh", ()), ("fresh, with `RateLimit`", ("CountRequest",))], ids=str
+    ("what", "limit", "through"),
+    [("fresh", "0", ()), ("fresh, with `RateLimit`", "100", ("CountRequest",))],
+    ids=str,
 )
-def test_a_fresh_request_costs_what_the_document_says(what: str, through: tuple[str, ...]):
+def test_a_fresh_request_costs_what_the_document_says(what: str, limit: str, through: tuple[str, ...]):
     """Its work is of one state there, its Lambda is left out, and the index and the fence come on top."""
     transitions, dynamodb, price = row(what)
-    fresh = path_through("CompleteRequest", "IsConfirmationWanted", *through).usage
+    fresh = path_through("CompleteRequest", "IsConfirmationWanted", *through, RateLimit=limit).usage
 
     writes, index, reads = map(int, re.findall(r"\d+", dynamodb))
 

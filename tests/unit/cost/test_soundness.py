@@ -18,29 +18,72 @@ from tests.counting.drives import Drive
 from .definitions import END, WRITE, machine
 
 MOST_STEPS = 30
-CHOOSING, WRITING = ["C0", "C1"], ["W0", "W1", "W2"]
-VALUES = [1, 2, "t"]
+CHOOSING, WRITING, ENDS = ["C0", "C1"], ["W0", "W1", "W2"], ["Good", "Bad"]
+VALUES = [1, 2, "t", {"n": 1}]
+ERRORS = ["Late", "Other", None]
+"""None is an error without a name, or without a cause."""
 RESULT_PATHS = st.sampled_from(["$.a", "$.a", "$.a.Error", None])
 COMPARISONS: list[dict[str, Any]] = [
     {"Variable": "$.a", "NumericEquals": 1},
     {"Variable": "$.a", "NumericEquals": 2},
     {"Variable": "$.a.Error", "IsPresent": True},
     {"Variable": "$.a.Error", "IsString": True},
+    {"Variable": "$.a.Error", "StringEquals": "Late"},
+    {"Variable": "$.a.Cause", "IsString": True},
+    {"Variable": "$.a.n", "NumericEquals": 2},
 ]
-ANYWHERE = st.sampled_from([*WRITING, "End"])
+RULES = st.one_of(
+    st.sampled_from(COMPARISONS),
+    st.lists(st.sampled_from(COMPARISONS), min_size=2, max_size=2).map(lambda parts: {"And": parts}),
+)
+ANYWHERE = st.sampled_from([*WRITING, *ENDS, *ENDS])
 TO_A_CHOICE = st.sampled_from(CHOOSING)
 CHOICES = st.builds(
     lambda rules, default: {"Type": "Choice", "Choices": rules, "Default": default},
     st.lists(
-        st.builds(lambda rule, target: {**rule, "Next": target}, st.sampled_from(COMPARISONS), ANYWHERE),
+        st.builds(lambda rule, target: {**rule, "Next": target}, RULES, ANYWHERE),
         min_size=1,
-        max_size=2,
+        max_size=3,
     ),
     ANYWHERE,
 )
 PASSES = st.builds(
     lambda result, at, target: {"Type": "Pass", "Result": result, "ResultPath": at, "Next": target},
     st.sampled_from(VALUES),
+    RESULT_PATHS,
+    TO_A_CHOICE,
+)
+COUNTS = st.builds(
+    lambda target: {
+        "Type": "Pass",
+        "Parameters": {"n.$": "States.MathAdd($.a.n, 1)"},
+        "ResultPath": "$.a",
+        "Next": target,
+    },
+    TO_A_CHOICE,
+)
+FAILS = st.builds(
+    lambda error, cause: {
+        "Type": "Fail",
+        **({"Error": error} if error else {}),
+        **({"Cause": cause} if cause else {}),
+    },
+    st.sampled_from(ERRORS),
+    st.sampled_from(["late", None]),
+)
+PARALLELS = st.builds(
+    lambda inside, catches, at, target: {
+        "Type": "Parallel",
+        "Branches": inside,
+        "Catch": [{"ErrorEquals": [name], "ResultPath": "$.a", "Next": to} for name, to in catches],
+        "ResultPath": at,
+        "Next": target,
+    },
+    st.lists(st.one_of(FAILS, st.just({**WRITE, "End": True})), min_size=1, max_size=2),
+    st.one_of(
+        st.tuples(st.tuples(st.sampled_from(["Late", "States.ALL"]), TO_A_CHOICE)),
+        st.tuples(st.tuples(st.just("Late"), TO_A_CHOICE), st.tuples(st.just("States.ALL"), TO_A_CHOICE)),
+    ),
     RESULT_PATHS,
     TO_A_CHOICE,
 )
@@ -56,12 +99,24 @@ TASKS = st.builds(
     TO_A_CHOICE,
     ANYWHERE,
 )
+
+
+def named(first: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
+    """The machine of these states, those in branches included."""
+    states = dict(zip(["Start", *WRITING, *CHOOSING], [{**first, "Next": WRITING[0]}, *others], strict=True))
+    for name, state in states.items():
+        if "Branches" in state:
+            branches = [machine(**{f"{name}I{place}": one}) for place, one in enumerate(state["Branches"])]
+            states[name] = {**state, "Branches": branches}
+    return machine(**states, **dict.fromkeys(ENDS, END))
+
+
 MACHINES = st.builds(
-    lambda writing, choosing: machine(
-        **dict(zip(WRITING, writing, strict=True)), **dict(zip(CHOOSING, choosing, strict=True)), End=END
-    ),
-    st.lists(st.one_of(PASSES, TASKS), min_size=3, max_size=3),
-    st.lists(CHOICES, min_size=2, max_size=2),
+    named,
+    PASSES,
+    st.one_of(COUNTS, PARALLELS),
+    *[st.one_of(PASSES, COUNTS, TASKS, PARALLELS)] * 2,
+    *[CHOICES] * 2,
 )
 
 
@@ -96,22 +151,48 @@ def execution(definition: dict[str, Any], data: st.DataObject) -> Iterator[str]:
             )
             continue
         writer, result = state, state.get("Result")
-        if state["Type"] == "Task":
+        if "Parameters" in state:
+            result = {"n": counted(document)}
+        elif state["Type"] in ("Task", "Parallel"):
+            inside = [one for branch in state.get("Branches", []) for one in branch["States"].items()]
+            yield from (inner for inner, _ in inside)
             result = data.draw(st.sampled_from(VALUES), label=f"result of {name}")
-            if data.draw(st.booleans(), label=f"{name} fails"):
-                writer = state["Catch"][0]
-                error = (
-                    "Late" if writer["ErrorEquals"] == ["Late"] else data.draw(st.sampled_from([None, "X"]))
-                )
-                result = {"Error": error, "Cause": None}
+            if errors := [error for one in inside or [(name, state)] for error in failures(*one, data)]:
+                result = data.draw(st.sampled_from(errors), label=f"first error in {name}")
+                writer = catcher(state, result)
         document = written(document, writer["ResultPath"], result)
         name = writer["Next"]
     raise StopError
 
 
+def counted(document: Any) -> int:
+    value = document.get("a") if isinstance(document, dict) else None
+    number = value.get("n") if isinstance(value, dict) else None
+    if not isinstance(number, int):
+        raise StopError
+    return number + 1
+
+
+def failures(name: str, state: dict[str, Any], data: st.DataObject) -> Iterator[dict[str, Any]]:
+    """What a Catch gets of a state, if it fails. Nobody knows what it gets where a Fail says nothing."""
+    if state["Type"] == "Fail":
+        missing = data.draw(st.sampled_from([{}, {"Error": "", "Cause": ""}, {"Error": None, "Cause": None}]))
+        yield {**missing, **{key: state[key] for key in ("Error", "Cause") if key in state}}
+    elif data.draw(st.booleans(), label=f"{name} fails"):
+        error, cause = data.draw(st.tuples(st.sampled_from(ERRORS), st.sampled_from(["late", None])))
+        yield {"Error": error, "Cause": cause}
+
+
+def catcher(state: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    for one in state["Catch"]:
+        if one["ErrorEquals"] in (["States.ALL"], [error.get("Error")]):
+            return dict(one)
+    raise StopError
+
+
 def is_true(rule: Mapping[str, Any], document: Any) -> bool:
-    if "Not" in rule:
-        return not is_true(rule["Not"], document)
+    if "And" in rule:
+        return all(is_true(part, document) for part in rule["And"])
     (comparison,) = set(rule) - {"Variable", "Next"}
     found = [document]
     for name in rule["Variable"].split(".")[1:]:
@@ -145,6 +226,9 @@ def folded(definition: dict[str, Any], names: list[str]) -> tuple[str, ...]:
     states = definition["States"]
     onward = {name: [*ways_on(state), *ways_of_catch(state)] for name, state in states.items()}
     loops = loops_of(definition["StartAt"], onward)
+    for name in list(loops):
+        inside = [inner for branch in states[name].get("Branches", []) for inner in branch["States"]]
+        loops |= dict.fromkeys(inside, loops[name])
     for depth in range(max(map(len, loops.values()))):
         parts = itertools.groupby(names, key=lambda name: loops[name][: depth + 1])
         names = []
