@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from steponce import Receipt
 from steponce.aws import times
-from steponce.errors import TooManyAttempts
+from steponce.errors import LockTokenMismatch, TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator
@@ -305,6 +305,19 @@ def test_an_attempt_on_its_way_to_the_lock_is_found(world: Counting):
 
     assert arn("order-1--4") == world.client.start("order-1", PAYLOAD).execution_arn
     assert arn("order-1--4") == world.client.status("order-1").execution_arn
+    assert [] == world.started()
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Counting, runs: bool):
+    """The first attempt was released under one key, and the second works under another, or has worked."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    world.execution("order-1--2", "RUNNING" if runs else "SUCCEEDED", given=envelope("m/other"))
+    status = {"status": INPROGRESS} if runs else {"status": COMPLETED, "openStatus": None, "ttl": TTL}
+    world.put("m/other", "order-1--2", **status)
+    with pytest.raises(LockTokenMismatch):
+        world.client.start("order-1", PAYLOAD)
     assert [] == world.started()
 
 
