@@ -31,6 +31,7 @@ from steponce.executions import describe_execution
 from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
+from steponce.triggers.start_request import StartRequest
 from steponce.workflow import MISMATCH
 
 if TYPE_CHECKING:
@@ -253,19 +254,25 @@ class MissedEnds:
         if request is None or why == MISMATCH:
             return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
         pace.turn(float("inf"))  # an examination that has begun is finished
-        if self._is_carried_on(execution_arn):
+        if self._is_carried_on(request, execution_arn):
             return
         if self._resender.send_again(request, why, execution_arn) == "resent":
             looked.resent += 1
         else:
             looked.dead_lettered += 1
 
-    def _is_carried_on(self, execution_arn: str) -> bool:
-        """Whether the next attempt came as a message too. Then its own end brings the message back."""
-        machine, _, name = execution_arn.rpartition(":")
-        request, attempt = split_attempt(name)
-        following = describe_execution(self._sfn, f"{machine}:{attempt_name(request, attempt + 1)}")
-        return following is not None and brings_back(following.input)
+    def _is_carried_on(self, request: StartRequest, execution_arn: str) -> bool:
+        """
+        Whether the next attempt came as the same message. Then its own end brings the message back.
+
+        Another message with the same id has another lock token or payload.
+        """
+        machine, _, execution_name = execution_arn.rpartition(":")
+        name, attempt = split_attempt(execution_name)
+        following = describe_execution(self._sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
+        if following is None or not brings_back(following.input, request.lock_token):
+            return False
+        return bool(following.input["payload"] == request.payload)
 
 
 def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], float]) -> Iterator[Page]:

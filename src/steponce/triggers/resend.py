@@ -177,9 +177,10 @@ def find_request_to_resend(
     return request, error
 
 
-def brings_back(given: Mapping[str, Any]) -> bool:
-    """Whether an execution with this input came as a message or event, which its end brings back."""
-    return _request_in(given, "") is not None
+def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
+    """Whether the end of an execution with this input brings back a message or event for this lock token."""
+    request = _request_in(given, "")
+    return request is not None and request.lock_token == lock_token
 
 
 def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:

@@ -149,4 +149,6 @@ class Starter:
         execution = machine.describe(name, attempt) if found == name else None
         if execution is None or not execution.is_open:
             execution, _ = machine.newest(name, 1)
-        return execution is not None and execution.is_open and brings_back(execution.input)
+        if execution is None or not execution.is_open:
+            return False
+        return brings_back(execution.input, receipt.lock_token)

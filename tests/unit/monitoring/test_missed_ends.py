@@ -72,14 +72,15 @@ class World:
         status: str = "FAILED",
         error: str = "RetryLater",
         tries: int | None = 0,
+        **given_otherwise: Any,
     ) -> None:
         """An execution that ended; it came as a message, unless tries is None."""
         given: dict[str, Any] = {
             "lockToken": KEY,
             "callId": name,
-            "payload": {"n": name},
+            "payload": {"n": name.partition("--")[0]},
             "requestedAt": times.to_text(NOW),
-        }
+        } | given_otherwise
         if tries is not None:
             given["redelivery"] = {"requestId": name.partition("--")[0], "tries": tries}
         dates = {"startDate": ended - timedelta(seconds=5), "stopDate": ended}
@@ -184,6 +185,15 @@ def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> No
     world.end("o-1--2", NOW, tries=1, status="RUNNING")
     world.look()
     assert [] == world.sent
+
+
+@pytest.mark.parametrize("other", [{"lockToken": "m/other"}, {"payload": {"n": "other"}}])
+def test_an_attempt_of_another_message_carries_nothing_on(world: World, other: dict[str, Any]) -> None:
+    """Two messages had one id. Each has its own key or payload, and its own end."""
+    world.end("o-1")
+    world.end("o-1--2", NOW, status="RUNNING", **other)
+    world.look()
+    assert ["o-1"] == world.names()
 
 
 def test_an_attempt_that_came_by_hand_carries_nothing_on(world: World) -> None:

@@ -262,6 +262,18 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_trigger: A
     assert 1 == len(world.dead())
 
 
+def test_a_request_comes_back_though_its_id_runs_under_another_key(keyed_trigger: Any, world: World):
+    """Two messages have one id. The execution that runs brings back its own message only."""
+    failures(keyed_trigger, keyed("mine", "key"))
+    world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
+    world.sfn.put("mine--2", input=json.dumps(world.input_of("mine") | {"lockToken": "other key"}))
+    world.hold("key", "other", HASH)
+
+    assert [] == failures(keyed_trigger, keyed("mine", "key"))
+
+    assert 1 == len(world.resent())
+
+
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
 def test_a_request_that_another_one_answers_does_not_come_back(keyed_trigger: Any, world: World, status: str):
     """The other one is finished, so there is an answer."""
