@@ -9,9 +9,10 @@ INSTALL = $(PYTHON) .ci/install.py
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twice as fast
 
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
+PATHS = tests/workflow/test_counted_paths.py
 
-.PHONY: run test test-all test-paths test-real test-dynamodb test-states test-tools tools check ruff lint types bench \
-  picture parameters lint-page openapi docs dist setup lock clean
+.PHONY: run test test-all test-rest test-paths test-real test-dynamodb test-states test-tools tools check ruff \
+  lint types bench picture parameters lint-page openapi docs dist setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
 	@$(BIN)/python examples/tour.py
@@ -22,8 +23,11 @@ test: $(VENV)/compiled  ## Run the tests, which need nothing but Python.
 test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
+test-rest: setup  ## Run what `make test` leaves out, but for test-paths.
+	@$(PYTEST) -n 3 -m full --ignore $(PATHS)
+
 test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
-	@$(PYTEST) tests/workflow/test_counted_paths.py -m "" --dist load --maxschedchunk 1 -n 2
+	@$(PYTEST) $(PATHS) -m "" --dist load --maxschedchunk 1 -n 2
 
 test-real: test-dynamodb test-states test-tools  ## Run the tests on AWS's own parts, which need Java, npm and containers.
 
