@@ -8,6 +8,7 @@ from typing import Any
 from steponce.cost.catching import Outcome, catchers_after
 from steponce.cost.definition import State, ways_on
 from steponce.cost.knowledge import (
+    NOTHING,
     Known,
     Place,
     Unsure,
@@ -52,7 +53,8 @@ def known_after(state: State, known: Known, outcome: Outcome) -> dict[str, Known
     """
     found: dict[str, Known] = {}
     if not outcome.fails:
-        ways = _ways_of_choice(state, known) if "Choices" in state else ways_on(state)
+        asked = NOTHING if "InputPath" in state else known
+        ways = _ways_of_choice(state, asked) if "Choices" in state else ways_on(state)
         found = dict.fromkeys(ways, after_success(state, known))
     for catcher, errors in catchers_after(state, outcome):
         target, there = str(catcher.get("Next")), after_error(state, catcher, known, errors)

@@ -100,6 +100,11 @@ def test_rules_are_asked_in_their_order():
     assert "DE" == ends(says({"n": 2}), question=asks(ONE, maybe))
 
 
+def test_a_choice_with_another_input_goes_every_way():
+    """Its rules ask what its InputPath has left."""
+    assert "CE" == ends(says(1), question=asks(rule("$.a", NumericEquals=1), InputPath="$.b"))
+
+
 def test_a_rule_that_an_earlier_one_includes_is_never_true():
     """What makes the later one true has made the earlier one true."""
     maybe, other = rule("$.b", IsPresent=True), rule("$.c", IsPresent=True)
