@@ -2,8 +2,9 @@
 Machines driven along each path that `steponce cost` finds, and what is counted on the way.
 
     answers    what the tasks of a machine may be answered
-    drives     a machine with its inputs and answers, and the paths that no execution takes
+    drives     a machine with its inputs and answers
     engine     the embedded engine's interpreter, which calls nothing: each task gets the answer of a script
+    integrations  what the embedded engine does not run
     units      what AWS would bill of a run
     exploring  every way that a machine can go with these answers
     comparing  what was driven, beside what cost says

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -40,8 +39,9 @@ class Compared:
     wrong: list[str] = field(default_factory=list)
 
     @property
-    def missed(self) -> list[Names]:
-        return [path for path in self.found if path not in self.driven]
+    def missed(self) -> list[str]:
+        """The paths that nothing has taken."""
+        return [" > ".join(path) for path in self.found if path not in self.driven]
 
 
 def compare(subject: Subject, explore: Explore, *, is_thorough: bool) -> Compared:
@@ -93,29 +93,13 @@ def all_paths(drive: Drive) -> list[Path]:
         return walker.paths(drive.definition)
 
 
-def unexplained(subject: Subject, compared: Compared) -> Iterator[str]:
-    """The paths that nothing has taken and that have no reason, and those that have one and were taken."""
-    missed = [" > ".join(path) for path in compared.missed]
-    driven = [" > ".join(path) for path in compared.driven]
-    for path in missed:
-        if not any(re.search(pattern, path) for pattern in subject.unreachable):
-            yield f"nothing has taken {path}"
-    for pattern in subject.unreachable:
-        yield from (f"{pattern}, and yet: {path}" for path in driven if re.search(pattern, path))
+def untried_steps(compared: Compared) -> set[tuple[str, str]]:
+    """The steps from a state to the next of all paths, which no run has made."""
 
-
-def untried_steps(subject: Subject, compared: Compared) -> set[tuple[str, str]]:
-    """The steps from a state to the next of all paths that could be taken, which no run has made."""
-
-    def steps(those: Sequence[Names]) -> set[tuple[str, str]]:
+    def steps(those: Iterable[Names]) -> set[tuple[str, str]]:
         return {step for path in those for step in itertools.pairwise(path)}
 
-    reachable = [
-        path
-        for path in compared.found
-        if not any(re.search(pattern, " > ".join(path)) for pattern in subject.unreachable)
-    ]
-    return steps(reachable) - steps(list(compared.driven))
+    return steps(compared.found) - steps(compared.driven)
 
 
 def _seen(drive: Drive, names: Names) -> Names:

@@ -84,7 +84,6 @@ class Subject:
     Args:
         name: What machine it is.
         drives: Of one machine; its placeholders may have several values.
-        unreachable: The paths that no execution takes: a pattern of their states, and the reason.
         begins: The states that the paths begin with that this is about.
         usual: Whether `make test` drives it, in part if it has many paths.
         is_small: Whether `make test` drives it along every path.
@@ -93,7 +92,6 @@ class Subject:
 
     name: str
     drives: Sequence[Drive]
-    unreachable: Mapping[str, str] = field(default_factory=dict)
     begins: tuple[str, ...] = ()
     usual: bool = True
     is_small: bool = True

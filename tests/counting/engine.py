@@ -14,6 +14,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -24,19 +25,28 @@ from moto.core.config import default_user_config
 from steponce.local import moto_patches
 from tests.counting.answers import HERE, Answer, Fails, Machine, states
 from tests.counting.drives import Drive
+from tests.counting.integrations import Request
+from tests.counting.integrations import install as install_integrations
 from tests.patience import PATIENCE_SECONDS, eventually
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/test"
 NOWHERE = "http://127.0.0.1:9"
+TASK = {"clusterArn": "cluster", "taskArn": "task"}
 
 FIRST_ANSWERS: dict[str, dict[str, Any]] = {
     "StartExecution": {"executionArn": f"arn:aws:states:{REGION}:{ACCOUNT}:execution:child:1"},
+    "RunTask": {"tasks": [TASK]},
+    "StartJobRun": {"JobRunId": "1"},
+    "StartQueryExecution": {"QueryExecutionId": "1"},
 }
 """What is in any answer of an operation, since the engine reads it."""
 
 FOLLOW_UPS: dict[str, dict[str, Any]] = {
     "DescribeExecution": {"status": "SUCCEEDED", "input": "{}", "output": '{"isKnown": true}'},
+    "DescribeTasks": {"tasks": [{**TASK, "lastStatus": "STOPPED"}]},
+    "GetJobRun": {"JobRun": {"JobRunState": "SUCCEEDED"}},
+    "GetQueryExecution": {"QueryExecution": {"QueryExecutionId": "1"}},
     "ListObjectsV2": {"Contents": [{"Key": "incoming/1"}]},
     "PutObject": {},
 }
@@ -44,9 +54,6 @@ FOLLOW_UPS: dict[str, dict[str, Any]] = {
 
 Script = Callable[[str], Answer | None]
 """Answers the next call of a state; None if there is nothing to say, and the execution is stopped."""
-
-Request = tuple[str, str, Mapping[str, Any]]
-"""Service, operation and body of a call."""
 
 Branches = list[tuple[set[str], set[str]]]
 """Of each branch of a Parallel, its states, and those that end it."""
@@ -124,7 +131,7 @@ class Engine:
 
         self._faults, self._status = faults, status
         services._session(REGION).events.register_first("before-call", self._answer)
-        services._ENDPOINT_OF["transcribe"] = "aws"
+        install_integrations(self._ask, self._call)
         services.route(dict.fromkeys(("aws", "dynamodb", "lambda", "states"), NOWHERE), REGION)
         self._backend = stepfunctions_parser_backends[ACCOUNT][REGION]
         WaitFunction._wait_interval = lambda *_, **__: None
@@ -203,24 +210,43 @@ class Engine:
         task, env = getattr(self._faults._here, "task", None) or (None, None)
         if task is None:
             return _http(model, FOLLOW_UPS[model.name])
+        request = (model.service_model.service_name, model.name, _body(params))
+        if not task.resource.resource_arn.endswith(".waitForTaskToken"):
+            return _http(model, self._call(request))
+        token = env.states.context_object.context_object_data["Task"]["Token"]
+        self._send(token, self._ask(request))
+        return _http(model, {})
+
+    def _call(self, request: Request) -> Any:
+        """The output that the request of the task here is answered, or its error."""
+        task, env = self._faults._here.task
+        answer = self._ask(request)
+        context = env.states.context_object.context_object_data
+        if isinstance(answer, Fails):
+            fault = self._faults.Fault(
+                self._faults.FAIL,
+                context["StateMachine"]["Id"],
+                context["State"]["Name"],
+                error=answer.error,
+                cause=answer.cause,
+            )
+            raise self._faults.FailureEventException(self._faults._failure(task, env, fault))
+        return json.loads(json.dumps(answer.output).replace(HERE, context["Execution"]["Id"]))
+
+    def _ask(self, request: Request | None = None) -> Answer:
+        """What the task here is answered, after its request; an activity has none."""
+        _, env = self._faults._here.task
         self._faults._here.task = None  # what this try calls after it are follow-ups
         context = env.states.context_object.context_object_data
-        arn, state = context["Execution"]["Id"], context["State"]["Name"]
-        run = self._runs[arn]
-        run.requests.append((model.service_model.service_name, model.name, _body(params)))
+        run, state = self._runs[context["Execution"]["Id"]], context["State"]["Name"]
+        run.requests += [request] if request else []
         answer = run.script(state)
-        fault = self._faults.Fault(self._faults.FAIL, context["StateMachine"]["Id"], state)
         if answer is None:
+            fault = self._faults.Fault(self._faults.FAIL, context["StateMachine"]["Id"], state)
             self._faults._stop(env, fault)
         if isinstance(answer, Fails):
             run.wait_for_other_branches(state, env.event_manager)
-        if task.resource.resource_arn.endswith(".waitForTaskToken"):
-            self._send(context["Task"]["Token"], answer)
-            return _http(model, {})
-        if isinstance(answer, Fails):
-            fault.error, fault.cause = answer.error, answer.cause
-            raise self._faults.FailureEventException(self._faults._failure(task, env, fault))
-        return _http(model, json.loads(json.dumps(answer.output).replace(HERE, arn)))
+        return answer
 
     def _send(self, token: str, answer: Answer) -> None:
         if isinstance(answer, Fails):
@@ -273,5 +299,5 @@ def _http(model: Any, output: Any) -> tuple[Any, dict[str, Any]]:
         body = StreamingBody(io.BytesIO(text), len(text))
         answer |= {"StatusCode": 200, "ExecutedVersion": "$LATEST", "Payload": body}
     else:
-        answer |= FIRST_ANSWERS.get(model.name, {}) | (output or {})
+        answer |= deepcopy(FIRST_ANSWERS.get(model.name, {}) | (output or {}))  # moto renames the fields
     return SimpleNamespace(status_code=200, headers={}), answer

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.counting.engine import Request, Run
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+SCHEDULED = ("ActivityScheduled", "LambdaFunctionScheduled", "TaskScheduled")
 
 
 def used(run: Run) -> Usage:
@@ -23,7 +24,7 @@ def used(run: Run) -> Usage:
 def transitions(events: list[str]) -> int:
     """States entered and tries repeated, which AWS bills, from the types of an execution's events."""
     entered = sum(event.endswith("StateEntered") for event in events)
-    tries = sum(event in ("TaskScheduled", "LambdaFunctionScheduled") for event in events)
+    tries = sum(event in SCHEDULED for event in events)
     return entered + tries - events.count("TaskStateEntered")
 
 

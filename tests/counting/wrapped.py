@@ -63,9 +63,6 @@ def wrapped_text(case: Case) -> str:
 FREE = ("IsRequestPrepared", "AcquireLock", "DoWork")
 """What the paths begin with that are driven; those that find the lock held are run_once's own."""
 
-OF_ORIGINALS = {
-    "jsonata": {"Double": "the embedded engine has no JSONata"},
-}
 NAMELESS = ("context", "fail without a name")
 """They have a Fail without a name, and AWS does not say what the workflow gets of it."""
 
@@ -73,9 +70,7 @@ USUAL = ("parallel", "poller", "approval", "nested", "distributed")
 USUAL_WRAPPED = ("hello",)
 CASES = [*INLINE, *AROUND]
 ORIGINALS = [
-    Subject(case.name, [original(case)], OF_ORIGINALS.get(case.name, {}), usual=case.name in USUAL)
-    for case in CASES
-    if case is not AS_IT_IS
+    Subject(case.name, [original(case)], usual=case.name in USUAL) for case in CASES if case is not AS_IT_IS
 ]
 WRAPPED = [
     Subject(

@@ -7,7 +7,6 @@ taken, and the requests that would be sent are counted. test_cost.py counts on a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -17,7 +16,7 @@ import pytest
 
 from steponce.cost import Usage
 from tests.counting import run_once, samples, shipped, wrapped
-from tests.counting.comparing import Explore, all_paths, compare, unexplained, untried_steps
+from tests.counting.comparing import Explore, all_paths, compare, untried_steps
 from tests.counting.drives import Driven, Subject
 from tests.rules.documents import ROOT
 
@@ -45,12 +44,12 @@ def engine() -> Iterator[Explore]:
 
 @each_of(SUBJECTS)
 def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject):
-    """Every path is taken, or there is a reason why nothing takes it; and no run takes another one."""
+    """Every path is taken, and no run takes another one."""
     compared = compare(subject, engine, is_thorough=True)
 
     assert [] == compared.wrong
-    assert compared.driven or subject.unreachable
-    assert subject.is_partial or [] == list(unexplained(subject, compared))
+    assert compared.driven
+    assert subject.is_partial or [] == compared.missed
 
 
 @pytest.mark.parametrize("subject", LARGE, ids=lambda one: one.name)
@@ -59,7 +58,7 @@ def test_each_answer_leads_where_cost_says(engine: Explore, subject: Subject):
     compared = compare(subject, engine, is_thorough=False)
 
     assert [] == compared.wrong
-    assert set() == untried_steps(subject, compared)
+    assert set() == untried_steps(compared)
 
 
 def test_every_definition_of_the_repository_is_driven():
@@ -71,36 +70,22 @@ def test_every_definition_of_the_repository_is_driven():
     assert [] == [file for file in files if not any(file.name.partition(".")[0] in name for name in names)]
 
 
-@pytest.mark.full
-def test_each_reason_is_about_a_path():
-    """One that is about none hides what is wrong, later."""
-    reasons = {pattern for one in SUBJECTS for pattern in one.unreachable}
-    for one in SUBJECTS:
-        left = reasons & set(one.unreachable)
-        texts = [" > ".join(path.states) for path in all_paths(one.drives[0])] if left else []
-        reasons -= {pattern for pattern in left if any(re.search(pattern, text) for text in texts)}
-
-    assert set() == reasons
-
-
 def test_what_is_wrong_is_found():
-    """Another count, a path that cost does not know, one that nothing takes, and one that something does."""
+    """Another count, a path that cost does not know, and one that nothing takes."""
     subject = shipped.KEEP_CUSTOMER
     runs = [
         Driven(path.states, path.usage, path.fails, "Any" if path.fails else None)
         for path in all_paths(subject.drives[0])
     ]
 
-    def found(*driven: Driven, **unreachable: str) -> list[str]:
-        told = replace(subject, unreachable=unreachable)
-        compared = compare(told, lambda *_: [list(driven)], is_thorough=True)
-        return [*compared.wrong, *unexplained(told, compared)]
+    def found(*driven: Driven) -> list[str]:
+        compared = compare(subject, lambda *_: [list(driven)], is_thorough=True)
+        return [*compared.wrong, *compared.missed]
 
     first, *others = runs
     path = " > ".join(first.states)
-    assert [] == found(*runs) == found(*others, **{path: "planted"})
-    assert [f"nothing has taken {path}"] == found(*others)
-    assert [f"{path}, and yet: {path}"] == found(*runs, **{path: "planted"})
+    assert [] == found(*runs)
+    assert [path] == found(*others)
     dearer = replace(first, usage=first.usage + Usage(writes=1))
     assert f"{path}: {dearer.usage}, and cost says {first.usage}" in found(dearer, *others)
     assert "cost does not know the path" in found(replace(first, states=first.states[:1]), *runs)[0]

@@ -25,10 +25,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (
     StateTaskService,
 )
-from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task_activitiy import (
-    StateTaskActivity,
-)
-from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.callback.callback import CallbackPoolManager
 from moto.stepfunctions.parser.asl.jsonata import jsonata
 
 from steponce.local.errors import not_supported
@@ -43,8 +40,8 @@ def install() -> None:
     # moto creates no machine with a service that it does not know; AWS does, and other states run.
     factory._UNSUPPORTED_SERVICE_NAMES.add("http")
     callback.StateTaskServiceCallback._assert_integration_pattern_is_supported = _expect_known_pattern
-    StateTaskActivity._eval_execution = _run_no_activity
-    replace_everywhere(jsonata.eval_jsonata_expression, _eval_no_jsonata)
+    CallbackPoolManager.add_activity_task = _add_no_activity_task
+    replace_everywhere(jsonata.eval_jsonata_expression, eval_jsonata_expression)
     StateTaskService._normalise_response = _normalise_response
 
 
@@ -58,11 +55,11 @@ def _expect_known_pattern(task: callback.StateTaskServiceCallback) -> None:
         raise RuntimeError(not_supported(f"{task.resource.resource_arn}.")) from None
 
 
-def _run_no_activity(_task: StateTaskActivity, _env: Environment) -> None:
+def _add_no_activity_task(_pool: CallbackPoolManager, **_: Any) -> None:
     raise RuntimeError(not_supported("an activity."))
 
 
-def _eval_no_jsonata(_expression: str) -> None:
+def eval_jsonata_expression(_expression: str) -> None:
     """moto's own needs a Java virtual machine."""
     raise RuntimeError(not_supported("JSONata, which variables need, too."))
 
