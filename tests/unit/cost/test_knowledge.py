@@ -8,7 +8,7 @@ import pytest
 
 from steponce.cost import copies, estimate
 
-from .definitions import END, FAIL, PASS, WRITE, last, machine, parallel, to
+from .definitions import END, FAIL, PASS, WRITE, last, machine, map_of, parallel, to
 
 Definition = dict[str, Any]
 
@@ -223,6 +223,17 @@ def test_the_first_of_several_failures_is_any_of_them():
     assert "CE" == failed(asks(PLANTED), FAIL, other) == failed(asks(HAS_CAUSE), FAIL, other)
     assert "CE" == failed(asks(NAMED), FAIL, {"Type": "Fail"})
     assert "CE" == failed(asks(PLANTED), FAIL, last(WRITE)) == failed(asks(NAMED), FAIL, last(WRITE))
+
+
+@pytest.mark.parametrize(("mode", "end"), [("INLINE", "C"), ("DISTRIBUTED", "CE")])
+def test_a_distributed_map_has_a_failure_of_its_own(mode: str, end: str):
+    """What its executions fail with is in their own histories."""
+    each = map_of(machine(I=FAIL), Mode=mode) | {
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.why", "Next": "B"}]
+    }
+    found = estimate(machine(A=last(each), B=asks(PLANTED), C=END, D=END, E=END)).listed
+
+    assert end == "".join(sorted(path.end for path in found if "B" in path.states))
 
 
 def test_what_a_catcher_leaves_is_known_to_the_next():
