@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -67,7 +66,8 @@ def init(folder: Path, choices: Choices) -> list[str]:
     check_name(choices.name)
     folder = folder.absolute()
     _check_place(folder)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    draft = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)  # of an init that was killed
     try:
         _write(draft, choices)
         complete(draft, choices)

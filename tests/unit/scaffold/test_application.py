@@ -117,6 +117,20 @@ def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing of it is in the new application, and nothing stays beside it."""
+    with monkeypatch.context() as killed:  # before it could clean up
+        killed.setattr(application, "_move", lambda draft, _folder: (draft / "old.txt").touch())
+        killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)
+        application.init(tmp_path / "orders", Choices("orders"))
+    assert [tmp_path / "orders"] != list(tmp_path.iterdir())
+
+    application.init(tmp_path / "orders", Choices("orders"))
+
+    assert [tmp_path / "orders"] == list(tmp_path.iterdir())
+    assert "old.txt" not in paths(tmp_path / "orders")
+
+
 def test_the_hooks_of_sam_init_need_nothing_but_python():
     """They run on SAM CLI's own Python, which has none of our requirements."""
     code = f"import sys; sys.path.append({str(ROOT / 'src')!r}); import steponce.scaffold.application"
