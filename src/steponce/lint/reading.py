@@ -7,6 +7,16 @@ from typing import Any
 
 from steponce.errors import SteponceError
 
+DEEPEST = 200
+"""How many objects and lists may be inside of each other."""
+
+_MOST = 1_000_000
+"""How many values a text may have. By YAML's aliases a short text can have any number."""
+
+_DATE = "tag:yaml.org,2002:timestamp"
+_TOO_LONG = "It has a number with thousands of digits."
+_TOO_DEEP = f"It is nested more than {DEEPEST} levels deep."
+
 
 class Unreadable(SteponceError):
     """
@@ -29,14 +39,49 @@ def read_text(text: str) -> Any:
         None for YAML with tags of its own, such as !Sub.
 
     Raises:
-        Unreadable: it is neither, or a key stands twice in one object: only the second would count.
+        Unreadable: it is neither, it is nested too deeply, or a key stands twice in one object: only the
+            second would count.
         ModuleNotFoundError: it is not JSON, and PyYAML is not installed.
     """
+    try:
+        content = _read(text)
+        expect_shallow(content)
+    except RecursionError:
+        raise Unreadable(_TOO_DEEP) from None
+    return content
+
+
+def expect_shallow(content: Any) -> None:
+    """
+    Refuse what the rules could not walk through.
+
+    Raises:
+        Unreadable: it is nested too deeply, it has too many values, or it is inside of itself.
+    """
+    level, depth, values = [content], 0, 0
+    while level:
+        depth, values = depth + 1, values + len(level)
+        if depth > DEEPEST:
+            raise Unreadable(_TOO_DEEP)
+        if values > _MOST:
+            raise Unreadable(f"It has more than {_MOST:,} values.")
+        level = [part for one in level for part in _parts(one)]
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _read(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_no_key_twice)
     except json.JSONDecodeError as error:
         if text.lstrip()[:1] in ("{", "["):
             raise Unreadable(f"It is not JSON: {error.msg}.", error.lineno) from None
+    except ValueError:
+        raise Unreadable(_TOO_LONG) from None
     return _read_yaml(text)
 
 
@@ -53,17 +98,23 @@ def _read_yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that stands twice."""
+        """Refuses a key that stands twice, or that is no text. CloudFormation knows no dates."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen = set()
             for key, _ in node.value:
+                line = key.start_mark.line + 1
+                if not isinstance(key, yaml.ScalarNode):
+                    raise Unreadable("A key is a list or an object. Give it a name.", line)
                 if key.value in seen:
-                    line = key.start_mark.line + 1
                     raise Unreadable(f"The key {key.value!r} stands twice. Remove one of them.", line)
                 seen.add(key.value)
             return super().construct_mapping(node, deep)
 
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag != _DATE]
+        for first, known in Loader.yaml_implicit_resolvers.items()
+    }
     loader = Loader(text)
     try:
         content = loader.get_single_data()
@@ -74,6 +125,9 @@ def _read_yaml(text: str) -> Any:
         raise Unreadable(f"It is not YAML: {error.problem}.", mark.line + 1 if mark else 1) from None
     except yaml.YAMLError as error:
         raise Unreadable(f"It is not YAML: {error}.") from None
+    except ValueError:
+        raise Unreadable(_TOO_LONG) from None
     finally:
         loader.dispose()
+    expect_shallow(content)
     return json.loads(json.dumps(content, default=str))

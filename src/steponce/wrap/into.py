@@ -118,7 +118,7 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     if properties.get("Type", "STANDARD") != "STANDARD":
         raise CannotWrap([f"{machine} is an Express workflow, which cannot run a request once."])
     uri = properties.get("DefinitionUri")
-    if not isinstance(uri, str) or uri.startswith("s3:"):
+    if not isinstance(uri, str) or uri.startswith("s3:") or "\0" in uri:
         raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])
     return resource
 

@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from steponce.lint.reading import DEEPEST, Unreadable, expect_shallow
 from steponce.wrap.errors import CannotWrap
 
 _BARE = "\x00bare:"
@@ -30,6 +31,9 @@ def read(text: str) -> dict[str, Any]:
     """
     try:
         found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text))
+        expect_shallow(found)
+    except (RecursionError, Unreadable):
+        raise CannotWrap([f"The definition is nested more than {DEEPEST} levels deep."]) from None
     except ValueError as error:
         raise CannotWrap([f"The definition is not JSON: {error}. If it is YAML, write it as JSON."]) from None
     if not isinstance(found, dict):

@@ -38,6 +38,10 @@ def read(text: str) -> CommentedMap:
         found = _yaml(text).load(text)
     except YAMLError as error:
         raise CannotWrap([f"The template is not YAML: {error}."]) from None
+    except (RecursionError, ValueError):
+        raise CannotWrap(
+            ["The template is nested too deeply, or has a number with too many digits."]
+        ) from None
     if not isinstance(found, CommentedMap) or not isinstance(found.get("Resources"), CommentedMap):
         raise CannotWrap(["The template has no Resources."])
     for section in SECTIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from steponce.lint import lint
 from steponce.lint.ignores import Ignore, ignores_in
 from steponce.lint.lines import line_of
 from steponce.lint.machine import read_machine
+from steponce.lint.reading import Unreadable, read_text
 from steponce.lint.repeating import why_not_repeatable
 
 from .planted import RIGHT, SPOILT
@@ -115,6 +117,36 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_what_is_no_definition_is_an_error(junk: Any):
     """Not an exception."""
     assert "error" in {finding.severity for finding in lint(junk).findings}
+
+
+ALIASES = [
+    f"{this}: &{this} [{', '.join([f'*{last}'] * 9)}]" for last, this in itertools.pairwise("abcdefgh")
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "more than 200 levels"),
+        ("[" * 201 + "]" * 201, "more than 200 levels"),
+        ("\n".join(" " * level + "a:" for level in range(600)), "more than 200 levels"),
+        ("States: &a\n  A: *a\n", "more than 200 levels"),
+        ("\n".join(["a: &a [x, x, x, x, x, x, x, x, x]", *ALIASES]), "more than 1,000,000 values"),
+        ('{"States": ' + "9" * 5_000 + "}", "thousands of digits"),
+        ("States: " + "9" * 5_000, "thousands of digits"),
+        ("? [a]\n: b\n", "A key is a list"),
+    ],
+    ids=["brackets", "lists", "YAML", "cycle", "aliases", "number", "number in YAML", "key"],
+)
+def test_what_no_rule_could_walk_through_is_unreadable(text: str, said: str):
+    """With what is wrong; the memory and the stack of Python would end before."""
+    with pytest.raises(Unreadable, match=said):
+        read_text(text)
+
+
+def test_a_date_in_yaml_is_text():
+    """CloudFormation knows no dates."""
+    assert {"States": {"2020-01-01": "2020-01-01"}} == read_text("States: {2020-01-01: 2020-01-01}")
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,14 @@ def test_half_of_a_character_is_refused():
         wrapped(machine({"Done": {"Type": "Succeed", "Comment": "\ud800"}}))
 
 
+def test_what_is_nested_too_deeply_is_refused():
+    """Python's stack would end before."""
+    with pytest.raises(CannotWrap, match="more than 200 levels"):
+        wrap_inline("[" * 100_000)
+    with pytest.raises(CannotWrap, match="more than 200 levels"):
+        wrap_inline('{"States":' + "[" * 200 + "]" * 200 + "}")
+
+
 def test_parameters_that_are_a_list_stay():
     """A state that starts an execution has an object there, others need not."""
     assert [1] == inside(machine({"Make": passes(Parameters=[1])}))["Make"]["Parameters"]

@@ -38,6 +38,8 @@ def write(folder: Path, text: str) -> Path:
     [
         (f"{HEAD}Parameters: [a]\n{MACHINE}", "Parameters is no object"),
         (f"{HEAD}{MACHINE}  X: hi\n", "X is no object"),
+        (f"{HEAD}{MACHINE}  X: " + "[" * 500 + "]" * 500, "nested too deeply"),
+        (MACHINE.replace("orders.asl.json", '"a\\0b"').join([HEAD, ""]), "no local file"),
         (f"{HEAD}{MACHINE}  X:\n    Type: A\n    Properties: [a]\n", "X: Properties is no object"),
         (f"{HEAD}{MACHINE}      DefinitionSubstitutions: [a]\n", "DefinitionSubstitutions is no object"),
         (f"{HEAD}{MACHINE}      Policies: !If [A, [b], [c]]\n", "The Policies of Orders are no plain list"),
