@@ -186,7 +186,8 @@ class Letters:
         List letters. None is removed.
 
         Returns:
-            At most `limit` letters, and about how many more there are.
+            At most `limit` letters, and about how many more there are. A FIFO queue shows ten letters of a
+            message group at once.
 
         Raises:
             Unavailable: throttled or no answer; safe to try again.
@@ -213,11 +214,7 @@ class Letters:
                 for found in taken:
                     if found.id == letter_id:
                         return found
-        raise LetterNotFound(
-            f"There is no letter {letter_id!r}, or somebody looks at it just now; then it is back in "
-            f"{HIDDEN_SECONDS} seconds. List the letters.",
-            next_steps=[NextStep("list letters")],
-        )
+        raise self._not_found(letter_id)
 
     def redrive(self, letter_id: str) -> Found:
         """
@@ -233,10 +230,7 @@ class Letters:
                     if found.id == letter_id:
                         self._put_back(found)
                         return found
-        raise LetterNotFound(
-            f"There is no letter {letter_id!r}, or somebody redrives it just now. List the letters.",
-            next_steps=[NextStep("list letters")],
-        )
+        raise self._not_found(letter_id)
 
     def redrive_all(self) -> Iterator[Found]:
         """
@@ -255,6 +249,14 @@ class Letters:
                     if can_be_put_back(found):
                         self._put_back(found)
                         yield found
+
+    def _not_found(self, letter_id: str) -> LetterNotFound:
+        return LetterNotFound(
+            f"There is no letter {letter_id!r}, or somebody looks at it just now; then it is back in "
+            f"{HIDDEN_SECONDS} seconds. A FIFO queue shows only ten letters of a message group; redrive those "
+            "first. List the letters.",
+            next_steps=[NextStep("list letters")],
+        )
 
     def _put_back(self, found: Found) -> None:
         if found.queue.back_to is None or is_foreign(found) is not None:

@@ -181,6 +181,21 @@ def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):
     assert 1 == len(run("redrive", "--all")[1]["letters"])
 
 
+def test_of_one_message_group_ten_letters_are_seen_at_once(stack: Stack, run: Run):
+    """SQS shows no more of a group, so the others are counted, and an error says where a letter may be."""
+    ids = [
+        stack.put("RequestsFifoDeadLetterQueueUrl", ORDER, MessageGroupId="g", MessageDeduplicationId=str(n))
+        for n in range(13)
+    ]
+    code, told = run("list")
+    assert (0, ids[:10], 3) == (code, [letter["id"] for letter in told["letters"]], told["more"])
+    for command in ("show", "redrive"):
+        code, told = run(command, ids[-1])
+        assert 0 != code
+        assert "message group" in told["error"]["message"]
+    assert ids == [letter["id"] for letter in run("redrive", "--all")[1]["letters"]]
+
+
 def test_a_notification_that_did_not_arrive_is_put_back(stack: Stack, run: Run):
     """SNS adds its reason, which is no part of the message."""
     said = {"ErrorCode": "AccessDenied", "ErrorMessage": "no", "RequestID": "r"}
