@@ -253,8 +253,8 @@ class Letters:
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
             f"There is no letter {letter_id!r}, or somebody looks at it just now; then it is back in "
-            f"{HIDDEN_SECONDS} seconds. A FIFO queue shows only ten letters of a message group; redrive those "
-            "first. List the letters.",
+            f"{HIDDEN_SECONDS} seconds. A FIFO queue shows only ten letters of a message group; redrive "
+            "those first. List the letters.",
             next_steps=[NextStep("list letters")],
         )
 
