@@ -38,8 +38,18 @@ _NOTIFIED = {
 }
 
 
-def single_events(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The events of one invocation. S3 may send several, EventBridge sends one."""
+def single_events(event: Any) -> list[Mapping[str, Any]]:
+    """
+    The events of one invocation. S3 may send several, EventBridge sends one.
+
+    Raises:
+        InvalidRequest: what was sent is no JSON object.
+    """
+    if not isinstance(event, Mapping):
+        raise InvalidRequest(
+            f"The event is no JSON object, but of the type {type(event).__name__}. Send one event of "
+            "EventBridge, S3 or Kinesis. EventBridge Pipes send lists; let a pipe send to the requests queue."
+        )
     records = event.get("Records")
     return list(records) if isinstance(records, list) else [event]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steponce.errors import Unavailable
+from steponce.errors import InvalidRequest, Unavailable
 from steponce.request.names import name_of
 from tests.unit.triggers.world import ORDER, Context, World, function, letter_of
 
@@ -142,6 +142,13 @@ def test_poison_is_laid_aside_with_its_reason(trigger: Any, world: World):
     assert event == json.loads(letter["MessageBody"])
     assert "InvalidPayload" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert {"shape": "event", "source": f"com.example.shop {event['id']}"} == letter_of(letter)
+
+
+@pytest.mark.parametrize("event", [[ORDER], "text", 7, None])
+def test_an_event_that_is_no_object_is_refused_in_words(trigger: Any, event: Any):
+    """A pipe sends a list of records. Whoever sent it learns what to send instead."""
+    with pytest.raises(InvalidRequest, match=r"is no JSON object.*Pipes"):
+        trigger.handler(event, Context())
 
 
 def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: World):
