@@ -159,22 +159,35 @@ class Case:
                 f"{_until(record)}. To try again, start a new request with another id.",
             )
         if record.status == FAILED:
-            return Advice(
-                "waits for a person",
-                f"Failed with {error} at {record.actual_completion}. This is no final answer: it waits for a "
-                "person, and nothing else runs under this lock token until then. Find out whether the work "
-                "took effect. If it did, complete the lock with the result. If not, run it again.",
-                (
-                    NextStep("complete lock", record.lock_token),
-                    NextStep("retry lock", record.lock_token),
-                ),
-            )
+            return self._failed(record, owner, error)
         if record.status == INPROGRESS:
             return self._in_progress(record, owner)
         return Advice(
             "waits for a person",
             f"The record's status is {record.status!r}, which this version does not know. Another program "
             "writes to the table; look at the record.",
+        )
+
+    def _failed(self, record: Record, owner: Attempt, error: str) -> Advice:
+        """Judge a failure that is no final answer."""
+        failed = f"Failed with {error} at {record.actual_completion}."
+        if owner.is_open and owner.redrive_count and not self.owner_is_stranger:
+            return Advice(
+                "waits for a person",
+                f"{failed} Since then its execution was redriven, and is in {owner.last_state}. Nothing that "
+                "it does changes the record. Wait for its end, or cancel it. Then find out how often the "
+                "work took effect.",
+                (NextStep("cancel request", record.request_id),),
+            )
+        return Advice(
+            "waits for a person",
+            f"{failed} This is no final answer: it waits for a person, and nothing else runs under this lock "
+            "token until then. Find out whether the work took effect. If it did, complete the lock with the "
+            "result. If not, run it again.",
+            (
+                NextStep("complete lock", record.lock_token),
+                NextStep("retry lock", record.lock_token),
+            ),
         )
 
     def _in_progress(self, record: Record, owner: Attempt) -> Advice:

@@ -534,6 +534,20 @@ def test_payloads_and_causes_are_told_only_when_asked_for(world: World):
     assert (PAYLOAD, f"quotes {PAYLOAD}") == (asked.attempts[0].payload, asked.attempts[0].cause)
 
 
+def test_a_failed_request_whose_execution_was_redriven_is_not_to_be_settled_yet(world: World):
+    """The commands refuse it while the execution runs. A moment in a Fail state is no redrive."""
+    world.record("FAILED", failure=Failure("OutcomeUnknown", None), open_status="FAILED#1")
+    world.execution("order-1", "RUNNING", "DoWork")
+    assert {"complete lock", "retry lock"} == {
+        step.action for step in collect(world.client, "order-1").next_steps
+    }
+
+    world.execution("order-1", "RUNNING", "DoWork", redriveCount=1)
+    story = collect(world.client, "order-1")
+    assert "was redriven, and is in DoWork" in story.summary
+    assert ["cancel request"] == [step.action for step in story.next_steps]
+
+
 def test_a_story_is_a_json_object_with_durations(world: World):
     """What a script gets in a pipe."""
     world.execution("order-1", "FAILED", error="AlreadyInProgress")
