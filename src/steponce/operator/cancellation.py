@@ -165,9 +165,10 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
     found, arn = newest, machine.execution_arn(name, attempt)
-    if lock is not None and lock.status == INPROGRESS and recorded and machine.holds(lock):
-        holder = machine.describe_arn(lock.locked_by)
-        if is_owner_open(holder, lock) or not (newest and newest.is_open):
+    if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
+        holder = machine.describe_arn(lock.locked_by)  # of a failed request it may have been redriven
+        is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
+        if is_owner_open(holder, lock) or is_left:
             found, arn = holder or newest, lock.locked_by
     if found is None:
         return None

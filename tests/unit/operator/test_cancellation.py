@@ -147,6 +147,16 @@ def test_the_attempt_that_has_the_lock_is_the_one_that_is_stopped(world: World):
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
+def test_a_redriven_execution_of_a_failed_request_is_stopped(world: World):
+    """Another attempt came after it. The record stays, and waits for a person."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.execution("order-1--2", "FAILED", "ReplayError", error="OutcomeUnknown")
+    before = world.put(status=FAILED, openStatus="FAILED#3")
+
+    assert before == cancelled(world)
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
+
+
 def test_a_dead_attempt_s_lock_is_settled_when_the_one_that_looks_at_it_is_stopped(world: World):
     """Else the monitor would release it, and the message would come back."""
     world.execution("order-1", "ABORTED", "AcquireLock")
