@@ -52,7 +52,7 @@ class Start:
         Start the request under the first free name, unless a record or an execution answers for it.
 
         A call makes at most two StartExecution calls. It describes three executions, and more only to find
-        the newest of many attempts that no record names.
+        the newest of many attempts that no record names, or after another caller was quicker.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
@@ -127,7 +127,10 @@ class Start:
         if newest is not None and self._was_just_refused(newest):
             token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, last)
             return Receipt.failed(self._request_id, token, arn, newest.failure, duplicate=True)
-        return self._start_next(last + 1)
+        receipt = self._start_next(last + 1)
+        if receipt.duplicate:
+            self._expect_same_request(last + 1)
+        return receipt
 
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
         mine = self._is_mine(execution)
@@ -175,7 +178,7 @@ class Start:
                 return answer
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
 
-    def _start_next(self, attempt: int) -> Receipt | None:
+    def _start_next(self, attempt: int) -> Receipt:
         """Start an attempt whose name was free a moment ago. Another caller may have been quicker."""
         if attempt > MAX_ATTEMPT:
             raise TooManyAttempts(
@@ -227,6 +230,14 @@ class Start:
                 f"Request {self._request_id!r} (lock token {self._envelope.lockToken!r}) was started with "
                 "another payload. Send the first payload again, or use a new id."
             )
+
+    def _expect_same_request(self, attempt: int) -> None:
+        """Refuse a quicker caller's attempt with another lock token or payload. No record says so yet."""
+        execution = self._machine.describe(self._name, attempt)
+        if execution is not None:
+            self._expect_same_key(execution)
+            payload_hash = self._machine.payload_hash_of(execution.input)
+            self._expect_same_payload(payload_hash == self._envelope.payloadHash)
 
     def _expect_same_key(self, execution: Execution) -> None:
         """Refuse a second lock token for one id. Under a second lock token the work would run twice."""

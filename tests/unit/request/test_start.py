@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from steponce import Receipt
 from steponce.aws import times
-from steponce.errors import LockTokenMismatch, TooManyAttempts
+from steponce.errors import Conflict, LockTokenMismatch, PayloadMismatch, TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator
@@ -318,6 +318,29 @@ def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Countin
     world.put("m/other", "order-1--2", **status)
     with pytest.raises(LockTokenMismatch):
         world.client.start("order-1", PAYLOAD)
+    assert [] == world.started()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "refusal"),
+    [
+        ({"lockToken": "m/other"}, LockTokenMismatch),
+        ({"payload": {"orderId": "2"}, "payloadHash": "another"}, PayloadMismatch),
+    ],
+)
+def test_a_quicker_caller_s_key_and_payload_are_compared(
+    world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
+):
+    """Both find the first attempt released. The slower one must not get the answer to another payload."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+
+    def be_quicker(operation: str, about: str) -> None:
+        if (operation, about) == ("start_execution", arn("order-1--2")):
+            world.execution("order-1--2", "RUNNING", given=envelope() | theirs)
+
+    world.sfn.before_call = be_quicker
+    with pytest.raises(refusal):
+        world.ask()
     assert [] == world.started()
 
 
