@@ -151,4 +151,5 @@ class Starter:
             execution, _ = machine.newest(name, 1)
         if execution is None or not execution.is_open:
             return False
-        return brings_back(execution.input, receipt.lock_token)
+        same_payload = machine.payload_hash_of(execution.input) == machine.rules.payload_hash(request.payload)
+        return same_payload and brings_back(execution.input, receipt.lock_token)

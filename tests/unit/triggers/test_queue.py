@@ -262,11 +262,14 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_trigger: A
     assert 1 == len(world.dead())
 
 
-def test_a_request_comes_back_though_its_id_runs_under_another_key(keyed_trigger: Any, world: World):
+@pytest.mark.parametrize("other", [{"lockToken": "other key"}, {"payload": {}, "payloadHash": "other"}])
+def test_a_request_comes_back_though_its_id_runs_for_another_message(
+    keyed_trigger: Any, world: World, other: dict[str, Any]
+):
     """Two messages have one id. The execution that runs brings back its own message only."""
     failures(keyed_trigger, keyed("mine", "key"))
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
-    world.sfn.put("mine--2", input=json.dumps(world.input_of("mine") | {"lockToken": "other key"}))
+    world.sfn.put("mine--2", input=json.dumps(world.input_of("mine") | other))
     world.hold("key", "other", HASH)
 
     assert [] == failures(keyed_trigger, keyed("mine", "key"))
