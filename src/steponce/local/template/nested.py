@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from steponce.local.template.support import REMOTE
 
 Read = Callable[[Path, Mapping[str, str], str], Plan]
 """Reads a template file with values of its parameters, for a stack of this name."""
+
+_around: ContextVar[tuple[Path, ...]] = ContextVar("around", default=())
+"""The files of the nested stacks that are being read, the outermost first."""
 
 
 class NestedStacks:
@@ -67,9 +71,14 @@ class NestedStacks:
         values = {key: str(value) for key, value in parameters.items()}
         key = (logical_id, tuple(sorted(values.items())))
         if key not in self._plans:
-            name = self._names.name(logical_id, NESTED_STACK, {})
+            name, file = self._names.name(logical_id, NESTED_STACK, {}), self._files[logical_id].resolve()
+            if file in _around.get():
+                raise TemplateError(f"{logical_id}: {file} is nested in itself.")
+            reading = _around.set((*_around.get(), file))
             try:
-                self._plans[key] = self._read(self._files[logical_id], values, name)
+                self._plans[key] = self._read(file, values, name)
             except TemplateError as error:
                 raise TemplateError(f"{logical_id}: {error}") from error
+            finally:
+                _around.reset(reading)
         return self._plans[key]

@@ -73,6 +73,14 @@ def test_a_wrong_part_is_named(tmp_path: Path, text: str, message: str):
         read(tmp_path, text)
 
 
+def test_a_template_that_nests_itself_is_named_once(tmp_path: Path):
+    """Also by way of another one."""
+    nests = "Resources:\n  N: {Type: AWS::CloudFormation::Stack, Properties: {TemplateURL: %s}}\n"
+    (tmp_path / "other.yaml").write_text(nests % "template.yaml")
+    with pytest.raises(TemplateError, match=r"^N: N: N: .*other.yaml is nested in itself\.$"):
+        read(tmp_path, nests % "other.yaml")
+
+
 @pytest.mark.parametrize(
     "template", ['{"a":<b>,"c":"<d> \\"<e>\\""}', '[<a>,{"b":[<c>]}]', '"<a>"\n"b"', "<a>"]
 )
