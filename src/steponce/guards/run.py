@@ -59,6 +59,7 @@ RESULT_TOO_LARGE = "ResultTooLarge"
 CAUSE_LIMIT = 32_768
 """Characters of an error's text that a record keeps. Step Functions has the same limit."""
 
+_INTERRUPTED = "Interrupted before the work began."
 _CHANGES = 5
 _LONGEST_PAUSE = 2.0
 
@@ -201,27 +202,36 @@ class Run:
     # -- Begin -----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        for pause in self._begin():
-            time.sleep(pause)
-        self._start_renewing()
+        self._expect_new()
+        try:
+            for pause in self._begin():
+                time.sleep(pause)
+            self._start_renewing()
+        except BaseException:  # a signal's handler may raise anything
+            if self._state == "begun":
+                self._end(RetryLater(_INTERRUPTED))
+            raise
         return self
 
     async def __aenter__(self) -> Self:
+        self._expect_new()
         steps = self._begin()
         try:
             while (pause := await in_thread(functools.partial(next, steps, None))) is not None:
                 await asyncio.sleep(pause)
-        except asyncio.CancelledError:
+            self._start_renewing()
+        except BaseException:
             if self._state == "begun":
-                await in_thread(lambda: self._end(RetryLater("Cancelled before the work began.")))
+                await in_thread(lambda: self._end(RetryLater(_INTERRUPTED)))
             raise
-        self._start_renewing()
         return self
+
+    def _expect_new(self) -> None:
+        if self._state != "new":
+            raise RuntimeError("A run begins once. Call guard.begin again.")
 
     def _begin(self) -> Generator[float, None, None]:
         """Take the lock, or find the recorded outcome. Yields the pauses to make, in seconds."""
-        if self._state != "new":
-            raise RuntimeError("A run begins once. Call guard.begin again.")
         if self._holder is None:
             self._state = "begun"
             return
@@ -427,11 +437,7 @@ class Run:
 
     def _start_renewing(self) -> None:
         if self._terms.renew and self._holder is not None and self._state == "begun":
-            try:
-                self._renewer = Renewer(self._holder, self._lease_seconds)
-            except RuntimeError:  # no more threads, or the process is on its way out
-                self._end(RetryLater("The lease cannot be renewed, so the work did not begin."))
-                raise
+            self._renewer = Renewer(self._holder, self._lease_seconds)
 
     def _stop_renewing(self) -> None:
         if self._renewer is not None:

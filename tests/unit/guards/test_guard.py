@@ -276,6 +276,23 @@ def test_who_has_waited_long_enough_hears_so(world: World) -> None:
 # -- Its settings ---------------------------------------------------------------------------------
 
 
+def test_a_run_that_is_entered_again_in_its_block_keeps_its_lock(world: World) -> None:
+    """Synchronously and not; the work under way is that of the first block."""
+
+    async def again(run: Any) -> None:
+        with pytest.raises(RuntimeError, match="once"):
+            async with run:
+                pytest.fail("the block was entered")
+
+    with world.guard().begin(KEY, ORDER) as run:
+        with pytest.raises(RuntimeError, match="once"), run:
+            pytest.fail("the block was entered")
+        asyncio.run(again(run))
+        assert INPROGRESS == world.lock().status
+        run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
 def test_a_run_begins_once(world: World) -> None:
     """Each call has its own."""
     run = world.guard().begin(KEY, ORDER)

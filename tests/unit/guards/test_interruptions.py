@@ -116,6 +116,34 @@ def test_a_signal_while_the_lock_is_taken_gives_it_back(world: World, signal: ty
     assert RELEASED == world.lock().status
 
 
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, _TimeLimit])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_signal_while_the_renewing_begins_gives_the_lock_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, signal: type[BaseException], is_async: bool
+) -> None:
+    """The thread that was started extends a lease for as long as the lock is held."""
+    renewers = []
+
+    def interrupted(self: Renewer, *arguments: Any) -> None:
+        begin(self, *arguments)
+        renewers.append(self)
+        raise signal
+
+    async def enter() -> None:
+        async with world.guard(renew=True).begin(KEY, ORDER):
+            pytest.fail("the block was entered")
+
+    begin = Renewer.__init__
+    monkeypatch.setattr(Renewer, "__init__", interrupted)
+    with pytest.raises(signal):
+        if is_async:
+            asyncio.run(enter())
+        with world.guard(renew=True).begin(KEY, ORDER):
+            pytest.fail("the block was entered")
+    assert RELEASED == world.lock().status
+    renewers[0].stop()
+
+
 def test_without_a_thread_to_renew_the_lease_the_lock_is_given_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
