@@ -300,9 +300,15 @@ class Client:
     def _latest_attempt(
         self, request_id: str, name: str, lock_token: str, lock: Lock | None
     ) -> Receipt | None:
-        """No record answers: report on the newest attempt, which may not have its lock yet."""
+        """
+        No record answers: report on the newest attempt, which may not have its lock yet. After a release it
+        may have another lock token.
+        """
         recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
+        token = self.machine.lock_token_of(name, execution.input) if execution else None
+        if token is not None and token != lock_token:
+            return self.status(request_id, lock_token=token)
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
