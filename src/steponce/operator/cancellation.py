@@ -164,6 +164,11 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
+    given = newest.input if newest and newest.input else first.input if first else {}
+    own = machine.lock_token_of(name, given)
+    if own != token:  # after a release the next attempt may have another one
+        token, lock = own, machine.locks.get(own) if own else None
+        recorded = machine.attempt_of(lock, request_id)
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
         holder = machine.describe_arn(lock.locked_by)  # of a failed request it may have been redriven

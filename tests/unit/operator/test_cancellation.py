@@ -79,6 +79,21 @@ def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed
         find_running(world.machine, "order-1")
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
+def test_a_request_that_has_another_key_after_a_release_is_cancelled_under_it(world: World, status: str):
+    """The first key is free for other requests."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    free = world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    world.execution("order-1--2", status, "IsRequestPrepared", error="Stopped", given=envelope("m/other"))
+
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
+
+    assert (free, lock) == (world.lock(), world.lock("m/other"))
+    assert (FAILED, CANCELLED) == (world.lock("m/other").status, world.lock("m/other").failure)
+    again = world.client.start("order-1", PAYLOAD, lock_token="m/other")
+    assert ("FAILED", "Cancelled") == (again.status, again.error)
+
+
 def test_a_request_that_was_turned_away_is_cancelled_when_its_key_is_free(world: World):
     """The record is another request's, which has released it: it answers for all who have the key."""
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
