@@ -362,7 +362,7 @@ def rule_defaults_are_sane(template: Template) -> list[str]:
 
 
 def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
-    """A task that gives up first leaves a function behind that nobody waits for."""
+    """A task that gives up first, or at the same time, does not learn that its function has ended."""
     complaints = []
     common = template["Globals"]["Function"]["Timeout"]
     functions = resources(template, FUNCTION)
@@ -375,7 +375,7 @@ def rule_tasks_outlast_their_functions(template: Template) -> list[str]:
             if "TimeoutSecondsPath" in task:
                 right = timeout == {"Ref": "WorkTimeoutSeconds"}
             else:
-                right = isinstance(timeout, int) and task["TimeoutSeconds"] >= timeout
+                right = isinstance(timeout, int) and task["TimeoutSeconds"] > timeout
             complaints += [f"{name} gives up before its function, which has {timeout} s"] * (not right)
     return complaints
 

@@ -187,8 +187,8 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_defaults_are_sane, {"Parameters/WhenCompleted/Default": "refuse"}),
     (template.rule_defaults_are_sane, {"Parameters/LockTokenPath/Default": GONE}),
     (template.rule_defaults_are_sane, {"Parameters/KeyPrefix/MaxLength": 2_048}),
-    (template.rule_tasks_outlast_their_functions, {f"{CHECK_OWNER}/Timeout": 61}),
-    (template.rule_tasks_outlast_their_functions, {"Globals/Function/Timeout": 31}),
+    (template.rule_tasks_outlast_their_functions, {f"{CHECK_OWNER}/Timeout": 60}),
+    (template.rule_tasks_outlast_their_functions, {"Globals/Function/Timeout": 60}),
     (
         template.rule_tasks_outlast_their_functions,
         {"Resources/ChargeCardFunction/Properties/Timeout": GONE},
