@@ -54,8 +54,8 @@ class Client:
     Starts requests on one state machine and reads their records.
 
     Args:
-        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`. Or the ARN of
-            an alias or a version of it, which is then started, and which `states:StartExecution` must name.
+        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`. If it is the
+            ARN of an alias or a version, the caller needs `states:StartExecution` on that ARN.
         locks_table: The name of its table; the Output `LocksTable`.
         rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
@@ -93,7 +93,7 @@ class Client:
     @property
     def state_machine_arn(self) -> str:
         """The ARN of the machine that runs the requests, with the alias or version that was given."""
-        return self.machine.starts
+        return self.machine.start_arn
 
     @property
     def rules(self) -> RequestRules:
@@ -117,7 +117,7 @@ class Client:
         """
         workflow = Workflows.from_outputs(outputs).choose(machine)
         return cls(
-            workflow.starts,
+            workflow.start_arn,
             workflow.setting("LocksTable"),
             rules=workflow.rules(),
             **{"result_bucket": workflow.settings.get("ResultBucket")} | options,
@@ -148,7 +148,7 @@ class Client:
         here = self.machine
         locks = here.locks.beside(workflow.setting("LocksTable"))
         results = here.results.beside(workflow.settings.get("ResultBucket"))
-        other.machine = Machine(workflow.starts, here.sfn, locks, workflow.rules(), results)
+        other.machine = Machine(workflow.start_arn, here.sfn, locks, workflow.rules(), results)
         return other
 
     def start(

@@ -31,7 +31,7 @@ class Machine:
 
     Attributes:
         arn: The state machine's ARN, without an alias or a version.
-        starts: What is started: the machine, or the alias or version of it that was given.
+        start_arn: The ARN that StartExecution gets: the machine, or an alias or a version of it.
         sfn: A Step Functions client for it.
         locks: Its lock table.
         rules: The rules by which it makes lock tokens, hashes and times.
@@ -42,7 +42,7 @@ class Machine:
         self, arn: str, sfn: SFNClient, locks: Locks, rules: RequestRules, results: Results | None = None
     ) -> None:
         self.arn = unqualified(arn)
-        self.starts = arn
+        self.start_arn = arn
         self.sfn = sfn
         self.locks = locks
         self.rules = rules

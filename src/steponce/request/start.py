@@ -73,7 +73,7 @@ class Start:
         try:
             with answering("Step Functions"):
                 self._machine.sfn.start_execution(
-                    stateMachineArn=self._machine.starts,
+                    stateMachineArn=self._machine.start_arn,
                     name=attempt_name(self._name, attempt),
                     input=self._envelope.to_json(),
                 )

@@ -34,19 +34,19 @@ class Workflow:
     One workflow of a stack.
 
     Args:
-        starts: What is started: its state machine, or an alias or version of it.
+        start_arn: The ARN that StartExecution gets: the state machine, or an alias or a version of it.
         settings: Its settings, by the names of the stack's Outputs.
         output: The Output that names it.
     """
 
-    starts: str
+    start_arn: str
     settings: Mapping[str, str] = field(repr=False)
     output: str = OWN
 
     @property
     def arn(self) -> str:
         """Its state machine's ARN, without an alias or a version."""
-        return unqualified(self.starts)
+        return unqualified(self.start_arn)
 
     @property
     def name(self) -> str:
@@ -176,7 +176,7 @@ class Workflows:
     def _fitting(self, machine: str | None) -> list[Workflow]:
         if machine is None:
             return [self.own] if self.own else list(self)
-        return [one for one in self if machine in (one.arn, one.starts, one.name)]
+        return [one for one in self if machine in (one.arn, one.start_arn, one.name)]
 
 
 def _text(value: Any) -> str:

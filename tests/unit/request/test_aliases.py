@@ -69,11 +69,11 @@ def test_a_workflow_s_output_may_name_an_alias():
     outputs = OUTPUTS | {"RefundsWorkflow": json.dumps(given)}
     workflows = Workflows.from_outputs(outputs)
     found = workflows.choose("refunds")
-    assert (REFUNDS, f"{REFUNDS}:PROD", "refunds") == (found.arn, found.starts, found.name)
-    assert [found, found] == [workflows.choose(found.starts), workflows.choose(REFUNDS)]
+    assert (REFUNDS, f"{REFUNDS}:PROD", "refunds") == (found.arn, found.start_arn, found.name)
+    assert [found, found] == [workflows.choose(found.start_arn), workflows.choose(REFUNDS)]
     assert found == workflows.of_execution(at_refunds("order-1"))
     client = Client.from_outputs(outputs, machine="refunds", session=SharedClients("eu-west-1"))
-    assert found.starts == client.state_machine_arn
+    assert found.start_arn == client.state_machine_arn
 
 
 def test_an_execution_runs_on_a_machine_whatever_its_alias():
