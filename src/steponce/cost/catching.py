@@ -78,12 +78,12 @@ ANY, NONE = Errors(), Errors(frozenset())
 
 class Outcome(NamedTuple):
     """
-    How a state ends, or the states inside of it.
+    How a state ends, with the states inside of it.
 
     Attributes:
         fails: It fails.
         in_task: A Task has failed, or may fail at the end.
-        errors: What the error of it is.
+        errors: Which errors it may fail with.
     """
 
     fails: bool
@@ -140,7 +140,7 @@ def catchers_after(state: State, outcome: Outcome) -> Iterator[tuple[Catcher, Er
 
 
 def names_of(catcher: Catcher) -> list[str]:
-    """The errors that it takes."""
+    """The names of the errors that a catcher takes, such as `States.ALL`."""
     return [str(name) for name in catcher.get("ErrorEquals", [])]
 
 

@@ -39,7 +39,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 """Of two values of the kind in the name. Other comparisons may have any answer."""
 _BESIDE = ("Next", "Assign", "Comment", "Output")
-"""What a rule has beside its condition."""
+"""The fields of a rule that are no part of its condition."""
 
 
 def known_after(state: State, known: Known, outcome: Outcome) -> dict[str, Known]:
@@ -63,7 +63,7 @@ def known_after(state: State, known: Known, outcome: Outcome) -> dict[str, Known
 
 
 def places_asked(state: State) -> Iterator[tuple[Place, bool]]:
-    """What the rules of a Choice look at, as far as it could be known; and whether they compare it."""
+    """The places that the rules of a Choice read, each with whether the rule compares the value there."""
     waiting: list[Rule] = [rule for rule in state.get("Choices", []) if isinstance(rule, dict)]
     while waiting:
         rule = waiting.pop()
@@ -81,8 +81,8 @@ def _ways_of_choice(state: State, known: Known) -> list[str]:
         if answer is None:
             needed = _undecided(rule, known)
             if any(all(part in needed for part in others) for others in refused):
-                continue  # if this were true, an earlier rule would be
-            if not any("Condition" in part for part in needed):  # in JSONata it may be random
+                continue  # whenever this rule is true, an earlier one is
+            if not any("Condition" in part for part in needed):  # JSONata may be random
                 refused.append(needed)
         if answer is not False and rule.get("Next") is not None:
             found.append(str(rule["Next"]))
@@ -94,7 +94,7 @@ def _ways_of_choice(state: State, known: Known) -> list[str]:
 
 
 def _undecided(rule: Rule, known: Known) -> list[Rule]:
-    """What must be true beside what is known, for the rule to be."""
+    """The parts of a rule that are not decided yet. The rule is true if all of them are."""
     parts = rule.get("And", [{name: value for name, value in rule.items() if name not in _BESIDE}])
     return [part for part in parts if _answer(part, known) is None]
 

@@ -46,7 +46,7 @@ class Copies:
     Args:
         start: The first state.
         states: Of the machine.
-        outcomes: How a state may end.
+        outcomes: Gives the ways in which a state may end, by its name.
 
     Raises:
         CannotPrice: too many loops are inside of each other.
@@ -71,7 +71,7 @@ class Copies:
         self._kinds: dict[tuple[str, tuple[int, ...]], set[Known]] = {}
 
     def after(self, copy: Copy, outcome: Outcome) -> Iterator[Copy]:
-        """Where a copy may lead that ends so. A loop does not begin for a third time."""
+        """The copies that may follow a copy with this outcome. A loop does not begin for a third time."""
         here = self._loops[copy.state]
         for target, known in known_after(self._states[copy.state], copy.known, outcome).items():
             shared = sum(1 for _ in _common(here, self._loops[target]))

@@ -1,4 +1,4 @@
-"""The parts of a definition that paths lead through. AWS would take the fields of the definition."""
+"""The parts of a definition that paths lead through. `estimate` has checked the fields before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
     The states of a machine, and the one that it starts with.
 
     Raises:
-        CannotPrice: a state leads to one that is not there, or the machine starts with one.
+        CannotPrice: StartAt, or the way on from a state, names a state that does not exist.
     """
     states, start = machine["States"], machine.get("StartAt")
     if not isinstance(start, str) or start not in states:

@@ -71,7 +71,7 @@ def after_success(state: State, known: Known) -> Known:
 
 
 def after_error(state: State, catcher: Catcher, known: Known, errors: Errors) -> Known:
-    """What is known after a catcher has taken an error of a state, which is one of these."""
+    """What is known after a catcher has taken the error of a state. The error is one of `errors`."""
     if {"OutputPath", "Output"} & {*state, *catcher}:
         return NOTHING
     before = NOTHING if "InputPath" in state else known
@@ -79,7 +79,7 @@ def after_error(state: State, catcher: Catcher, known: Known, errors: Errors) ->
 
 
 def of_both(some: Known, others: Known) -> Known:
-    """What is known if either is known."""
+    """What is known where two ways meet: only what is known on both."""
     there = dict(others)
     return frozenset(
         (place, text if text == there[place] else SOME_TEXT)
@@ -90,11 +90,11 @@ def of_both(some: Known, others: Known) -> Known:
 
 def about(known: Known, asked: Mapping[Place, bool]) -> Known:
     """
-    What of it helps to answer questions.
+    The part of what is known that decides rules of Choices.
 
     Args:
-        known: All of it.
-        asked: The places that the questions are about, and whether they compare the value there.
+        known: What is known.
+        asked: The places that the rules read, and whether one of them compares the value there.
     """
     found = set()
     for place, text in known:
@@ -124,7 +124,7 @@ def _written_by_pass(state: State, known: Known) -> Iterator[tuple[Place, str]]:
 
 
 def _sum(expression: str, known: Known) -> str | None:
-    """The number that States.MathAdd makes of a known one and a fixed one."""
+    """What States.MathAdd makes of a known number and a fixed one. None if the expression is another."""
     found = _SUM.fullmatch(expression)
     place = place_of(found["path"]) if found else None
     value = None if place is None else value_at(place, known)
@@ -156,7 +156,7 @@ def _with(known: Known, writer: Mapping[str, Any], written: Mapping[Place, str])
 
 
 def _is_text(text: str) -> bool:
-    """Whether the value that this JSON is of is a text."""
+    """Whether this JSON stands for a text."""
     return text == SOME_TEXT or text.startswith('"')
 
 

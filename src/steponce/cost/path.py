@@ -26,7 +26,7 @@ class Path:
         through: The states of interest that it goes through.
         in_task: Its last state is a Task whose failure a Catch further out would get: it may fail, or has.
         errors: The error that a Catch further out would get.
-        said: Those of them that a Fail says, which end the execution where nothing catches them.
+        said: Those of these errors that a Fail raises. They end the execution if nothing catches them.
     """
 
     states: tuple[str, ...]

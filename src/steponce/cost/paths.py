@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 from steponce.cost.calls import usage_of_call
@@ -74,13 +74,16 @@ class Walker:
         inside = cache(lambda name: self._inside(name, states[name], has_catch))
         copies = Copies(start, states, lambda name: dict.fromkeys(path.outcome for path in inside(name)))
         found: dict[Copy, list[Path]] = {}
+
+        def after(copy: Copy, outcome: Outcome) -> Iterator[Path]:
+            for target in copies.after(copy, outcome):
+                yield from found[target]
+
         for copy in copies.last_first():
-
-            def onward(outcome: Outcome, copy: Copy = copy) -> Iterator[Path]:
-                for target in copies.after(copy, outcome):
-                    yield from found[target]
-
-            found[copy] = self._merged(self._from(states[copy.state], inside(copy.state), onward, has_catch))
+            name = copy.state
+            found[copy] = self._merged(
+                self._from(states[name], inside(name), partial(after, copy), has_catch)
+            )
         paths = found[copies.first]
         if not paths:
             raise CannotPrice(f"No path from {start!r} ends: its loop has no exit.")
@@ -93,7 +96,7 @@ class Walker:
         onward: Callable[[Outcome], Iterator[Path]],
         has_catch: bool,
     ) -> Iterator[Path]:
-        """The paths that begin with one state."""
+        """The paths that begin with one state. `onward` gives the paths that may follow an outcome of it."""
         for path in inside:
             yield from (path.then(other) for other in onward(path.outcome))
             left, said = caught(state, path.errors).left, caught(state, path.said).left
@@ -134,8 +137,7 @@ class Walker:
             return
         for path in self.paths(processor, has_catch=has_catch):
             usage = _of_child(processor, path.usage)
-            # The failure of an execution of its own has another name here.
-            if _child_of(processor):
+            if _child_of(processor):  # a failed child execution has another error for the Map
                 path = replace(path, errors=ANY, said=ANY if path.said else NONE)
             yield alone.around(replace(path, usage=usage * rounds))
 
