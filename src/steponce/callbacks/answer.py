@@ -20,11 +20,10 @@ RECORD_LIMIT = 327_680
 """Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent, as for 1e15."""
 ERROR_LIMIT = 256
 RESERVED = (
-    *("States.", "Lambda.", "Steponce.", "Unavailable", "RetryLater"),
-    *("AlreadyInProgress", "LockContended", "LimitChanged"),
-    *("Sandbox.", "Runtime."),
+    *("States.", "Lambda.", "Sandbox.", "Runtime."),
+    *("Steponce.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended", "LimitChanged"),
 )
-"""Prefixes of error names that the workflow retries or catches as AWS's own. An answer may not use them."""
+"""Beginnings of the error names that AWS or the workflow raises itself. An answer may not use them."""
 CAUSE_LIMIT = 32_768
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
@@ -139,7 +138,7 @@ def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
         raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
     if name == "error" and value is not None and value.startswith(RESERVED):
         raise InvalidAnswer(
-            f"An error name that begins with {', '.join(RESERVED)} is not an answer's to use."
+            f"An answer's error name may not begin with {', '.join(RESERVED)}. Use a name of your own."
         )
     canonical_json(value, name)
     return value or None

@@ -158,8 +158,8 @@ def find_request_to_resend(
 
     Returns:
         The request, and the execution's error. The request is None if it did not come as a message or event,
-        has an outcome, or was cancelled. Another payload's outcome is not its own. An input that somebody has
-        written by hand is no message's, unless it has all that a trigger sends.
+        has an outcome, or was cancelled. Another payload's outcome is not its own. The input of an execution
+        that was started by hand counts as a message only if it has every field that a trigger sends.
 
     Raises:
         Unavailable: Step Functions did not answer, or does not know the execution yet.
@@ -178,13 +178,13 @@ def find_request_to_resend(
 
 
 def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
-    """Whether the end of an execution with this input brings back a message or event for this lock token."""
+    """Whether an execution with this input, if it ends badly, brings back a message for this lock token."""
     request = _request_in(given, "")
     return request is not None and request.lock_token == lock_token
 
 
 def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
-    """The request in an execution's input. None if no trigger has made this input."""
+    """The request in an execution's input. None unless it has every field that a trigger sends."""
     try:
         redelivery, payload, lock_token = given["redelivery"], given["payload"], given["lockToken"]
         request_id = redelivery["requestId"]
