@@ -366,7 +366,7 @@ class _Call:
 
 
 def _called(function: Callable[..., Any]) -> str:
-    """The qualified name of a function; of another callable its class, in angle brackets."""
+    """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
 
 

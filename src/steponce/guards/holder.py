@@ -5,9 +5,9 @@ They write the same attributes under the same conditions as the workflow's state
 read each other's records. Only the lease is different: nobody can ask whether a guarded call still runs, so
 `leaseUntil` says when it is certainly over.
 
-Every write is conditional, and its author may repeat it. Every write after `acquire` and
-`take_over` is fenced by callId, owner and attempt. The fence protects the invariant that only the call that
-holds the lock decides the outcome: a call whose lock was taken over changes nothing.
+Every write is conditional, and its author may repeat it. Every write after `acquire` and `take_over` is
+fenced by callId, owner and attempt. The fence protects the invariant that only the call that holds the lock
+decides the outcome: a call whose lock was taken over changes nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _NO_RECORD = "attribute_not_exists(lockToken)"
-# RELEASED, or an expired final outcome; only a final one has a ttl. And no other call has begun since it was
-# read: attempt.
+# The lock was released, or a final outcome has expired. Only a final outcome has a ttl. The attempt is still
+# the one that was read, so no other call has begun since.
 _FREE = (
     "attempt = :before AND (#status = :released OR (#status IN (:completed, :failed) "
     "AND attribute_exists(#ttl) AND expiresAt < :now))"
@@ -56,7 +56,7 @@ _BEGUN = {
     "payloadHash": ":payloadHash",
     "expiresAt": ":expiresAt",
 }
-"""What a record gets as its lock is taken: each attribute, and the value's name in the requests."""
+"""The attributes that a record gets when its lock is taken, each with the placeholder of its value."""
 
 _BEGIN_AGAIN = "SET " + ", ".join(
     f"{'#status' if name == 'status' else name} = {value}" for name, value in _BEGUN.items()
@@ -116,11 +116,14 @@ class Holder:
 
     def acquire(self, lease_seconds: float) -> Lock | None:
         """
-        Take the lock if it is free: write a new record, or begin again in one that is free.
+        Take the lock if it is free.
+
+        A PutItem writes a new record. If it is refused by a released or expired record, an UpdateItem takes
+        that one.
 
         Returns:
-            None if this call holds the lock now. Else the record that holds it. The refused write brings it,
-            so there is no read.
+            None if this call holds the lock now. Else the record that holds it. The refused write returns
+            the record, so there is no read.
 
         Raises:
             RecordUnreadable: another program has damaged the record.
@@ -239,17 +242,15 @@ class Holder:
         }
 
     def _create(self, begun: dict[str, Any]) -> Lock | None:
-        """Write a new record. Returns as `_write`."""
+        """Write a new record. Returns as `_send`."""
         values = begun | self._who()
         item = {name: values[value] for name, value in _BEGUN.items()}
-        key = {"lockToken": {"S": self.lock_token}}
-        return self._send(
-            self._dynamodb.put_item, Item=key | item | {"attempt": {"N": "1"}}, ConditionExpression=_NO_RECORD
-        )
+        item |= {"lockToken": {"S": self.lock_token}, "attempt": {"N": "1"}}
+        return self._send(self._dynamodb.put_item, Item=item, ConditionExpression=_NO_RECORD)
 
     def _take(self, condition: str, values: dict[str, Any], attempt: int) -> Lock | None:
         """
-        Begin again in a record.
+        Take the lock of an existing record. Returns as `acquire`.
 
         The write sets the attempt to a number instead of adding 1, so a delayed copy of it changes nothing.
         """
@@ -258,7 +259,11 @@ class Holder:
         return self._taken(self._update(condition, update, values | number), attempt)
 
     def _taken(self, found: Lock | None, attempt: int) -> Lock | None:
-        """A refusal by this call's own record is a success whose answer was lost."""
+        """
+        Note the attempt if the lock is taken. Returns as `acquire`.
+
+        A refusal by this call's own record is a success whose answer was lost.
+        """
         mine = (INPROGRESS, self.call_id, self.locked_by)
         if found is not None and (found.status, found.call_id, found.locked_by) != mine:
             return found
@@ -309,7 +314,7 @@ class Holder:
         )
 
     def _send(self, write: Callable[..., object], **request: Any) -> Lock | None:
-        """Returns None if the write took effect, else the record. A missing record counts as RELEASED."""
+        """Returns None if the write took effect, else the refusing record. A missing one is RELEASED."""
         try:
             with answering("DynamoDB"):
                 write(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)

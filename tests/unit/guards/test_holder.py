@@ -118,32 +118,28 @@ def test_a_lease_that_was_extended_is_not_taken_over(locks: Locks):
 
 
 def test_a_lock_is_taken_under_the_workflow_s_condition_and_with_its_attributes(locks: Locks):
-    """Only that a holder in plain Python has a lease, and an execution leaves none."""
-    one, table = holder(), Recording()
-    one.acquire(60)
-    one.release(FAILURE)
-    another = holder()
-    another._dynamodb = table
-    another.acquire(60)
-    create, begin_again = table.calls
+    """Only a holder has a lease, and only an execution has a name and a work time-out."""
+    first, second, table = holder(), holder(), Recording()
+    first.acquire(60)
+    first.release(FAILURE)
+    second._dynamodb = table
+    second.acquire(60)
+    put, update = table.calls
 
-    theirs, alone = (
-        machine("run_once")["States"]["AcquireLock"]["Parameters"],
-        {"executionName", "workTimeoutSeconds"},
-    )
-    free = begin_again["ConditionExpression"].removeprefix("attempt = :before AND ")
-    assert (
-        f"{create['ConditionExpression']} OR (NOT callId = :callId AND {free})"
-        == theirs["ConditionExpression"]
-    )
-    written = names(theirs, "SET") - alone | {"leaseUntil"}
-    assert written | {"lockToken"} == set(create["Item"])
-    assert written == names(begin_again, "SET")
-    assert names(theirs, "REMOVE") - {"leaseUntil"} | alone == names(begin_again, "REMOVE")
+    acquire = machine("run_once")["States"]["AcquireLock"]["Parameters"]
+    free = update["ConditionExpression"].removeprefix("attempt = :before AND ")
+    both = f"{put['ConditionExpression']} OR (NOT callId = :callId AND {free})"
+    assert acquire["ConditionExpression"] == both
+
+    of_executions = {"executionName", "workTimeoutSeconds"}
+    written = names(acquire, "SET") - of_executions | {"leaseUntil"}
+    assert written | {"lockToken"} == set(put["Item"])
+    assert written == names(update, "SET")
+    assert names(acquire, "REMOVE") - {"leaseUntil"} | of_executions == names(update, "REMOVE")
 
 
 class Recording:
-    """A table that keeps its calls."""
+    """A DynamoDB client that keeps the arguments of its calls."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -158,7 +154,7 @@ class Recording:
 
 
 def names(call: Mapping[str, str], clause: str) -> set[str]:
-    """The attributes that one clause of an update names on its left."""
+    """The attributes that one clause of an update changes."""
     sets, _, removes = call["UpdateExpression"].removeprefix("SET ").partition(" REMOVE ")
     parts = removes.split(", ") if clause == "REMOVE" else re.findall(r"([#\w]+) = ", sets)
     return {part.strip("#") for part in parts}
