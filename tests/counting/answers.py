@@ -69,7 +69,7 @@ def answers_of(
 
 
 def _without_reasons(answers: Sequence[Answer], *, may_lack_name: bool) -> list[Answer]:
-    """A Parallel names what makes it fail itself; a task token may be answered without a name."""
+    """Errors without a cause; and one without a name, as a task token may be answered, if `may_lack_name`."""
     errors = [answer for answer in answers if isinstance(answer, Fails)]
     bare = [Fails(error.error, None) for error in errors]
     bare += [Fails(None, None)] * bool(errors and may_lack_name)

@@ -25,11 +25,11 @@ class Drive:
         answers: What its tasks are answered; see `answers_of`.
         items: How many items each of its Maps gets.
         may_fail: Whether tasks are answered with the errors that the definition catches.
-        says_why: Whether these have a cause, and all of them a name. AWS does not say what a Parallel passes
-            on of an error that lacks one. The embedded engine passes on an empty text; without `says_why`
-            it is null, but for a name that is missing, which is `no_name`.
-        no_name: See `says_why`.
-        rounds: How often the beginning of a loop is come back to. It is once on a path of cost; the rounds
+        says_why: Whether each of these errors has a name and a cause. AWS does not document what a Parallel
+            passes on for a missing one. The embedded engine passes on an empty text. Without `says_why` a
+            missing cause is null, and a missing name is `no_name`.
+        no_name: What stands for a missing name without `says_why`.
+        rounds: How often a run returns to the beginning of a loop. A path of cost returns once; the rounds
             between the first and the last are taken out.
     """
 

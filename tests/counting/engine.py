@@ -218,7 +218,7 @@ class Engine:
         return _http(model, {})
 
     def _call(self, request: Request) -> Any:
-        """The output that the request of the task here is answered, or its error."""
+        """Send a request of this thread's task. Returns its output, or raises its error."""
         task, env = self._faults._here.task
         answer = self._ask(request)
         context = env.states.context_object.context_object_data
@@ -234,7 +234,7 @@ class Engine:
         return json.loads(json.dumps(answer.output).replace(HERE, context["Execution"]["Id"]))
 
     def _ask(self, request: Request | None = None) -> Answer:
-        """What the task here is answered, after its request; an activity has none."""
+        """The script's answer for this thread's task. An activity sends no request."""
         _, env = self._faults._here.task
         self._faults._here.task = None  # what this try calls after it are follow-ups
         context = env.states.context_object.context_object_data

@@ -1,5 +1,5 @@
 """
-What the embedded engine does not run, so that the engine of these tests does.
+Runs what the embedded engine leaves out.
 
 Activities, HTTP calls, and jobs of Athena, ECS and Glue get the answers of a script, and a library evaluates
 JSONata. moto's own code does the rest.
@@ -19,16 +19,16 @@ Request = tuple[str, str, Mapping[str, Any]]
 """Service, operation and body of a call."""
 
 SERVICES = ("athena", "ecs", "glue", "transcribe")
-"""No stack of ours has them."""
+"""Services that the local stack does not have."""
 
 
 def install(ask: Callable[[], Answer], call: Callable[[Request], Any]) -> None:
     """
-    Put them in place; once, after the patches of the local stack.
+    Change moto for the whole process. Call this once, after the patches of the local stack.
 
     Args:
-        ask: Says what the task that runs here is answered.
-        call: Sends a request of the task that runs here. Returns the output, or raises what is answered.
+        ask: Gives the script's answer for the task of this thread.
+        call: Sends a request of the task of this thread. Returns its output, or raises its error.
     """
     from steponce.local.moto_patches import integrations, services
     from steponce.local.moto_patches.patching import replace_everywhere
@@ -41,12 +41,12 @@ def install(ask: Callable[[], Answer], call: Callable[[Request], Any]) -> None:
 
 
 def eval_jsonata_expression(expression: str) -> Any:
-    """Its value in plain JSON."""
+    """The value of an expression in plain JSON."""
     return json.loads(json.dumps(Jsonata(expression).evaluate(None)))
 
 
 def _work_on_activities(ask: Callable[[], Answer]) -> None:
-    """A worker gets each task of an activity at once, and answers."""
+    """Answer each task of an activity at once, as its worker would."""
     from moto.stepfunctions.parser.asl.eval.callback import callback
 
     class Worked(callback.ActivityCallbackEndpoint):
@@ -69,7 +69,7 @@ def _work_on_activities(ask: Callable[[], Answer]) -> None:
 
 
 def _wait_for_jobs() -> None:
-    """moto knows no `.sync` of Athena, and for Glue's it lacks the token that it drops in the end."""
+    """Let moto run `.sync` for Athena and Glue."""
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_glue as glue,
     )
@@ -87,13 +87,14 @@ def _wait_for_jobs() -> None:
         query = env.stack.pop()["QueryExecutionId"]
         return lambda: client.get_query_execution(QueryExecutionId=query)
 
+    # At the end of any job moto removes a task token, which it does not make for jobs of Glue.
     glue._SUPPORTED_INTEGRATION_PATTERNS.add(ResourceCondition.WaitForTaskToken)
     unsupported._SUPPORTED_INTEGRATION_PATTERNS.add(ResourceCondition.Sync)
     unsupported.StateTaskServiceUnsupported._build_sync_resolver = resolver
 
 
 def _call_http(call: Callable[[Request], Any]) -> None:
-    """The request of an HTTP Task is no call of the SDK."""
+    """Send an HTTP Task's request to the script. moto would look for an operation of an SDK."""
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_unsupported as unsupported,
     )

@@ -29,7 +29,7 @@ LAMBDA_PASSES = {
     "Lambda.TooManyRequestsException",
 }
 FUNCTION_DIED = {"Sandbox.Timedout", "Runtime.ExitError"}
-"""A function ran out of time or memory. Those of our own do no harm if they run again; the work may."""
+"""A function ran out of time or memory. Our own functions may run again without harm; the work may not."""
 OUR_ERRORS = {name for name, item in vars(errors).items() if isinstance(item, type)}
 
 INTRINSICS = {

@@ -391,16 +391,14 @@ def test_a_form_that_is_none_is_refused_with_a_page(scene: Scene):
 
 
 @pytest.mark.parametrize("error", ["Unavailable", "Sandbox.Timedout", "Runtime.ExitError"])
-@pytest.mark.parametrize("recorded_before", [True, False])
-def test_a_recorder_that_meets_an_outage_or_dies_is_tried_again(
-    scene: Scene, error: str, recorded_before: bool
-):
-    """The charge has happened: neither a throttled table nor a recorder that dies must fail the order."""
+@pytest.mark.parametrize("has_recorded", [True, False])
+def test_a_recorder_that_fails_or_dies_is_tried_again(scene: Scene, error: str, has_recorded: bool):
+    """The charge has happened: neither a throttled table nor a dead function must fail the order."""
     name = scene.new_id("waits")
     body = json.dumps({"errorType": error, "errorMessage": "by a test"}).encode()
 
     def failed(_call: Call, forward: Callable[[], HttpAnswer]) -> HttpAnswer:
-        if recorded_before:
+        if has_recorded:
             forward()
         return HttpAnswer(200, [("X-Amz-Function-Error", "Unhandled")], body)
 

@@ -310,7 +310,7 @@ def test_an_attempt_on_its_way_to_the_lock_is_found(world: Counting):
 
 @pytest.mark.parametrize("runs", [True, False])
 def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Counting, runs: bool):
-    """The first attempt was released under one key, and the second works under another, or has worked."""
+    """The first attempt has released one key. The second runs, or has completed, under another key."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
     world.execution("order-1--2", "RUNNING" if runs else "SUCCEEDED", given=envelope("m/other"))

@@ -130,7 +130,7 @@ DELETIONS = [
 
 @pytest.mark.parametrize("name", [*DELETIONS, *(f"s3:{name}" for name in DELETIONS)])
 def test_a_deletion_says_so(name: str):
-    """Whoever has deleted it, or a rule of the bucket. The work must not take it for an object."""
+    """A caller or the bucket's lifecycle may have deleted it. The work must not read the object."""
     record = notification() | {"eventName": name}
     assert "Object Deleted" == find_request(record, PATHS).payload["type"]
     assert find_request(object_event("Object Deleted", size=None, etag=""), PATHS).payload[
@@ -143,7 +143,7 @@ def test_a_deletion_says_so(name: str):
 
 
 def test_a_notification_that_starts_nothing_is_named():
-    """The dead letter's reason says which it is, and how such a change can start a request."""
+    """The dead letter's reason names the kind, and says how such a change can start a request."""
     with pytest.raises(InvalidRequest, match=r"ObjectTagging:Put.*EventBridge"):
         find_request(notification() | {"eventName": "ObjectTagging:Put"}, PATHS)
 

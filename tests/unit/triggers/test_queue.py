@@ -266,7 +266,7 @@ def test_a_request_whose_key_another_one_holds_comes_back_later(keyed_trigger: A
 def test_a_request_comes_back_though_its_id_runs_for_another_message(
     keyed_trigger: Any, world: World, other: dict[str, Any]
 ):
-    """Two messages have one id. The execution that runs brings back its own message only."""
+    """Two messages have one id. The running execution brings back its own message only."""
     failures(keyed_trigger, keyed("mine", "key"))
     world.sfn.close("mine", "FAILED", "AlreadyInProgress", "")
     world.sfn.put("mine--2", input=json.dumps(world.input_of("mine") | other))

@@ -247,22 +247,22 @@ MALFORMED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changed", MALFORMED, ids=json.dumps)
-def test_an_input_that_no_trigger_has_made_brings_no_message_back(changed: dict[str, Any]):
-    """Somebody has started it by hand. It is no bug, and no dead event."""
+def test_an_execution_with_a_malformed_input_brings_no_message_back(changed: dict[str, Any]):
+    """Somebody has started it by hand. The function does not fail, so the event is not dead-lettered."""
     given = json.dumps(json.loads(detail()["input"]) | changed)
     assert None is find_request_to_resend(detail(input=given), World().sfn, LOCKS)[0]
 
 
-def test_nor_does_one_whose_rate_limit_is_malformed():
-    """Only what the rate limit has refused is asked for its window."""
+def test_an_execution_with_a_malformed_rate_limit_brings_no_message_back():
+    """The limit is read only after the rate limit has refused the request."""
     given = json.dumps(json.loads(detail()["input"]) | {"limit": "none"})
     refused = detail(input=given, error="RateLimited")
     assert None is find_request_to_resend(refused, World().sfn, LOCKS)[0]
 
 
 @pytest.mark.parametrize("name", ["redelivery", "payload", "lockToken", "requestedAt"])
-def test_an_input_that_lacks_what_a_trigger_sends_brings_no_message_back(name: str):
-    """The same."""
+def test_an_execution_whose_input_lacks_a_field_brings_no_message_back(name: str):
+    """A trigger sends all of these fields."""
     given = json.loads(detail()["input"])
     del given[name]
     assert None is find_request_to_resend(detail(input=json.dumps(given)), World().sfn, LOCKS)[0]

@@ -149,7 +149,7 @@ def test_what_is_no_definition_is_refused(text: str):
 
 
 def test_half_of_a_character_is_refused():
-    """It can stand in JSON as an escape, and in no file."""
+    """JSON can escape it, but no file can hold it."""
     with pytest.raises(CannotWrap, match=r"half of a character, '\\ud800'"):
         wrapped(machine({"Done": {"Type": "Succeed", "Comment": "\ud800"}}))
 
@@ -163,7 +163,7 @@ def test_what_is_nested_too_deeply_is_refused():
 
 
 def test_parameters_that_are_a_list_stay():
-    """A state that starts an execution has an object there, others need not."""
+    """Only a state that starts an execution needs an object there."""
     assert [1] == inside(machine({"Make": passes(Parameters=[1])}))["Make"]["Parameters"]
 
 

@@ -60,7 +60,7 @@ def _add_no_activity_task(_pool: CallbackPoolManager, **_: Any) -> None:
 
 
 def eval_jsonata_expression(_expression: str) -> None:
-    """moto's own needs a Java virtual machine."""
+    """Refuse JSONata, for which moto needs a Java virtual machine."""
     raise RuntimeError(not_supported("JSONata, which variables need, too."))
 
 

@@ -95,7 +95,7 @@ def _match_error(decl: ErrorEqualsDecl, env: Environment) -> None:
     States.DataLimitExceeded is caught by its name only.
     """
     raised: ErrorName | None = env.stack.pop()
-    error = raised.error_name if raised else None  # a Map has None for an error without a name
+    error = raised.error_name if raised else None  # moto's Map passes on None for an error without a name
     names = {name.error_name for name in decl.error_names}
     if error == _UNCATCHABLE:
         matches = False
