@@ -313,7 +313,8 @@ def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Countin
     """The first attempt has released one key. The second runs, or has completed, under another key."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
-    world.execution("order-1--2", "RUNNING" if runs else "SUCCEEDED", given=envelope("m/other"))
+    given = envelope("m/other") | {"requestId": "order-1"}
+    world.execution("order-1--2", "RUNNING" if runs else "SUCCEEDED", given=given)
     status = {"status": INPROGRESS} if runs else {"status": COMPLETED, "openStatus": None, "ttl": TTL}
     world.put("m/other", "order-1--2", **status)
     with pytest.raises(LockTokenMismatch):
@@ -355,6 +356,17 @@ def test_a_quicker_caller_s_key_and_payload_are_compared(
     with pytest.raises(refusal):
         world.ask()
     assert [] == world.started()
+
+
+def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Counting):
+    """It has brought its own lock token, so it is another request."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    given = {"payload": PAYLOAD, "lockToken": "m/other"}
+    world.execution("order-1--2", "SUCCEEDED", given=given)
+    world.put("m/other", "order-1--2", status=COMPLETED, openStatus=None, ttl=TTL, requestId="order-1--2")
+    world.client.start("order-1", PAYLOAD)
+    assert ["order-1--3"] == world.started()
 
 
 def test_when_no_name_is_left_it_is_said_so(world: Counting):
