@@ -53,7 +53,7 @@ def read_text(text: str) -> Any:
 
 def expect_shallow(content: Any) -> None:
     """
-    Refuse what the rules could not walk through.
+    Refuse content that Python would run out of stack or memory for.
 
     Raises:
         Unreadable: it is nested too deeply, it has too many values, or it is inside of itself.
@@ -98,7 +98,7 @@ def _read_yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that stands twice, or that is no text. CloudFormation knows no dates."""
+        """Refuses a key that stands twice or is not text. Dates stay text, as in CloudFormation."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen = set()

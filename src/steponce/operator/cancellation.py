@@ -160,25 +160,25 @@ def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> Non
 def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] | None:
     """What there is of a request, and its execution's status."""
     first = machine.describe(name, 1)
-    token = machine.lock_token_of(name, first.input if first else {})
+    first_input = first.input if first else {}
+    token = machine.lock_token_of(name, first_input)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
-    given = newest.input if newest and newest.input else first.input if first else {}
-    own = machine.lock_token_of(name, given)
-    if own != token:  # after a release the next attempt may have another one
-        token, lock = own, machine.locks.get(own) if own else None
+    newest_input = newest.input if newest else {}
+    newest_token = machine.lock_token_of(name, newest_input or first_input)
+    if newest_token != token:  # after a release the next attempt may have another lock token
+        token, lock = newest_token, machine.locks.get(newest_token) if newest_token else None
         recorded = machine.attempt_of(lock, request_id)
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
-        holder = machine.describe_arn(lock.locked_by)  # of a failed request it may have been redriven
+        holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven
         is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
         if is_owner_open(holder, lock) or is_left:
             found, arn = holder or newest, lock.locked_by
     if found is None:
         return None
-    given = found.input or (first.input if first else {})
-    return Running(request_id, arn, token, lock, found.is_open, given), found.status
+    return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
 
 
 def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, why: str) -> bool:

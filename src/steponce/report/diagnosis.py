@@ -169,7 +169,7 @@ class Case:
         )
 
     def _failed(self, record: Record, owner: Attempt, error: str) -> Advice:
-        """Judge a failure that is no final answer."""
+        """Advise on a failure that is not a final answer."""
         failed = f"Failed with {error} at {record.actual_completion}."
         if owner.is_open and owner.redrive_count and not self.owner_is_stranger:
             return Advice(

@@ -252,9 +252,9 @@ class Letters:
 
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
-            f"There is no letter {letter_id!r}, or somebody looks at it just now; then it is back in "
-            f"{HIDDEN_SECONDS} seconds. A FIFO queue shows only ten letters of a message group; redrive "
-            "those first. List the letters.",
+            f"No letter {letter_id!r} can be seen. If somebody else looks at it, it is back in "
+            f"{HIDDEN_SECONDS} seconds. If it is in a FIFO queue, redrive the other letters of its message "
+            "group first: the queue shows only ten of them. List the letters.",
             next_steps=[NextStep("list letters")],
         )
 

@@ -139,7 +139,7 @@ ALIASES = [
     ids=["brackets", "lists", "YAML", "cycle", "aliases", "number", "number in YAML", "key"],
 )
 def test_what_no_rule_could_walk_through_is_unreadable(text: str, said: str):
-    """With what is wrong; the memory and the stack of Python would end before."""
+    """The message says why. Python would run out of stack or memory."""
     with pytest.raises(Unreadable, match=said):
         read_text(text)
 

@@ -155,7 +155,7 @@ def test_half_of_a_character_is_refused():
 
 
 def test_what_is_nested_too_deeply_is_refused():
-    """Python's stack would end before."""
+    """Python would run out of stack."""
     with pytest.raises(CannotWrap, match="more than 200 levels"):
         wrap_inline("[" * 100_000)
     with pytest.raises(CannotWrap, match="more than 200 levels"):

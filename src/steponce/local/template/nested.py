@@ -73,7 +73,7 @@ class NestedStacks:
         if key not in self._plans:
             name, file = self._names.name(logical_id, NESTED_STACK, {}), self._files[logical_id].resolve()
             if file in _around.get():
-                raise TemplateError(f"{logical_id}: {file} is nested in itself.")
+                raise TemplateError(f"{logical_id}: {file} is nested in itself. Nest another template.")
             reading = _around.set((*_around.get(), file))
             try:
                 self._plans[key] = self._read(file, values, name)
