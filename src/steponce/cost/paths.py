@@ -39,6 +39,10 @@ from steponce.cost.usage import Usage
 MOST = 500
 """How many different paths are kept on the way; beyond it only the cheapest and dearest of each ending."""
 
+_TOLERANCES = tuple(
+    f"ToleratedFailure{what}{path}" for what in ("Count", "Percentage") for path in ("", "Path")
+)
+
 
 @dataclass(frozen=True)
 class Walker:
@@ -129,17 +133,27 @@ class Walker:
         return self._merged(one.around(other) for one, other in itertools.product(some, branch))
 
     def _of_items(self, state: State, alone: Path, has_catch: bool) -> Iterator[Path]:
-        """Each way of a Map's items, which all go the same way."""
+        """
+        Each way of a Map's items, which all go the same way.
+
+        A Map may also fail while it reads its items or writes its results.
+        """
+        if "ItemReader" in state:
+            yield replace(alone, fails=True, in_task=True)
+        alone = replace(alone, in_task="ResultWriter" in state)
         processor = processor_of(state)
         rounds = _rounds(state, self.items)
         if not rounds:
             yield alone
             return
-        for path in self.paths(processor, has_catch=has_catch):
-            usage = _of_child(processor, path.usage)
+        tolerates = _tolerates_failures(state)
+        for path in self.paths(processor, has_catch=has_catch or tolerates):
+            path = replace(path, usage=_of_child(processor, path.usage) * rounds)
+            if path.fails and tolerates:
+                yield alone.around(replace(path, fails=False, in_task=False, errors=ANY, said=NONE))
             if _child_of(processor):  # a failed child execution has another error for the Map
                 path = replace(path, errors=ANY, said=ANY if path.said else NONE)
-            yield alone.around(replace(path, usage=usage * rounds))
+            yield alone.around(path)
 
     def _merged(self, paths: Iterable[Path]) -> list[Path]:
         found: dict[Any, Path] = {}
@@ -179,6 +193,11 @@ def _rounds(state: State, items: int) -> int:
     """How often a Map's machine runs: once for each item or batch."""
     batch = state.get("ItemBatcher", {}).get("MaxItemsPerBatch", 1)
     return math.ceil(items / batch) if isinstance(batch, int) and batch > 0 else items
+
+
+def _tolerates_failures(state: State) -> bool:
+    """Whether a Map may go on though items have failed."""
+    return any(state.get(name, 0) != 0 for name in _TOLERANCES)
 
 
 def _around_items(name: str, state: State) -> Usage:

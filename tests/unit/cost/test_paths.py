@@ -299,6 +299,34 @@ def test_what_a_distributed_map_reads_and_express_children_are_not_priced():
     ] == list(found.not_priced)
 
 
+@pytest.mark.parametrize(
+    "tolerates",
+    [
+        {"ToleratedFailurePercentage": 5},
+        {"ToleratedFailureCountPath": "$.most"},
+        {"ToleratedFailureCount": "{% $most %}"},
+    ],
+)
+def test_a_map_that_tolerates_failures_goes_on_after_them(tolerates: dict[str, Any]):
+    """Items that fail with a Fail, and those whose Task fails where nothing catches it."""
+    items = machine(C=choice("F", default="T"), F=FAIL, T=to(CALL, "U"), U=last(CALL))
+    state = to(map_of(items, Mode="DISTRIBUTED", ExecutionType="STANDARD"), "Z")
+
+    assert {"A C F", "A C F Z", "A C T Z", "A C T U Z"} == ways(machine(A=state | tolerates, Z=END))
+    assert {"A C F", "A C T U Z"} == ways(machine(A=state | {"ToleratedFailureCount": 0}, Z=END))
+
+
+def test_reading_the_items_of_a_map_may_fail_and_writing_its_results():
+    """Nothing inside needs to fail for that."""
+    state = last(map_of(machine(P=last(PASS)), Mode="DISTRIBUTED", ExecutionType="STANDARD"))
+    caught = state | catch("Z")
+
+    assert {"A P"} == ways(machine(A=caught, Z=END))
+    assert {"A P", "A Z"} == ways(machine(A=caught | {"ItemReader": {}}, Z=END))
+    assert {"A P", "A P Z"} == ways(machine(A=caught | {"ResultWriter": {}}, Z=END))
+    assert {"A P"} == ways(machine(A=state | {"ItemReader": {}, "ResultWriter": {}}))
+
+
 def test_retries_are_not_counted():
     """A path is priced without them."""
     retried = WRITE | {"Retry": [{"ErrorEquals": ["States.ALL"], "MaxAttempts": 5}]}
