@@ -306,9 +306,10 @@ class Client:
         """
         recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
-        token = self.machine.lock_token_of(name, execution.input) if execution else None
-        if token is not None and token != lock_token:
-            return self.status(request_id, lock_token=token)
+        if execution is not None and execution.input.get("requestId") == request_id:
+            token = self.machine.lock_token_of(name, execution.input)
+            if token != lock_token:
+                return self.status(request_id, lock_token=token)
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)

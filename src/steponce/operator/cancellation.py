@@ -165,6 +165,8 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
+    if newest is not None and attempt > 1 and "callId" not in newest.input:
+        newest, attempt = first, 1  # one by hand under an attempt's name is another request
     newest_input = newest.input if newest else {}
     newest_token = machine.lock_token_of(name, newest_input or first_input)
     if newest_token != token:  # after a release the next attempt may have another lock token

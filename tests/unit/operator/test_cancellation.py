@@ -94,6 +94,18 @@ def test_a_request_that_has_another_key_after_a_release_is_cancelled_under_it(wo
     assert ("FAILED", "Cancelled") == (again.status, again.error)
 
 
+def test_an_execution_by_hand_under_an_attempt_s_name_is_not_cancelled(world: World):
+    """It has brought its own lock token, so it is another request."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    given = {"payload": PAYLOAD, "lockToken": "m/other"}
+    world.execution("order-1--2", "RUNNING", *TO_WORK, given=given)
+
+    says_so(world, cancelled(world))
+
+    assert "RUNNING" == world.sfn.executions[arn("order-1--2")]["status"]
+
+
 def test_a_request_that_was_turned_away_is_cancelled_when_its_key_is_free(world: World):
     """The record is another request's, which has released it: it answers for all who have the key."""
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from steponce import Receipt
 from steponce.aws import times
-from steponce.errors import Conflict, LockTokenMismatch, PayloadMismatch, TooManyAttempts
+from steponce.errors import Conflict, LockTokenMismatch, PayloadMismatch, RequestNotFound, TooManyAttempts
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator
@@ -328,7 +328,8 @@ def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
     ends = {INPROGRESS: "RUNNING", COMPLETED: "SUCCEEDED", RELEASED: "FAILED"}
-    world.execution("order-1--2", ends[status], error="RetryLater", given=envelope("m/other"))
+    given = envelope("m/other") | {"requestId": "order-1"}
+    world.execution("order-1--2", ends[status], error="RetryLater", given=given)
     world.put("m/other", "order-1--2", status=status, result='{"charged": true}', ttl=TTL)
     expected = world.client.status("order-1", lock_token="m/other")
     assert expected == world.client.status("order-1")
@@ -365,6 +366,8 @@ def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Co
     given = {"payload": PAYLOAD, "lockToken": "m/other"}
     world.execution("order-1--2", "SUCCEEDED", given=given)
     world.put("m/other", "order-1--2", status=COMPLETED, openStatus=None, ttl=TTL, requestId="order-1--2")
+    with pytest.raises(RequestNotFound):
+        world.client.status("order-1")
     world.client.start("order-1", PAYLOAD)
     assert ["order-1--3"] == world.started()
 
