@@ -21,7 +21,7 @@ OF_THEIR_OWN = {
 }
 """Workflow tests that start other stacks than their neighbours."""
 
-WITH_THE_BOLD = {
+ON_BOTH_SCENES = {
     "test_callbacks.py",
     "test_dead_owners.py",
     "test_guards.py",
@@ -30,7 +30,7 @@ WITH_THE_BOLD = {
     "test_repair.py",
     "test_run_once.py",
 }
-"""Workflow tests that want both scenes of their conftest."""
+"""Workflow tests that use both scenes of their conftest."""
 
 ON_THE_SMALL_STACK = {
     "test_stack.py",
@@ -48,7 +48,7 @@ def group(file: str) -> str:
     path = PurePosixPath(file)
     folder = path.parent.name
     if folder == "workflow" and path.name not in OF_THEIR_OWN:
-        return "both scenes" if path.name in WITH_THE_BOLD else "one scene"
+        return "both scenes" if path.name in ON_BOTH_SCENES else "one scene"
     return "the small stack" if path.name in ON_THE_SMALL_STACK else file
 
 

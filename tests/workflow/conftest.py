@@ -13,7 +13,7 @@ from steponce.local import LocalStack, write_facts
 from tests import engines
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
-from tests.sharing import WITH_THE_BOLD
+from tests.sharing import ON_BOTH_SCENES
 from tests.workflow.clock import Clock, ClockedStack
 from tests.workflow.faults import Faults
 from tests.workflow.program import Run, run_here, run_in_a_pipe
@@ -22,7 +22,7 @@ from tests.workflow.scene import Scene
 WORK_TIMEOUT_SECONDS = 60
 
 ON_MOTO = {"test_cli.py", "test_stories.py"}
-"""What says as much on moto as on DynamoDB Local. The guarantee itself, `WITH_THE_BOLD`, runs on both."""
+"""Tests for which moto is enough. `ON_BOTH_SCENES`, the guarantee itself, runs on moto and DynamoDB Local."""
 
 COUNTED = "test_counted_paths.py"
 """Only `make test-paths` has it."""
@@ -42,15 +42,14 @@ def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """
-    Mark what this run leaves to others, unless its file is named.
+    Mark tests that another target runs, unless pytest was given the name of their file.
 
-    `make test` runs on moto. The files that it leaves run on DynamoDB Local, in `make test-dynamodb` and so
-    in CI, for it knows more about conditions and single writes than moto does. `make test-all` runs them on
-    moto.
+    `make test` runs on moto. It leaves most files to `make test-dynamodb`, which runs them on DynamoDB Local,
+    because that is stricter than moto about conditions and single writes. `make test-all` runs them on moto.
     """
     file = item.path.name
     on_moto = engines.running()["dynamodb"] == engines.EMBEDDED
-    is_left = file == COUNTED or (file not in WITH_THE_BOLD and (file in ON_MOTO) != on_moto)
+    is_left = file == COUNTED or (file not in ON_BOTH_SCENES and (file in ON_MOTO) != on_moto)
     is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
     if is_left and not is_named:
         item.add_marker(pytest.mark.full)
@@ -65,7 +64,7 @@ def _holding(parts: Parts) -> Iterator[Scene]:
 def _taking_over(parts: Parts) -> Iterator[Scene]:
     yield from _scene(
         parts,
-        "bold",
+        "takeover",
         WhenOutcomeUnknown="take-over",
         WhenCompleted="refuse",
         FinalErrors="OutOfStock,CardDeclined",
@@ -82,7 +81,7 @@ def scene(_holding: Scene) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def bold_scene(_taking_over: Scene) -> Iterator[Scene]:
+def takeover_scene(_taking_over: Scene) -> Iterator[Scene]:
     """Takes over when the outcome is unknown, refuses duplicates, and keeps large results in a bucket."""
     _taking_over.faults.clear()
     yield _taking_over

@@ -80,15 +80,15 @@ def test_a_failure_is_recorded_on_the_lock(scene: Scene):
     assert scene.on_open_index(scene.lock(scene.key(waiting.name)))
 
 
-def test_a_failure_may_be_a_final_answer(bold_scene: Scene):
+def test_a_failure_may_be_a_final_answer(takeover_scene: Scene):
     """Its error name is among FinalErrors: off the open index, replayed to everyone."""
-    waiting = Waiting.begin(bold_scene)
+    waiting = Waiting.begin(takeover_scene)
 
     waiting.post({"outcome": "failure", "error": "OutOfStock"})
 
-    failed = bold_scene.client.wait(waiting.name, timeout_seconds=100)
+    failed = takeover_scene.client.wait(waiting.name, timeout_seconds=100)
     assert ("FAILED", "OutOfStock", None) == (failed.status, failed.error, failed.cause)
-    assert bold_scene.lock(bold_scene.key(waiting.name)).open_status is None
+    assert takeover_scene.lock(takeover_scene.key(waiting.name)).open_status is None
 
 
 def test_a_failure_that_says_nothing_stays_one(scene: Scene):
@@ -223,9 +223,9 @@ def test_a_recorder_that_fails_leaves_its_error_on_the_lock(scene: Scene):
     assert scene.on_open_index(scene.lock(scene.key(name)))
 
 
-def test_an_answer_to_an_old_run_never_continues_a_new_one(bold_scene: Scene):
+def test_an_answer_to_an_old_run_never_continues_a_new_one(takeover_scene: Scene):
     """The first run died waiting; its successor waits under an id of its own."""
-    scene = bold_scene
+    scene = takeover_scene
     key = scene.new_id("key")
     old = Waiting.begin(scene, f"{key}-a", key)
     scene.stop(old.name)

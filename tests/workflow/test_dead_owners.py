@@ -108,9 +108,9 @@ def test_an_owner_that_died_at_work_is_alive_until_its_time_is_over_then_held(sc
     scene.eventually(lambda: 1 == len(scene.charges(name)))
 
 
-def test_an_outcome_that_is_unknown_may_be_taken_over(bold_scene: Scene):
+def test_an_outcome_that_is_unknown_may_be_taken_over(takeover_scene: Scene):
     """By parameter: the work gets the same key and a higher attempt."""
-    scene = bold_scene
+    scene = takeover_scene
     name = scene.new_id("unknown")
     with scene.working(name) as hold:
         scene.client.start(name, VISA, lock_token=name)

@@ -158,9 +158,9 @@ def test_a_workflow_holds_what_a_guard_left_behind(scene: Scene):
     assert [] == scene.charges(name)
 
 
-def test_a_workflow_takes_over_what_a_guard_left_behind(bold_scene: Scene):
+def test_a_workflow_takes_over_what_a_guard_left_behind(takeover_scene: Scene):
     """By parameter: the same key, a higher attempt, and nothing of the lease is left."""
-    scene, name = bold_scene, bold_scene.new_id("over")
+    scene, name = takeover_scene, takeover_scene.new_id("over")
     with pytest.raises(CompletionRefused), guard_of(scene).begin(name, VISA) as run:
         scene.change_lock(name, leaseUntil=OVER)
         done = scene.run(f"{name}-w", VISA, lock_token=name)
@@ -171,9 +171,9 @@ def test_a_workflow_takes_over_what_a_guard_left_behind(bold_scene: Scene):
     assert "leaseUntil" not in scene.raw_lock(name)
 
 
-def test_a_lease_that_is_extended_after_the_look_is_not_taken_over(bold_scene: Scene):
+def test_a_lease_that_is_extended_after_the_look_is_not_taken_over(takeover_scene: Scene):
     """TakeOverLock's condition sees it; the workflow looks again, and the owner is alive."""
-    scene, name = bold_scene, bold_scene.new_id("extended")
+    scene, name = takeover_scene, takeover_scene.new_id("extended")
     with guard_of(scene).begin(name, VISA) as run:
         scene.change_lock(name, leaseUntil=OVER)
 

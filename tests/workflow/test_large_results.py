@@ -42,28 +42,28 @@ def forget(scene: Scene, told: Mapping[str, Any]) -> None:
     )
 
 
-def test_everybody_gets_a_large_result_from_the_bucket(bold_scene: Scene):
+def test_everybody_gets_a_large_result_from_the_bucket(takeover_scene: Scene):
     """Whoever waits, asks later, or starts the request again; the execution carries the reference alone."""
-    order, told = completed(bold_scene)
+    order, told = completed(takeover_scene)
 
-    again = bold_scene.client.start(order, STATEMENT)
+    again = takeover_scene.client.start(order, STATEMENT)
 
     assert (True, 300_000) == (again.duplicate, len(again.result["statement"]))
-    assert again.result == bold_scene.client.result(order) == bold_scene.client.wait(order).result
-    assert told == json.loads(bold_scene.execution(order)["output"])
-    assert bold_scene.stack.outputs["ResultBucket"] == told[REFERENCE]["bucket"]
+    assert again.result == takeover_scene.client.result(order) == takeover_scene.client.wait(order).result
+    assert told == json.loads(takeover_scene.execution(order)["output"])
+    assert takeover_scene.stack.outputs["ResultBucket"] == told[REFERENCE]["bucket"]
     assert order not in told[REFERENCE]["key"]
-    assert 1 == len(bold_scene.charges(bold_scene.key(order)))
+    assert 1 == len(takeover_scene.charges(takeover_scene.key(order)))
 
 
-def test_a_guard_replays_a_workflow_s_large_result_and_the_other_way_round(bold_scene: Scene):
+def test_a_guard_replays_a_workflow_s_large_result_and_the_other_way_round(takeover_scene: Scene):
     """Both read the other's bucket, which is the stack's."""
-    order, _ = completed(bold_scene)
-    guard = bold_scene.stack.guard()
-    with guard.begin(bold_scene.key(order), STATEMENT) as run:
+    order, _ = completed(takeover_scene)
+    guard = takeover_scene.stack.guard()
+    with guard.begin(takeover_scene.key(order), STATEMENT) as run:
         assert (True, 300_000) == (run.replayed, len(run.result["statement"]))
 
-    name = bold_scene.new_id("guarded")
+    name = takeover_scene.new_id("guarded")
     with guard.begin(name, VISA) as run:
         run.complete({"pages": "x" * 300_000})
     with guard.begin(name, VISA) as again:
@@ -83,35 +83,35 @@ def test_a_workflow_replays_the_reference(scene: Scene):
     assert {REFERENCE: where} == json.loads(scene.execution(f"{key}-b")["output"])
 
 
-def test_an_answer_that_holds_a_reference_makes_nobody_read_it(bold_scene: Scene):
+def test_an_answer_that_holds_a_reference_makes_nobody_read_it(takeover_scene: Scene):
     """A confirmation from outside that names another request's result is an answer like any other."""
-    _, foreign = completed(bold_scene)
-    order = bold_scene.new_id("large")
-    bold_scene.run(order, VISA)
-    key = bold_scene.key(order)
-    bold_scene.change_lock(key, result=json.dumps(foreign))
+    _, foreign = completed(takeover_scene)
+    order = takeover_scene.new_id("large")
+    takeover_scene.run(order, VISA)
+    key = takeover_scene.key(order)
+    takeover_scene.change_lock(key, result=json.dumps(foreign))
 
-    assert foreign == bold_scene.client.result(order)
+    assert foreign == takeover_scene.client.result(order)
 
 
-def test_a_confirmed_order_s_large_result_has_the_confirmation(bold_scene: Scene):
+def test_a_confirmed_order_s_large_result_has_the_confirmation(takeover_scene: Scene):
     """What the workflow puts beside the reference belongs to the result."""
-    order, told = completed(bold_scene)
-    bold_scene.change_lock(
-        bold_scene.key(order), result=json.dumps(dict(told) | {"confirmation": {"by": "bank"}})
+    order, told = completed(takeover_scene)
+    takeover_scene.change_lock(
+        takeover_scene.key(order), result=json.dumps(dict(told) | {"confirmation": {"by": "bank"}})
     )
 
-    result = bold_scene.client.result(order)
+    result = takeover_scene.client.result(order)
 
     assert ({"by": "bank"}, 300_000) == (result["confirmation"], len(result["statement"]))
 
 
-def test_a_client_that_knows_no_bucket_says_so(bold_scene: Scene):
+def test_a_client_that_knows_no_bucket_says_so(takeover_scene: Scene):
     """Instead of handing out an address for a result."""
-    order, told = completed(bold_scene)
+    order, told = completed(takeover_scene)
 
     with pytest.raises(ResultForbidden, match=re.escape(told[REFERENCE]["bucket"])):
-        _ = bold_scene.client_with().status(order).result
+        _ = takeover_scene.client_with().status(order).result
 
 
 def test_without_a_bucket_a_large_result_is_no_failure_and_not_on_record(scene: Scene):
@@ -127,10 +127,10 @@ def test_without_a_bucket_a_large_result_is_no_failure_and_not_on_record(scene: 
     assert ("INPROGRESS", None) == (lock.status, lock.result)
 
 
-def test_the_commands_show_a_large_result(bold_scene: Scene, tmp_path: Path):
+def test_the_commands_show_a_large_result(takeover_scene: Scene, tmp_path: Path):
     """Status, wait and show read it; once it is gone, show still tells the story."""
-    order, told = completed(bold_scene)
-    write_facts(bold_scene.stack.facts(), tmp_path)
+    order, told = completed(takeover_scene)
+    write_facts(takeover_scene.stack.facts(), tmp_path)
     found = [
         run_here(tmp_path, "status", order, "--local"),
         run_here(tmp_path, "wait", order, "--local"),
@@ -140,7 +140,7 @@ def test_the_commands_show_a_large_result(bold_scene: Scene, tmp_path: Path):
     code, story = run_here(tmp_path, "show", order, "--local")
     assert (0, 300_000) == (code, len(story["record"]["result"]["statement"]))
 
-    forget(bold_scene, told)
+    forget(takeover_scene, told)
 
     code, answer = run_here(tmp_path, "status", order, "--local")
     assert (1, "ResultGone") == (code, answer["error"]["type"])
@@ -155,14 +155,14 @@ def statement_file(folder: Path) -> str:
     return str(path)
 
 
-def test_an_erased_customer_s_large_results_are_gone(bold_scene: Scene, tmp_path: Path):
+def test_an_erased_customer_s_large_results_are_gone(takeover_scene: Scene, tmp_path: Path):
     """Also what a call has kept that no record names."""
-    customer = bold_scene.new_id("customer")
-    bold_scene.run(f"{customer}-1", STATEMENT, lock_token=f"{customer}/o-1")
-    results = bold_scene.client.machine.results
+    customer = takeover_scene.new_id("customer")
+    takeover_scene.run(f"{customer}-1", STATEMENT, lock_token=f"{customer}/o-1")
+    results = takeover_scene.client.machine.results
     assert 1 == len(results.objects(f"{customer}/o-1"))
     results.keep("1", lock_token=f"{customer}/o-1", call_id="dead", retention_seconds=None)
-    write_facts(bold_scene.stack.facts(), tmp_path)
+    write_facts(takeover_scene.stack.facts(), tmp_path)
 
     code, answer = run_here(
         tmp_path, "erase", f"{customer}/", "--local", "--yes", "--why", "asked to be forgotten"
@@ -172,25 +172,25 @@ def test_an_erased_customer_s_large_results_are_gone(bold_scene: Scene, tmp_path
     assert [] == results.objects(f"{customer}/o-1")
 
 
-def test_a_result_that_is_gone_is_told_as_such(bold_scene: Scene):
+def test_a_result_that_is_gone_is_told_as_such(takeover_scene: Scene):
     """The request stays completed; asking again runs nothing."""
-    order, told = completed(bold_scene)
-    forget(bold_scene, told)
+    order, told = completed(takeover_scene)
+    forget(takeover_scene, told)
 
-    again = bold_scene.client.start(order, STATEMENT)
+    again = takeover_scene.client.start(order, STATEMENT)
 
     assert ("COMPLETED", True) == (again.status, again.duplicate)
     with pytest.raises(ResultGone, match=order):
         _ = again.result
-    assert 1 == len(bold_scene.charges(bold_scene.key(order)))
+    assert 1 == len(takeover_scene.charges(takeover_scene.key(order)))
 
 
 @pytest.fixture
-def careless_bucket(bold_scene: Scene) -> Iterator[Scene]:
+def careless_bucket(takeover_scene: Scene) -> Iterator[Scene]:
     """Somebody has switched the versions off."""
-    s3, name = bold_scene.stack.boto3("s3"), bold_scene.stack.outputs["ResultBucket"]
+    s3, name = takeover_scene.stack.boto3("s3"), takeover_scene.stack.outputs["ResultBucket"]
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Suspended"})
-    yield bold_scene
+    yield takeover_scene
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
 
 

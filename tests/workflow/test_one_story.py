@@ -246,9 +246,9 @@ def test_work_whose_answer_was_lost_is_not_tried_again(scene: Scene):
     assert 1 == len(scene.charges(name)), [dict(c) for c in scene.charges(name)]
 
 
-def test_a_refused_duplicate_stays_refused(bold_scene: Scene):
+def test_a_refused_duplicate_stays_refused(takeover_scene: Scene):
     """Asking again by its id does not get it what it was refused."""
-    scene = bold_scene
+    scene = takeover_scene
     key = scene.new_id("t10")
     scene.run(f"{key}-a", VISA, lock_token=key)
     refused = scene.run(f"{key}-b", VISA, lock_token=key)

@@ -430,9 +430,9 @@ def test_an_overdue_lock_whose_owner_lives_is_missing_and_stays(scene: Scene):
     assert '"MissingTasks"' in told
 
 
-def test_an_unknown_outcome_that_may_be_taken_over_waits_for_the_next_request(bold_scene: Scene):
+def test_an_unknown_outcome_that_may_be_taken_over_waits_for_the_next_request(takeover_scene: Scene):
     """The monitor counts it as missing; only a workflow can make sure of its owner after it has the lock."""
-    scene = bold_scene
+    scene = takeover_scene
     key = scene.new_id("unknown")
     stop_in(scene, "DoWork", key, VISA, key, after=True)
     scene.change_lock(key, expectedCompletion="2020-01-01T00:00:00.000Z", created="2020-01-01T00:00:00.000Z")

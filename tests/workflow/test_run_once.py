@@ -108,15 +108,15 @@ def test_another_id_with_the_key_of_a_completed_request_replays_its_result(scene
     )
 
 
-def test_a_workflow_may_refuse_duplicates_of_what_is_completed(bold_scene: Scene):
+def test_a_workflow_may_refuse_duplicates_of_what_is_completed(takeover_scene: Scene):
     """With WhenCompleted=refuse another id with the same key fails, and the work does not run."""
-    key = bold_scene.new_id("key")
-    bold_scene.run(f"{key}-a", VISA, lock_token=key)
+    key = takeover_scene.new_id("key")
+    takeover_scene.run(f"{key}-a", VISA, lock_token=key)
 
-    refused = bold_scene.run(f"{key}-b", VISA, lock_token=key)
+    refused = takeover_scene.run(f"{key}-b", VISA, lock_token=key)
 
     assert ("FAILED", "DuplicateRefused") == (refused.status, refused.error)
-    assert 1 == len(bold_scene.charges(key))
+    assert 1 == len(takeover_scene.charges(key))
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -192,13 +192,13 @@ def test_asking_for_the_result_of_a_failed_request_raises_its_error(scene: Scene
     assert "CardDeclined" == failed.value.error
 
 
-def test_several_names_can_be_final(bold_scene: Scene):
+def test_several_names_can_be_final(takeover_scene: Scene):
     """FinalErrors is a list."""
-    order = bold_scene.new_id()
+    order = takeover_scene.new_id()
 
-    bold_scene.run(order, DECLINED)
+    takeover_scene.run(order, DECLINED)
 
-    assert bold_scene.lock(bold_scene.key(order)).open_status is None
+    assert takeover_scene.lock(takeover_scene.key(order)).open_status is None
 
 
 def test_an_unreachable_provider_is_tried_again_then_released(scene: Scene):
