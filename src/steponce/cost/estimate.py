@@ -116,7 +116,8 @@ def estimate(
         limit: How many paths are listed one by one. If there are more, see `merged` and `left_out`.
 
     Raises:
-        CannotPrice: the definition, the region or a state is unknown, or no such path exists.
+        CannotPrice: AWS would refuse the definition, the region or a state of `through` is unknown, or no
+            path goes through these states.
     """
     _expect_well_formed(definition)
     assumed = assumptions or Assumptions()
@@ -135,18 +136,7 @@ def estimate(
         raise CannotPrice(f"No path goes through {' and '.join(sorted(wanted))}.")
     merged = count > limit
     paths = found(walker if merged else replace(walker, alike=each))
-    priced = [
-        PricedPath(
-            path.end,
-            path.fails,
-            path.states,
-            path.count,
-            path.usage,
-            prices.dollars(path.usage) * assumed.requests,
-        )
-        for path in paths
-    ]
-    priced.sort(key=lambda path: (path.dollars, len(path.states), path.states))
+    priced = _priced(paths, prices, assumed.requests)
     all_kept = sum(path.paths for path in priced) == count
     listed = priced if all_kept and len(priced) <= limit else _extremes(priced)
     return Estimate(
@@ -161,8 +151,24 @@ def estimate(
     )
 
 
+def _priced(paths: Iterable[Path], prices: Prices, requests: int) -> list[PricedPath]:
+    """The paths with what this many requests cost on each, the cheapest first."""
+    priced = [
+        PricedPath(
+            path.end,
+            path.fails,
+            path.states,
+            path.count,
+            path.usage,
+            prices.dollars(path.usage) * requests,
+        )
+        for path in paths
+    ]
+    return sorted(priced, key=lambda path: (path.dollars, len(path.states), path.states))
+
+
 def _expect_well_formed(definition: Machine) -> None:
-    """Refuse a definition with a field that AWS would refuse. Its placeholders may still be there."""
+    """Refuse a definition with a field that AWS would refuse. Placeholders are accepted."""
     for refused in refusals_before_substitution(definition):
         if refused.kind == "invalid-definition":
             where = refused.state or "The state machine"
