@@ -34,7 +34,7 @@ from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine
+from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
@@ -306,7 +306,7 @@ class Client:
         """
         recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
-        if execution is not None and execution.input.get("requestId") == request_id:
+        if execution is not None and is_attempt_of(execution, request_id):
             token = self.machine.lock_token_of(name, execution.input)
             if token != lock_token:
                 return self.status(request_id, lock_token=token)

@@ -31,7 +31,13 @@ def arn(name: str) -> str:
 
 def envelope(key: str = "m/order-1") -> dict[str, Any]:
     """What the execution of order-1 was started with."""
-    return {"lockToken": key, "callId": "call-1", "payload": PAYLOAD, "payloadHash": HASH}
+    return {
+        "requestId": "order-1",
+        "callId": "call-1",
+        "lockToken": key,
+        "payload": PAYLOAD,
+        "payloadHash": HASH,
+    }
 
 
 HASH = sha256(canonical_json(PAYLOAD))

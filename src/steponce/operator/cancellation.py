@@ -22,7 +22,7 @@ from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
-from steponce.request.machine import Machine, is_owner_open
+from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import name_of
 from steponce.workflow import FAILED, INPROGRESS
 
@@ -165,8 +165,8 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
-    if newest is not None and attempt > 1 and "callId" not in newest.input:
-        newest, attempt = first, 1  # one by hand under an attempt's name is another request
+    if newest is not None and attempt > 1 and not is_attempt_of(newest, request_id):
+        newest, attempt = first, 1
     newest_input = newest.input if newest else {}
     newest_token = machine.lock_token_of(name, newest_input or first_input)
     if newest_token != token:  # after a release the next attempt may have another lock token

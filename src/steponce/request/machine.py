@@ -145,6 +145,15 @@ class Machine:
         return execution_arn_of(self.arn, attempt_name(name, attempt))
 
 
+def is_attempt_of(execution: Execution, request_id: str) -> bool:
+    """
+    Whether an execution under the name of a request's attempt is that attempt.
+
+    An execution that was started by hand may have such a name. It is another request.
+    """
+    return execution.input.get("requestId") == request_id
+
+
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:
     """Whether a lock's owner is an open execution, or a guarded call whose lease is not over."""
     if lock.is_leased(times.now_text()):

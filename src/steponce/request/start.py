@@ -23,7 +23,7 @@ from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_owner_open
+from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
@@ -118,8 +118,8 @@ class Start:
             return self._by_execution(1, first, lock)
         recorded = max(1, self._machine.attempt_of(lock, self._request_id))
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
-        if newest is not None and newest.input.get("requestId") == self._request_id:
-            self._expect_same_key(newest)  # an execution by hand may have such a name, and a key of its own
+        if newest is not None and is_attempt_of(newest, self._request_id):
+            self._expect_same_key(newest)
         if newest is not None and newest.is_open:
             return self._by_execution(last, newest, lock)
         if self._read_lock() != lock:

@@ -118,12 +118,12 @@ def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Nothing of it is in the new application, and nothing stays beside it."""
-    with monkeypatch.context() as killed:  # before it could clean up
+    """Nothing of the draft is in the new application, and nothing stays beside it."""
+    with monkeypatch.context() as killed:  # before it could move or remove its draft
         killed.setattr(application, "_move", lambda draft, _folder: (draft / "old.txt").touch())
         killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)
         application.init(tmp_path / "orders", Choices("orders"))
-    assert [tmp_path / "orders"] != list(tmp_path.iterdir())
+    assert [tmp_path / ".orders.new"] == list(tmp_path.iterdir())
 
     application.init(tmp_path / "orders", Choices("orders"))
 
