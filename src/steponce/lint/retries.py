@@ -11,7 +11,10 @@ from steponce.lint.rule import Rules
 
 RETRIES = Rules("general")
 
-AFTER_WORK = {"States.ALL", "States.TaskFailed", "States.Timeout", "Lambda.Unknown"}
+FUNCTION_DIED = {"Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"}
+"""A function ran out of time or memory, at any point of its work."""
+
+AFTER_WORK = {"States.ALL", "States.TaskFailed", "States.Timeout"} | FUNCTION_DIED
 """Errors after which the work may be done."""
 
 REFUSED = "ConditionalCheckFailedException"
@@ -27,7 +30,8 @@ def retry_repeats_work(machine: Machine) -> Complaints:
     "Standard Workflows employ an exactly-once model, where your tasks and states are never executed more than
     once unless you have specified `Retry` behavior in ASL." After `States.ALL`, `States.TaskFailed` and
     `States.Timeout` the work may have happened: an answer was lost, or a function failed after its effect. A
-    time-out does not stop a function, so the second try runs beside the first.
+    time-out does not stop a function, so the second try runs beside the first. `Lambda.Unknown`,
+    `Sandbox.Timedout` and `Runtime.ExitError` are functions that ran out of time or memory in their work.
 
     These count as not idempotent: a function; an execution without a `Name`; a message without a
     deduplication id; an event; a job that AWS starts again, such as `glue:startJobRun`, or `ecs:runTask`

@@ -57,6 +57,16 @@ GET: dict[str, Any] = {
 FAIL = {"Type": "Fail", "Error": "States.Renamed", "Cause": "It is known."}
 
 
+@pytest.mark.parametrize("error", ["Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"])
+def test_a_function_that_died_may_have_done_its_work(error: str):
+    """It ran out of time or memory, maybe after its effect."""
+    retry = [{"ErrorEquals": [error], "MaxAttempts": 2, "MaxDelaySeconds": 5}]
+    call = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "f"}}
+    state = call | {"TimeoutSeconds": 60, "Retry": retry, "End": True}
+    found = lint({"StartAt": "A", "States": {"A": state}}).findings
+    assert "retry-repeats-work" in {finding.rule for finding in found}
+
+
 @pytest.mark.parametrize(
     "state",
     [
