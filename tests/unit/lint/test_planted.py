@@ -15,7 +15,7 @@ from .planted import FAULTS, RIGHT, SPOILT, Fault
 
 @pytest.mark.parametrize("path", [*RIGHT, *SPOILT], ids=lambda path: path.name.partition(".")[0])
 def test_a_machine_that_is_right_has_no_findings(path: Path):
-    """Neither an error nor a warning: what AWS' guides call right is right."""
+    """Neither an error nor a warning: what AWS's guides call right is right."""
     assert () == lint(json.loads(path.read_text())).findings
 
 
@@ -77,7 +77,7 @@ def test_a_function_that_died_may_have_done_its_work(error: str):
     ids=["a flag as text", "an error of a Fail state", "a wait"],
 )
 def test_what_aws_takes_is_no_fault(state: dict[str, Any]):
-    """Shapes of AWS' samples that run there."""
+    """Shapes of AWS's samples that run there."""
     choice = {
         "Type": "Choice",
         "Choices": [{"Variable": "$.a", "IsNull": True, "Next": "Failed"}],
