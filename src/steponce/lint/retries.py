@@ -31,7 +31,7 @@ def retry_repeats_work(machine: Machine) -> Complaints:
     once unless you have specified `Retry` behavior in ASL." After `States.ALL`, `States.TaskFailed` and
     `States.Timeout` the work may have happened: an answer was lost, or a function failed after its effect. A
     time-out does not stop a function, so the second try runs beside the first. `Lambda.Unknown`,
-    `Sandbox.Timedout` and `Runtime.ExitError` are functions that ran out of time or memory in their work.
+    `Sandbox.Timedout` and `Runtime.ExitError` say that a function ran out of time or memory in its work.
 
     These count as not idempotent: a function; an execution without a `Name`; a message without a
     deduplication id; an event; a job that AWS starts again, such as `glue:startJobRun`, or `ecs:runTask`
