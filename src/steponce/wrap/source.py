@@ -27,13 +27,16 @@ def read(text: str) -> dict[str, Any]:
     The definition in a text.
 
     Raises:
-        CannotWrap: it is not a JSON object.
+        CannotWrap: it is not a JSON object, it is too large or nested too deeply, or it has a character that
+            UTF-8 cannot encode.
     """
     try:
         found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text))
         expect_shallow(found)
-    except (RecursionError, Unreadable):
+    except RecursionError:
         raise CannotWrap([f"The definition is nested more than {DEEPEST} levels deep."]) from None
+    except Unreadable as error:
+        raise CannotWrap([f"The definition cannot be read. {error}"]) from None
     except ValueError as error:
         raise CannotWrap([f"The definition is not JSON: {error}. If it is YAML, write it as JSON."]) from None
     if not isinstance(found, dict):
@@ -42,7 +45,7 @@ def read(text: str) -> dict[str, Any]:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise CannotWrap(
-            [f"The definition has half of a character, {error.object[error.start]!a}. Remove it."]
+            [f"The definition has an incomplete character, {error.object[error.start]!a}. Remove it."]
         ) from None
     return found
 

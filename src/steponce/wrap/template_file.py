@@ -38,9 +38,11 @@ def read(text: str) -> CommentedMap:
         found = _yaml(text).load(text)
     except YAMLError as error:
         raise CannotWrap([f"The template is not YAML: {error}."]) from None
-    except (RecursionError, ValueError):
+    except RecursionError:
+        raise CannotWrap(["The template is nested too deeply. Move a part into a nested stack."]) from None
+    except ValueError as error:  # a date or a number that Python does not know
         raise CannotWrap(
-            ["The template is nested too deeply, or has a number with too many digits."]
+            [f"The template has a value that cannot be read: {error}. Write it in quotes."]
         ) from None
     if not isinstance(found, CommentedMap) or not isinstance(found.get("Resources"), CommentedMap):
         raise CannotWrap(["The template has no Resources."])

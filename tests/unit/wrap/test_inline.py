@@ -148,9 +148,9 @@ def test_what_is_no_definition_is_refused(text: str):
         wrap_inline(text)
 
 
-def test_half_of_a_character_is_refused():
+def test_an_incomplete_character_is_refused():
     """JSON can escape it, but no file can hold it."""
-    with pytest.raises(CannotWrap, match=r"half of a character, '\\ud800'"):
+    with pytest.raises(CannotWrap, match=r"an incomplete character, '\\ud800'"):
         wrapped(machine({"Done": {"Type": "Succeed", "Comment": "\ud800"}}))
 
 
@@ -160,6 +160,12 @@ def test_what_is_nested_too_deeply_is_refused():
         wrap_inline("[" * 100_000)
     with pytest.raises(CannotWrap, match="more than 200 levels"):
         wrap_inline('{"States":' + "[" * 200 + "]" * 200 + "}")
+
+
+def test_what_has_too_many_values_is_refused():
+    """The message names this limit, and not another one."""
+    with pytest.raises(CannotWrap, match="more than 1,000,000 values"):
+        wrap_inline(f"[{'0,' * 1_000_000}0]")
 
 
 def test_parameters_that_are_a_list_stay():
