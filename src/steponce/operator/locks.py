@@ -33,7 +33,7 @@ from steponce.recovery.work import works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
-from steponce.request.names import MAX_ATTEMPT, name_of
+from steponce.request.names import MAX_ATTEMPT, name_of, shards_to_read
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
@@ -58,7 +58,7 @@ def open_locks(
     shards = (
         machine.locks.open(status, shard, expected_until=expected_until, skip=skip)
         for status in statuses
-        for shard in range(machine.rules.open_shards)
+        for shard in range(shards_to_read(machine.rules.open_shards))
     )
     return merge(*shards, key=lambda lock: lock.expected_completion)
 

@@ -71,6 +71,15 @@ def shard_of(key: str, shards: int) -> str:
     return str(int(sha256(key)[:8], 16) % shards)
 
 
+def shards_to_read(shards: int) -> int:
+    """
+    How many index shards to read where a stack has this many: all that a record may be in.
+
+    A client or a guard that does not know the stack's number writes to the default ones.
+    """
+    return max(shards, OPEN_SHARDS)
+
+
 def split_attempt(execution_name: str) -> tuple[str, int]:
     """Split an execution's name into the request's name and the attempt's number."""
     match = _ATTEMPT.fullmatch(execution_name)

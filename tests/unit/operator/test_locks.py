@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from steponce import RequestNotFound
+from steponce import Guard, RequestNotFound
 from steponce.aws import times
 from steponce.errors import (
     InvalidPayload,
@@ -38,7 +38,7 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.unit.locks.large import KEY, bucket, kept
 from tests.unit.one_machine import ARN, HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
-from tests.unit.shared_clients import shared
+from tests.unit.shared_clients import SharedClients, shared
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 PAST = "2020-01-01T00:00:00.000Z"
@@ -130,6 +130,18 @@ def test_open_locks_come_from_all_shards_the_longest_overdue_first(world: World)
     assert "9876543210" == tokens(INPROGRESS, FAILED)
     assert "97531" == tokens(FAILED)
     assert "86" == tokens(INPROGRESS, expected_until="2026-01-15T00:00:00.000Z")
+
+
+def test_open_locks_are_found_in_the_default_shards_of_a_stack_that_has_fewer(world: World):
+    """A guard that does not know the stack's number has written them."""
+    world.machine.rules = replace(world.machine.rules, open_shards=1)
+    guard = Guard("locks", session=SharedClients("eu-west-1"))
+    for number in range(20):
+        with pytest.raises(ZeroDivisionError), guard.begin(f"m/{number}", PAYLOAD):
+            raise ZeroDivisionError
+    assert {f"m/{number}" for number in range(20)} == {
+        lock.lock_token for lock in open_locks(world.machine, FAILED)
+    }
 
 
 # -- what may be done ------------------------------------------------------------------------------
