@@ -23,7 +23,7 @@ test: $(VENV)/compiled  ## Run the tests, which need nothing but Python.
 test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
-test-rest: setup  ## Run what test and test-paths leave out of test-all.
+test-rest: setup  ## Run the tests that test and test-paths leave out.
 	@$(PYTEST) -n 3 -m full --ignore $(PATHS)
 
 test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
