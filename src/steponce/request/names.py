@@ -73,9 +73,12 @@ def shard_of(key: str, shards: int) -> str:
 
 def shards_to_read(shards: int) -> int:
     """
-    How many index shards to read where a stack has this many: all that a record may be in.
+    How many shards of the open index to read, so that no open record is missed.
 
-    A client or a guard that does not know the stack's number writes to the default ones.
+    A client or a guard that does not know the stack's `OpenShards` writes to the default number of shards.
+
+    Args:
+        shards: The stack's `OpenShards`.
     """
     return max(shards, OPEN_SHARDS)
 
