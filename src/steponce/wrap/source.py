@@ -27,8 +27,8 @@ def read(text: str) -> dict[str, Any]:
     The definition in a text.
 
     Raises:
-        CannotWrap: it is not a JSON object, it is too large or nested too deeply, or it has a character that
-            UTF-8 cannot encode.
+        CannotWrap: it is not a JSON object, it is too large or nested too deeply, or it has a
+            lone surrogate.
     """
     try:
         found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text))
@@ -45,7 +45,7 @@ def read(text: str) -> dict[str, Any]:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise CannotWrap(
-            [f"The definition has an incomplete character, {error.object[error.start]!a}. Remove it."]
+            [f"The definition has a lone surrogate, {error.object[error.start]!a}. Remove it."]
         ) from None
     return found
 

@@ -222,7 +222,7 @@ def test_a_record_that_no_message_can_hold_is_kept_without_its_data():
 
 
 def test_what_no_message_may_hold_is_escaped():
-    """SQS takes neither incomplete characters nor U+FFFF."""
+    """SQS takes neither lone surrogates nor U+FFFF."""
     event = example("start_from_event") | {"detail": {"a": "\uffff", "b": "\ud800", "c": "\x00"}}
     check_message({"MessageBody": original_of(event).body})
     assert event == json.loads(original_of(event).body)

@@ -148,9 +148,9 @@ def test_what_is_no_definition_is_refused(text: str):
         wrap_inline(text)
 
 
-def test_an_incomplete_character_is_refused():
+def test_a_lone_surrogate_is_refused():
     """JSON can escape it, but no file can hold it."""
-    with pytest.raises(CannotWrap, match=r"an incomplete character, '\\ud800'"):
+    with pytest.raises(CannotWrap, match=r"a lone surrogate, '\\ud800'"):
         wrapped(machine({"Done": {"Type": "Succeed", "Comment": "\ud800"}}))
 
 
