@@ -45,7 +45,8 @@ class Errors:
         has_cause = self.has_cause and other.has_cause
         if self.named is None or other.named is None:
             sides = [errors.without for errors in (self, other) if errors.named is None]
-            return Errors(None, frozenset.intersection(*sides), has_cause)
+            named = (self.named or frozenset()) | (other.named or frozenset())
+            return Errors(None, frozenset.intersection(*sides) - named, has_cause)
         return Errors(self.named | other.named, has_cause=has_cause)
 
     def left_by(self, names: Collection[str]) -> Errors:

@@ -252,6 +252,14 @@ def test_every_way_is_a_path(definition: dict[str, Any], found: set[str]):
     assert len(found) == estimate(definition).paths
 
 
+def test_one_branch_may_say_an_error_that_another_one_has_caught():
+    """A Task beside it may fail with any error but this, and yet the Catch further out may get this."""
+    caught = machine(T=last(CALL | catch("C", "Planted")), C=END)
+    state = last(parallel(machine(F=FAIL), caught) | catch("Z", "Planted"))
+
+    assert {"A F T Z", "A F T C Z"} <= ways(machine(A=state, Z=END))
+
+
 def test_a_failure_inside_is_named_as_the_end():
     """It is where a person looks."""
     found = estimate(machine(A=last(parallel(machine(X=FAIL), INNER))))
