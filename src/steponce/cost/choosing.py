@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -75,15 +76,15 @@ def places_asked(state: State) -> Iterator[tuple[Place, bool]]:
 def _ways_of_choice(state: State, known: Known) -> list[str]:
     """Its first rule that is true, and those before it that may be."""
     found: list[str] = []
-    refused: list[list[Rule]] = []
+    refused: set[frozenset[str]] = set()
     for rule in state["Choices"]:
         answer = _answer(rule, known) if isinstance(rule, dict) else False
         if answer is None:
             needed = _undecided(rule, known)
-            if any(all(part in needed for part in others) for others in refused):
+            if needed in refused or any(frozenset({part}) in refused for part in needed):
                 continue  # whenever this rule is true, an earlier one is
-            if not any("Condition" in part for part in needed):  # JSONata may be random
-                refused.append(needed)
+            if "Condition" not in rule:  # JSONata may be random
+                refused.add(needed)
         if answer is not False and rule.get("Next") is not None:
             found.append(str(rule["Next"]))
         if answer is True:
@@ -93,10 +94,10 @@ def _ways_of_choice(state: State, known: Known) -> list[str]:
     return found or ways_on(state)
 
 
-def _undecided(rule: Rule, known: Known) -> list[Rule]:
-    """The parts of a rule that are not decided yet. The rule is true if all of them are."""
+def _undecided(rule: Rule, known: Known) -> frozenset[str]:
+    """The parts of a rule that are not decided yet, as JSON. The rule is true if all of them are."""
     parts = rule.get("And", [{name: value for name, value in rule.items() if name not in _BESIDE}])
-    return [part for part in parts if _answer(part, known) is None]
+    return frozenset(json.dumps(part, sort_keys=True) for part in parts if _answer(part, known) is None)
 
 
 def _answer(rule: Rule, known: Known) -> bool | None:
