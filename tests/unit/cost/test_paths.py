@@ -253,7 +253,7 @@ def test_every_way_is_a_path(definition: dict[str, Any], found: set[str]):
 
 
 def test_one_branch_may_say_an_error_that_another_one_has_caught():
-    """A Task beside it may fail with any error but this, and yet the Catch further out may get this."""
+    """The Task can no longer fail with it, but the Fail beside the Task can."""
     caught = machine(T=last(CALL | catch("C", "Planted")), C=END)
     state = last(parallel(machine(F=FAIL), caught) | catch("Z", "Planted"))
 
