@@ -232,12 +232,21 @@ class Start:
             )
 
     def _expect_same_request(self, attempt: int) -> None:
-        """Refuse a quicker caller's attempt with another lock token or payload. No record says so yet."""
+        """
+        Refuse a quicker caller's attempt with another lock token or payload. No record says so yet.
+
+        If it is closed, it may have released its lock. Then this request may run.
+        """
         execution = self._machine.describe(self._name, attempt)
-        if execution is not None:
-            self._expect_same_key(execution)
-            payload_hash = self._machine.payload_hash_of(execution.input)
-            self._expect_same_payload(payload_hash == self._envelope.payloadHash)
+        if execution is None:
+            return
+        self._expect_same_key(execution)
+        same_key = self._machine.lock_token_of(self._name, execution.input) == self._envelope.lockToken
+        same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
+        if execution.is_open:
+            self._expect_same_payload(same_payload)
+        elif not (same_key and same_payload):
+            raise Unavailable(f"Another start of request {self._request_id!r} has just ended. Try again.")
 
     def _expect_same_key(self, execution: Execution) -> None:
         """Refuse a second lock token for one id. Under a second lock token the work would run twice."""

@@ -13,7 +13,14 @@ from moto import mock_aws
 
 from steponce import Receipt
 from steponce.aws import times
-from steponce.errors import Conflict, LockTokenMismatch, PayloadMismatch, RequestNotFound, TooManyAttempts
+from steponce.errors import (
+    Conflict,
+    LockTokenMismatch,
+    PayloadMismatch,
+    RequestNotFound,
+    TooManyAttempts,
+    Unavailable,
+)
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator
@@ -355,6 +362,24 @@ def test_a_quicker_caller_s_key_and_payload_are_compared(
     with pytest.raises(refusal):
         world.ask()
     assert [] == world.started()
+
+
+@pytest.mark.parametrize("theirs", [{"lockToken": "m/other"}, {"payload": {}, "payloadHash": "another"}])
+def test_a_quicker_caller_that_has_released_its_lock_already_is_in_nobody_s_way(
+    world: Counting, theirs: dict[str, Any]
+):
+    """Nothing of this request runs, so it must not count as running."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+
+    def be_quicker(operation: str, about: str) -> None:
+        if (operation, about) == ("start_execution", arn("order-1--2")):
+            world.execution("order-1--2", "FAILED", error="RetryLater", given=envelope() | theirs)
+
+    world.sfn.before_call = be_quicker
+    with pytest.raises(Unavailable):
+        world.ask()
+    world.ask()
+    assert ["order-1--3"] == world.started()
 
 
 def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Counting):
