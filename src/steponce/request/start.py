@@ -172,8 +172,9 @@ class Start:
             execution = looked if number == attempt + 1 else self._machine.describe(self._name, number)
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
-            if execution.is_open:
-                return self._running(number, duplicate=not self._is_mine(execution))
+            if execution.is_open:  # under another lock token or payload, if the lock was released meanwhile
+                self._expect_same_key(execution)
+                return self._by_execution(number, execution, lock)
             if death.may_still_work and (execution.closed or "") >= death.since:
                 return answer
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))

@@ -217,6 +217,30 @@ def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counti
     assert (True, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "refusal"),
+    [
+        ({"lockToken": "m/other"}, LockTokenMismatch),
+        ({"payload": {"orderId": "2"}, "payloadHash": "another"}, PayloadMismatch),
+    ],
+)
+def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhile(
+    world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
+):
+    """The owner was looked at because it held the lock a moment ago. Then another caller came."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(expectedCompletion=PAST)
+
+    def be_quicker(operation: str, about: str) -> None:
+        if (operation, about) == ("describe_execution", arn("order-1--2")):
+            world.put(status=RELEASED, openStatus=None, ttl=TTL)
+            world.execution("order-1--2", "RUNNING", given=envelope() | theirs)
+
+    world.sfn.before_call = be_quicker
+    with pytest.raises(refusal):
+        world.ask()
+
+
 def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting):
     """The SDK repeats it and is told that the name is taken: by this very call."""
     world.dead()
