@@ -352,14 +352,18 @@ def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Countin
     assert [] == world.started()
 
 
+@pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("status", [INPROGRESS, COMPLETED, RELEASED])
-def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting, status: str):
-    """By its id alone, and under the first key as well."""
+def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting, status: str, taken: bool):
+    """By its id alone, and under the first key as well, which another request may have taken."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
     ends = {INPROGRESS: "RUNNING", COMPLETED: "SUCCEEDED", RELEASED: "FAILED"}
     world.execution("order-1--2", ends[status], error="RetryLater", given=envelope("m/other"))
     world.put("m/other", "order-1--2", status=status, result='{"charged": true}', ttl=TTL)
+    if taken:
+        world.execution("order-9", "RUNNING", *TO_WORK)
+        world.put(name="order-9")
     expected = world.client.status("order-1", lock_token="m/other")
     assert expected == world.client.status("order-1")
     assert expected == world.client.status("order-1", lock_token="m/order-1")
