@@ -322,15 +322,16 @@ class Client:
     def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
         """
         The key's record is another request's. As in `start`, it answers for this request if both have the
-        same key and payload, and this one was not refused. After a release this one may have another key.
+        same lock token and payload, and this one was not refused. After a release this request may have
+        another lock token.
         """
         execution, attempt = self.machine.newest(name, 1)
         if execution is None:
             raise _not_found(request_id)
         token = self.machine.lock_token_of(name, execution.input)
-        if token != lock.lock_token and is_attempt_of(execution, request_id):
-            return self.status(request_id, lock_token=token)
         if token != lock.lock_token:
+            if is_attempt_of(execution, request_id):
+                return self.status(request_id, lock_token=token)
             raise _not_found(request_id)
         arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:

@@ -172,7 +172,8 @@ class Start:
             execution = looked if number == attempt + 1 else self._machine.describe(self._name, number)
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
-            if execution.is_open:  # under another lock token or payload, if the lock was released meanwhile
+            if execution.is_open:
+                # The lock may have been released meanwhile, so it may have another lock token or payload.
                 self._expect_same_key(execution)
                 return self._by_execution(number, execution, lock)
             if death.may_still_work and (execution.closed or "") >= death.since:
@@ -234,9 +235,10 @@ class Start:
 
     def _expect_same_request(self, attempt: int) -> None:
         """
-        Refuse a quicker caller's attempt with another lock token or payload. No record says so yet.
+        Refuse this start if a quicker caller's attempt has another lock token or payload.
 
-        If it is closed, it may have released its lock. Then this request may run.
+        That attempt has no record yet. If it is closed, it may have released its lock, so the caller may try
+        again.
         """
         execution = self._machine.describe(self._name, attempt)
         if execution is None:
@@ -247,7 +249,10 @@ class Start:
         if execution.is_open:
             self._expect_same_payload(same_payload)
         elif not (same_key and same_payload):
-            raise Unavailable(f"Another start of request {self._request_id!r} has just ended. Try again.")
+            raise Unavailable(
+                f"Another start of request {self._request_id!r}, with another lock token or payload, has "
+                "just ended. Try again."
+            )
 
     def _expect_same_key(self, execution: Execution) -> None:
         """Refuse a second lock token for one id. Under a second lock token the work would run twice."""
