@@ -217,13 +217,17 @@ def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counti
     assert (True, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
 
 
-@pytest.mark.parametrize(
+of_another_request = pytest.mark.parametrize(
     ("theirs", "refusal"),
     [
         ({"lockToken": "m/other"}, LockTokenMismatch),
         ({"payload": {"orderId": "2"}, "payloadHash": "another"}, PayloadMismatch),
     ],
 )
+"""Another caller's input under the same id, and the error that this start gets."""
+
+
+@of_another_request
 def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhile(
     world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
 ):
@@ -369,13 +373,7 @@ def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting
     assert expected == world.client.status("order-1", lock_token="m/order-1")
 
 
-@pytest.mark.parametrize(
-    ("theirs", "refusal"),
-    [
-        ({"lockToken": "m/other"}, LockTokenMismatch),
-        ({"payload": {"orderId": "2"}, "payloadHash": "another"}, PayloadMismatch),
-    ],
-)
+@of_another_request
 def test_a_quicker_caller_s_key_and_payload_are_compared(
     world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
 ):
@@ -393,10 +391,10 @@ def test_a_quicker_caller_s_key_and_payload_are_compared(
 
 
 @pytest.mark.parametrize("theirs", [{"lockToken": "m/other"}, {"payload": {}, "payloadHash": "another"}])
-def test_a_quicker_caller_that_has_released_its_lock_already_is_in_nobody_s_way(
+def test_a_quicker_caller_that_has_released_its_lock_does_not_count_as_running(
     world: Counting, theirs: dict[str, Any]
 ):
-    """Nothing of this request runs, so it must not count as running."""
+    """Nothing of this request runs."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
 
     def be_quicker(operation: str, about: str) -> None:
