@@ -356,6 +356,18 @@ def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Countin
     assert [] == world.started()
 
 
+def test_a_search_for_the_lock_token_ends(world: Counting):
+    """Step Functions has forgotten attempts, and each of two tokens leads to the other."""
+    world.execution("order-1", "FAILED", error="RetryLater")
+    for attempt, token in [(2, "m/other"), (5, "m/other"), (6, "m/order-1")]:
+        world.execution(f"order-1--{attempt}", "FAILED", error="RetryLater", given=envelope(token))
+    world.put("m/other", "order-1--5", status=RELEASED, openStatus=None, ttl=TTL)
+    world.execution("order-9", "RUNNING", *TO_WORK)
+    world.put(name="order-9")
+    with pytest.raises(Unavailable, match="keeps changing"):
+        world.client.status("order-1")
+
+
 @pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("status", [INPROGRESS, COMPLETED, RELEASED])
 def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting, status: str, taken: bool):
