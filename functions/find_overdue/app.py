@@ -17,7 +17,6 @@ from steponce.locks.table import Locks
 from steponce.monitoring.monitor import Monitor
 from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
-from steponce.request.names import shards_to_read
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         repairer,
         steps,
         Callbacks(steps, sfn),
-        open_shards=shards_to_read(settings.open_shards),
+        open_shards=settings.open_shards,
         work_timeout_seconds=settings.work_timeout_seconds,
         describes_per_second=settings.describes_per_second,
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000,

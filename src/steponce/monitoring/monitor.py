@@ -33,6 +33,7 @@ from steponce.locks.table import Locks
 from steponce.recovery.owner import Finding
 from steponce.recovery.repair import Repairer
 from steponce.request.canonical import sha256
+from steponce.request.names import shards_to_read
 from steponce.workflow import FAILED, INPROGRESS
 
 ROUND_SECONDS = 300
@@ -91,7 +92,7 @@ class Monitor:
         repairer: Settles locks.
         steps: The table of awaiting steps.
         callbacks: Settles awaiting steps.
-        open_shards: How many shards the open index of the locks has.
+        open_shards: How many shards the open index of the locks has. The default ones are read in any case.
         work_timeout_seconds: The work's time-out. Younger locks are not examined.
         describes_per_second: The rate limit for DescribeExecution. All callers share AWS's quota of 15.
         seconds_left: Returns how much time is left until the round is stopped.
@@ -115,7 +116,7 @@ class Monitor:
         self._repairer = repairer
         self._steps = steps
         self._callbacks = callbacks
-        self._open_shards = open_shards
+        self._open_shards = shards_to_read(open_shards)
         self._work_timeout = timedelta(seconds=work_timeout_seconds)
         self._per_second = describes_per_second
         self._pace = Pace(describes_per_second, burst=1)

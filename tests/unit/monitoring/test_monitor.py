@@ -22,7 +22,7 @@ from steponce.locks.table import Locks
 from steponce.monitoring import monitor
 from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Monitor, Tally, share_of
 from steponce.recovery.repair import Repairer
-from steponce.request.names import shard_of
+from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
@@ -63,6 +63,7 @@ class World:
         created: Any = LONG_AGO,
         due: Any = LONG_AGO,
         execution_status: str = "FAILED",
+        shards: int = SHARDS,
         **described: Any,
     ) -> str:
         """An open lock, whose owner died in a state, or runs."""
@@ -70,7 +71,7 @@ class World:
         attributes = {
             "lockToken": token,
             "status": status,
-            "openStatus": f"{status}#{shard_of(token, SHARDS)}",
+            "openStatus": f"{status}#{shard_of(token, shards)}",
             "lockedBy": arn,
             "callId": call_id,
             "executionName": token,
@@ -160,6 +161,13 @@ def test_a_round_settles_the_dead_in_every_shard(world: World) -> None:
     assert {str(shard) for shard in range(SHARDS)} == {shard_of(token, SHARDS) for token in tokens}
     assert [COMPLETED, FAILED, RELEASED] * 10 == [world.status(token) for token in tokens]
     assert Tally(repairs=30, finalisation_failures=20) == tally
+
+
+def test_a_round_reads_the_default_shards_of_a_stack_that_has_fewer(world: World) -> None:
+    """A client that does not know the stack's number has chosen them."""
+    tokens = [world.put(f"k-{number}", shards=OPEN_SHARDS) for number in range(30)]
+    assert OPEN_SHARDS == len({shard_of(token, OPEN_SHARDS) for token in tokens})
+    assert Tally(repairs=30) == world.round()
 
 
 def test_a_second_round_finds_nothing(world: World) -> None:
@@ -344,7 +352,7 @@ def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.Monk
     for number in range(20):
         world.put(f"k-{number}", None)
     first = set()
-    for number in range(SHARDS):
+    for number in range(OPEN_SHARDS):
         monkeypatch.setattr(times, "now", lambda n=number: NOW + timedelta(seconds=n * ROUND_SECONDS))
         world.asked.clear()
         world.round()
