@@ -36,11 +36,11 @@ _FREE = (
     "attempt = :before AND (#status = :released OR (#status IN (:completed, :failed) "
     "AND attribute_exists(#ttl) AND expiresAt < :now))"
 )
-# Still the dead owner's, and its lease was not extended since it was read: deadCallId to deadLease.
-# Or this write's own repetition, whose first answer was lost: callId, owner, attempt.
+# Still the dead owner's, and its lease was not extended since it was read. A copy of this write that arrives
+# late is refused, because it would shorten a lease that was extended since.
 _ITS_LEASE_IS_OVER = (
-    "#status = :inprogress AND ((callId = :deadCallId AND lockedBy = :deadOwner AND attempt = :deadAttempt "
-    "AND leaseUntil = :deadLease) OR (callId = :callId AND lockedBy = :owner AND attempt = :attempt))"
+    "#status = :inprogress AND callId = :deadCallId AND lockedBy = :deadOwner AND attempt = :deadAttempt "
+    "AND leaseUntil = :deadLease"
 )
 # The fence. This call: callId and lockedBy. Not taken over since: attempt.
 _MINE = "callId = :callId AND lockedBy = :owner AND attempt = :attempt AND "
@@ -161,15 +161,22 @@ class Holder:
         self.lease_until = lock.lease_until or ""
 
     def extend(self, lease_seconds: float) -> Lock | None:
-        """Extend the lease to this many seconds from now. It is never shortened. Returns as `_write`."""
+        """
+        Extend the lease to this many seconds from now. Returns as `_write`.
+
+        It is never shortened, also not by a copy of this write that arrives late. If the record has a longer
+        lease, an earlier extension took effect and its answer was lost.
+        """
         lease = max(self.lease_until, _later(lease_seconds))
-        values = {":lease": {"S": lease}}
         refused = self._write(
-            f"{_MINE}#status = :inprogress", "SET leaseUntil = :lease, expectedCompletion = :lease", values
+            f"{_MINE}#status = :inprogress AND leaseUntil <= :lease",
+            "SET leaseUntil = :lease, expectedCompletion = :lease",
+            {":lease": {"S": lease}},
         )
-        if refused is None:
-            self.lease_until = lease
-        return refused
+        if refused is not None and not self._holds(refused):
+            return refused
+        self.lease_until = lease if refused is None else refused.lease_until or ""
+        return None
 
     def keep(self, result: str, results: Results) -> str:
         """Put a large result (JSON text) into its bucket; what the record gets in its place."""
@@ -264,11 +271,17 @@ class Holder:
 
         A refusal by this call's own record is a success whose answer was lost.
         """
-        mine = (INPROGRESS, self.call_id, self.locked_by)
-        if found is not None and (found.status, found.call_id, found.locked_by) != mine:
+        if found is not None and not self._has_taken(found):
             return found
         self.attempt = attempt if found is None else found.attempt
         return None
+
+    def _has_taken(self, lock: Lock) -> bool:
+        mine = (INPROGRESS, self.call_id, self.locked_by)
+        return (lock.status, lock.call_id, lock.locked_by) == mine
+
+    def _holds(self, lock: Lock) -> bool:
+        return self._has_taken(lock) and lock.attempt == self.attempt
 
     def _finish(self, status: str, name: str, text: str, rest: str) -> Lock | None:
         value = name.strip("#")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from steponce.aws import times
@@ -117,6 +119,48 @@ def test_a_lease_that_was_extended_is_not_taken_over(locks: Locks):
     assert mine.call_id == locks.get(KEY).call_id
 
 
+def test_a_copy_of_an_extension_that_arrives_late_does_not_shorten_the_lease(locks: Locks):
+    """A timed-out try of boto3 may land after a later extension. Its holder relies on the longer lease."""
+    mine, table = holder(), Recording()
+    mine.acquire(60)
+    mine._dynamodb = table
+    mine.extend(600)
+    mine.extend(3600)
+
+    table.repeat(0)
+
+    assert mine.lease_until == locks.get(KEY).lease_until
+
+
+def test_a_copy_of_a_take_over_that_arrives_late_does_not_shorten_the_lease(
+    locks: Locks, monkeypatch: pytest.MonkeyPatch
+):
+    """The new owner has extended its lease meanwhile."""
+    dead, successor, table = holder(), holder(), Recording()
+    dead.acquire(60)
+    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(seconds=61))
+    successor._dynamodb = table
+    assert None is successor.take_over(locks.get(KEY), 60)
+    successor.extend(3600)
+
+    table.repeat(0)
+
+    assert successor.lease_until == locks.get(KEY).lease_until
+
+
+def test_a_shorter_extension_after_a_lost_answer_keeps_the_longer_lease(locks: Locks):
+    """The lost extension has taken effect, and the holder did not hear of it."""
+    mine = holder()
+    mine.acquire(60)
+    known = mine.lease_until
+    mine.extend(3600)
+    longer, mine.lease_until = mine.lease_until, known
+
+    assert None is mine.extend(90)
+
+    assert longer == mine.lease_until == locks.get(KEY).lease_until
+
+
 def test_a_lock_is_taken_under_the_workflow_s_condition_and_with_its_attributes(locks: Locks):
     """Only a holder has a lease, and only an execution has a name and a work time-out."""
     first, second, table = holder(), holder(), Recording()
@@ -151,6 +195,11 @@ class Recording:
     def update_item(self, **call: Any) -> Any:
         self.calls.append(call)
         return shared("dynamodb").update_item(**call)
+
+    def repeat(self, number: int) -> None:
+        """A copy of a write arrives late."""
+        with suppress(ClientError):
+            shared("dynamodb").update_item(**self.calls[number])
 
 
 def names(call: Mapping[str, str], clause: str) -> set[str]:

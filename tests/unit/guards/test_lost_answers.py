@@ -94,7 +94,7 @@ def test_a_lease_that_is_extended_at_the_last_moment_wins(world: World, unknown:
         world.pass_by(10)
 
         def extend_between(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
-            if "callId = :callId AND lockedBy" in arguments.get("ConditionExpression", ""):
+            if "lockedBy" in arguments.get("ConditionExpression", ""):
                 world.fault = None
                 run.extend(60)
             return forward()

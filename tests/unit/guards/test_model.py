@@ -131,9 +131,9 @@ class Claim:
 
     def extends(self, lease: datetime) -> Write:
         def write(record: Record | None) -> Record | None:
-            if record is None or not self._owns(record) or record.status != INPROGRESS:
+            if record is None or record.lease is None or not self._owns(record):
                 return None
-            return replace(record, lease=lease)
+            return replace(record, lease=max(record.lease, lease))
 
         return write
 
@@ -312,12 +312,12 @@ class AnyOrder(RuleBasedStateMachine):
         if not self._expect(fate, write):
             with pytest.raises(Unavailable):
                 claim.run.extend(seconds)
-        elif write(self.record) is None:
+        elif (extended := write(self.record)) is None:
             with pytest.raises(LockLost):
                 claim.run.extend(seconds)
         else:
             claim.run.extend(seconds)
-            claim.lease = lease
+            claim.lease = extended.lease
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data())
@@ -379,6 +379,14 @@ class AnyOrder(RuleBasedStateMachine):
             claim for claim in self.claims if holder and claim._owns(holder) and claim.lease > self.world.now
         ]
         assert len(passed) <= 1
+
+    @invariant()
+    def no_lease_is_shorter_than_its_owner_knows(self) -> None:
+        """Else another call would take the lock of one that still works."""
+        holder = self.record if self.record and self.record.status == INPROGRESS else None
+        for claim in self.claims:
+            if holder and holder.lease and claim.lease and claim._owns(holder):
+                assert claim.lease <= holder.lease
 
 
 def _passes(run: Run) -> bool:
