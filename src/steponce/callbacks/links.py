@@ -25,18 +25,15 @@ from steponce.errors import Forbidden, Unavailable
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-SIGNING_SECONDS = 300
-"""How long a cached key signs. If the key is rotated meanwhile, it is the previous key and still valid."""
-
-CHECKING_SECONDS = 10
+CACHED_SECONDS = 10
 """
-How long cached keys verify links. A key that was rotated out stays valid no longer than this. Forged links
-cannot cause more frequent calls of Secrets Manager. A key that is younger does not sign, because a function
-with cached keys would take its links for forged.
+How long cached keys sign and verify links. A key that was rotated out stays valid no longer than this, and
+signs no longer than this. Forged links cannot cause more frequent calls of Secrets Manager. A key that is
+younger does not sign, because a function with cached keys would take its links for forged.
 """
 
 UNANSWERED_SECONDS = 300
-"""How long cached keys verify links while Secrets Manager does not answer."""
+"""How long cached keys sign and verify links while Secrets Manager does not answer."""
 
 
 class Keys:
@@ -52,7 +49,7 @@ class Keys:
         self._secrets = secrets
         self._secret = secret
         self._keys: list[str] = []
-        self._is_young = False
+        self._made: datetime | None = None
         self._read_at = float("-inf")
 
     def newest(self) -> str:
@@ -62,13 +59,13 @@ class Keys:
         Raises:
             Unavailable: Secrets Manager did not answer; safe to try again.
         """
-        if self._age() >= SIGNING_SECONDS:
-            self._read()
-        return self._keys[-1 if self._is_young else 0]
+        keys = self.valid()
+        is_young = self._made is not None and times.now() - self._made < timedelta(seconds=CACHED_SECONDS)
+        return keys[-1 if is_young else 0]
 
     def valid(self) -> list[str]:
         """The keys that verify, newest first. Raises as `newest`."""
-        if self._age() >= CHECKING_SECONDS:
+        if self._age() >= CACHED_SECONDS:
             try:
                 self._read()
             except Unavailable:
@@ -80,9 +77,8 @@ class Keys:
         return time.monotonic() - self._read_at
 
     def _read(self) -> None:
-        (current, made), (previous, _) = self._version("AWSCURRENT"), self._version("AWSPREVIOUS")
+        (current, self._made), (previous, _) = self._version("AWSCURRENT"), self._version("AWSPREVIOUS")
         self._keys = [key for key in (current, previous) if key]
-        self._is_young = made is not None and times.now() - made < timedelta(seconds=CHECKING_SECONDS)
         self._read_at = time.monotonic()
 
     def _version(self, stage: str) -> tuple[str | None, datetime | None]:

@@ -17,7 +17,7 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.callbacks import links
-from steponce.callbacks.links import CHECKING_SECONDS, SIGNING_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
+from steponce.callbacks.links import CACHED_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
 from steponce.errors import Forbidden, Unavailable
 from tests.fakes.errors import client_error
 from tests.unit.shared_clients import shared
@@ -199,7 +199,7 @@ def test_two_keys_are_valid_at_once(secret: Secret, keys: Keys, clock: Clock):
     """A link survives one rotation, and not two; the newest key signs."""
     first = query(sign(keys, STEP, EXPIRES, BOTH))
     secret.rotate("key-2")
-    clock.seconds += SIGNING_SECONDS
+    clock.seconds += CACHED_SECONDS
     second = query(sign(keys, STEP, EXPIRES, BOTH))
 
     assert first["signature"] != second["signature"]
@@ -207,7 +207,7 @@ def test_two_keys_are_valid_at_once(secret: Secret, keys: Keys, clock: Clock):
         verify(keys, STEP, link)
 
     secret.rotate("key-3")
-    clock.seconds += CHECKING_SECONDS
+    clock.seconds += CACHED_SECONDS
     verify(keys, STEP, second)
     with pytest.raises(Forbidden):
         verify(keys, STEP, first)
@@ -219,7 +219,7 @@ def test_a_key_that_was_rotated_out_opens_nothing_ten_seconds_later(secret: Secr
     verify(keys, STEP, given)
     secret.rotate("key-2")
     secret.rotate("key-3")
-    for _ in range(CHECKING_SECONDS - 1):
+    for _ in range(CACHED_SECONDS - 1):
         clock.seconds += 1
         verify(keys, STEP, given)
 
@@ -233,7 +233,7 @@ def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secre
     keys.valid()
     secret.rotate("key-2")
     newer = query(sign(keys_of(secret), STEP, EXPIRES, BOTH))
-    clock.seconds += CHECKING_SECONDS
+    clock.seconds += CACHED_SECONDS
 
     verify(keys, STEP, newer)
 
@@ -247,6 +247,29 @@ def test_a_link_made_right_after_a_rotation_is_genuine_everywhere(secret: Secret
     verify(keys, STEP, query(sign(keys_of(secret), STEP, EXPIRES, BOTH)))
 
 
+def test_a_link_made_after_two_rotations_is_genuine(secret: Secret, keys: Keys, clock: Clock):
+    """Also by a function that has signed with the first key before. After a leak a key is rotated twice."""
+    sign(keys, STEP, EXPIRES, BOTH)
+    secret.rotate("key-2")
+    secret.rotate("key-3")
+    clock.seconds += CACHED_SECONDS
+
+    verify(keys_of(secret), STEP, query(sign(keys, STEP, EXPIRES, BOTH)))
+
+
+def test_a_cached_key_signs_once_it_is_old_enough(
+    secret: Secret, keys: Keys, monkeypatch: pytest.MonkeyPatch
+):
+    """The key before it may be rotated out by then."""
+    secret.rotate("key-2", made=NOW)
+    assert "key-1" == keys.newest()
+
+    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(seconds=CACHED_SECONDS))
+
+    assert "key-2" == keys.newest()
+    assert 1 == secret.reads
+
+
 def test_the_first_key_of_all_signs_at_once():
     """There is none before it."""
     secret = Secret()
@@ -254,11 +277,11 @@ def test_the_first_key_of_all_signs_at_once():
     verify(keys_of(secret), STEP, query(sign(keys_of(secret), STEP, EXPIRES, BOTH)))
 
 
-def test_signing_reads_the_keys_once_in_a_while(secret: Secret, keys: Keys, clock: Clock):
-    """A key that was replaced meanwhile is the previous one."""
+def test_signing_reads_the_keys_once_in_ten_seconds(secret: Secret, keys: Keys, clock: Clock):
+    """However many links it makes."""
     for _ in range(10):
         sign(keys, STEP, EXPIRES, BOTH)
-        clock.seconds += SIGNING_SECONDS / 10
+        clock.seconds += CACHED_SECONDS / 10
     assert 1 == secret.reads
 
     sign(keys, STEP, EXPIRES, BOTH)
@@ -338,7 +361,7 @@ def test_the_keys_come_from_secrets_manager(secrets: Any, clock: Clock):
     assert ["key-1"] == keys.valid()
 
     secrets.put_secret_value(SecretId="callback-key", SecretString="key-2")
-    clock.seconds += CHECKING_SECONDS
+    clock.seconds += CACHED_SECONDS
 
     assert ["key-2", "key-1"] == keys.valid()
 
