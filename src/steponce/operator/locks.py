@@ -17,13 +17,14 @@ from steponce.aws.dynamodb import Skip
 from steponce.errors import (
     InvalidRequestId,
     LockNotFound,
+    LockTokenMismatch,
     OutputTooLarge,
     OwnerHidden,
     RecordChanged,
     Refused,
     TooManyAttempts,
 )
-from steponce.executions import machine_of
+from steponce.executions import Execution, machine_of
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -32,7 +33,7 @@ from steponce.recovery.owner import Finding, running_child, settle_owner
 from steponce.recovery.work import works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine
+from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT, name_of, shards_to_read
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
@@ -229,6 +230,8 @@ class Operator:
 
         Raises:
             TooManyAttempts: no name is free; nothing was written.
+            Refused: the newest attempt has another lock token, under which its work ran or runs; nothing was
+                written.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         self._expect_own(lock)
@@ -250,10 +253,24 @@ class Operator:
                 next_steps=[NextStep("release lock", lock.lock_token)],
             )
         start = Start(self._machine, envelope, check_owner=False)
+        if newest is not None and is_attempt_of(newest, lock.request_id):
+            self._expect_newest_key(start, newest, lock)
         if lock.status == RELEASED:
             # Its attempt may be on its way already.
             return lock, start.run() if newest is None or newest.is_open else start.run_as(last + 1)
         return self.release(lock, why), start.run_as(last + 1)
+
+    def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
+        """Refuse if the newest attempt has another lock token, whose record is not free."""
+        try:
+            start.expect_same_key(newest)
+        except LockTokenMismatch:
+            token = str(self._machine.lock_token_of(name_of(lock.request_id), newest.input))
+            raise Refused(
+                f"The newest attempt of request {lock.request_id!r} has the lock token {token!r}, and not "
+                f"{lock.lock_token!r}. Nothing was written. Look at that record.",
+                next_steps=[NextStep("inspect lock", token)],
+            ) from None
 
     def _settle(self, lock: Lock) -> Finding:
         """Settle a dead owner. An unknown outcome is not held for a person, because the operator is here."""

@@ -113,13 +113,13 @@ class Start:
         first = self._machine.describe(self._name, 1)
         if first is None:
             return self._running(1, duplicate=True)
-        self._expect_same_key(first)
+        self.expect_same_key(first)
         if first.is_open or self._is_mine(first):
             return self._by_execution(1, first, lock)
         recorded = max(1, self._machine.attempt_of(lock, self._request_id))
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
         if newest is not None and is_attempt_of(newest, self._request_id):
-            self._expect_same_key(newest)
+            self.expect_same_key(newest)
         if newest is not None and newest.is_open:
             return self._by_execution(last, newest, lock)
         if self._read_lock() != lock:
@@ -174,7 +174,7 @@ class Start:
                 return None if self._read_lock() != lock else self._start_next(number)
             if execution.is_open:
                 # The lock may have been released meanwhile, so it may have another lock token or payload.
-                self._expect_same_key(execution)
+                self.expect_same_key(execution)
                 return self._by_execution(number, execution, lock)
             if death.may_still_work and (execution.closed or "") >= death.since:
                 return answer
@@ -220,7 +220,7 @@ class Start:
         """The record is another request's. Check whether it refused this id, or this id has another key."""
         if execution is None:
             return None
-        self._expect_same_key(execution)
+        self.expect_same_key(execution)
         if execution.failure.error != DUPLICATE_REFUSED:
             return None
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, 1)
@@ -243,7 +243,7 @@ class Start:
         execution = self._machine.describe(self._name, attempt)
         if execution is None:
             return
-        self._expect_same_key(execution)
+        self.expect_same_key(execution)
         same_key = self._machine.lock_token_of(self._name, execution.input) == self._envelope.lockToken
         same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
         if execution.is_open:
@@ -254,8 +254,16 @@ class Start:
                 "just ended. Try again."
             )
 
-    def _expect_same_key(self, execution: Execution) -> None:
-        """Refuse a second lock token for one id. Under a second lock token the work would run twice."""
+    def expect_same_key(self, execution: Execution) -> None:
+        """
+        Refuse a second lock token for one id. Under a second lock token the work would run twice.
+
+        Args:
+            execution: An attempt of this request.
+
+        Raises:
+            LockTokenMismatch: it has another lock token, and runs, or that lock token's record is not free.
+        """
         other = self._machine.lock_token_of(self._name, execution.input)
         if other is None or other == self._envelope.lockToken:
             return

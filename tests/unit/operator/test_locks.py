@@ -378,6 +378,38 @@ def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operato
     assert ("order-1--2", 1) == (world.sfn.started[0]["name"], len(world.lock().interventions))
 
 
+@pytest.mark.parametrize(
+    ("status", "execution"), [(COMPLETED, "SUCCEEDED"), (FAILED, "FAILED"), (INPROGRESS, "RUNNING")]
+)
+def test_a_retry_under_an_earlier_lock_token_is_refused(
+    world: World, alice: Operator, status: str, execution: str
+):
+    """The next attempt got another lock token, and its work ran under that one."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.execution("order-1--2", execution, *TO_WORK, given=envelope("acme/1") | {"callId": "call-2"})
+    world.put("acme/1", "order-1--2", status=status, callId="call-2")
+    free = world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    lock = alice.prepare("retry", free)
+
+    with pytest.raises(Refused, match=r"newest attempt .* has the lock token 'acme/1'") as said:
+        alice.retry(lock, alice.payload_of(lock), "again")
+
+    assert (NextStep("inspect lock", "acme/1"),) == said.value.next_steps
+    assert ([], free) == (world.sfn.started, world.lock())
+
+
+def test_a_retry_under_an_earlier_lock_token_runs_if_the_later_one_is_free(world: World, alice: Operator):
+    """Nothing has happened under either."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.execution("order-1--2", "FAILED", *TO_WORK, given=envelope("acme/1") | {"callId": "call-2"})
+    world.put("acme/1", "order-1--2", status=RELEASED, openStatus=None, ttl=TTL)
+    lock = alice.prepare("retry", world.put(status=RELEASED, openStatus=None, ttl=TTL))
+
+    alice.retry(lock, alice.payload_of(lock), "again")
+
+    assert ["order-1--3"] == [one["name"] for one in world.sfn.started]
+
+
 def test_a_retry_needs_the_payload(world: World, alice: Operator):
     """A forgotten execution, another one's input: it is said what to do instead, and nothing is written."""
     lock = world.held()
