@@ -191,7 +191,7 @@ class Operator:
                 retention_seconds=self._machine.rules.retention_seconds,
             ).to_json()
         written = self._machine.locks.complete(lock, result, by=self._by, why=why)
-        return self._written(lock, "complete", why, sure=written)
+        return self._written(lock, "complete", why, sure=written, result=result)
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
         """
@@ -342,10 +342,12 @@ class Operator:
             raise RecordChanged(f"The record has changed since you looked: {lock.lock_token!r} is gone.")
         return found
 
-    def _written(self, lock: Lock, action: LockAction, why: str, *, sure: bool) -> Lock:
+    def _written(
+        self, lock: Lock, action: LockAction, why: str, *, sure: bool, result: str | None = None
+    ) -> Lock:
         """The record after a write. A refused write may be a repetition whose first answer was lost."""
         now = self._machine.locks.get(lock.lock_token)
-        if now is not None and (sure or self._is_ours(lock, now, action, why)):
+        if now is not None and (sure or self._is_ours(lock, now, action, why, result)):
             return now
         what = "it is gone" if now is None else f"it is {_state(now)}"
         raise RecordChanged(
@@ -353,9 +355,11 @@ class Operator:
             next_steps=[NextStep("inspect lock", lock.lock_token)],
         )
 
-    def _is_ours(self, before: Lock, now: Lock, action: LockAction, why: str) -> bool:
+    def _is_ours(self, before: Lock, now: Lock, action: LockAction, why: str, result: str | None) -> bool:
         if now.call_id != before.call_id or now.interventions == before.interventions:
             return False
+        if result is not None and now.result != result:
+            return False  # somebody with the same name and reason was quicker
         last = now.interventions[-1]
         return last.by == self._by and last.what == _DONE[action] and last.why == why
 

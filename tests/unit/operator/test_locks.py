@@ -444,6 +444,16 @@ def test_of_two_operators_one_is_told_that_the_record_has_changed(
     assert done == world.lock()
 
 
+def test_of_two_results_given_under_one_name_and_reason_the_second_is_refused(world: World, alice: Operator):
+    """Two scripts run as one user, and say why in the same words."""
+    lock = alice.prepare("complete", world.held())
+    alice.complete(lock, "1", "incident 42")
+
+    with pytest.raises(RecordChanged, match="COMPLETED, completed by alice"):
+        alice.complete(lock, "2", "incident 42")
+    assert "1" == world.lock().result
+
+
 @pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
 def test_a_workflow_that_took_the_lock_meanwhile_keeps_it(world: World, alice: Operator, do: Do):
     """Even if it failed again the same way."""
