@@ -33,7 +33,7 @@ from steponce.recovery.owner import Finding, running_child, settle_owner
 from steponce.recovery.work import works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_attempt_of
+from steponce.request.machine import Machine, is_attempt_of, may_have_later_token
 from steponce.request.names import MAX_ATTEMPT, name_of, shards_to_read
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
@@ -90,14 +90,25 @@ def find_lock(machine: Machine, key: str) -> Lock:
 
 
 def lock_of_request(machine: Machine, request_id: str) -> Lock | None:
-    """The record of a request of this machine, by its id. None if there is none."""
+    """
+    The record of a request of this machine, by its id. None if there is none.
+
+    After a release the next attempt may have another lock token. Then that one's record is meant.
+    """
     try:
         name = name_of(request_id)
     except InvalidRequestId:
         return None
     first = machine.describe(name, 1)
     token = machine.lock_token_of(name, first.input if first else {})
-    return machine.locks.get(token) if token else None
+    lock = machine.locks.get(token) if token else None
+    if first is None or not may_have_later_token(lock, request_id):
+        return lock
+    newest, _ = machine.newest_after(name, 1, first)
+    if newest is None or not is_attempt_of(newest, request_id):
+        return lock
+    later = machine.lock_token_of(name, newest.input)
+    return lock if later in (None, token) else machine.locks.get(str(later)) or lock
 
 
 class Operator:

@@ -145,6 +145,15 @@ class Machine:
         return execution_arn_of(self.arn, attempt_name(name, attempt))
 
 
+def may_have_later_token(lock: Lock | None, request_id: str) -> bool:
+    """
+    Whether the next attempt of a request may have another lock token than the one of this record.
+
+    It may if the record is free, and so also if another request has it by now.
+    """
+    return lock is None or lock.request_id != request_id or lock.is_reusable(times.now_text())
+
+
 def is_attempt_of(execution: Execution, request_id: str) -> bool:
     """
     Whether an execution under the name of a request's attempt is that attempt.

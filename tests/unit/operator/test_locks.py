@@ -92,6 +92,21 @@ def test_a_record_is_found_by_the_id_that_it_has_on_record(world: World):
         find_lock(world.machine, slug)
 
 
+@pytest.mark.parametrize("holder", ["order-1", "order-9"])
+def test_a_record_is_found_by_the_request_whose_next_attempt_has_another_lock_token(
+    world: World, holder: str
+):
+    """The first one was released, and another request may have it by now."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(name=holder, status=RELEASED if holder == "order-1" else COMPLETED, openStatus=None, ttl=TTL)
+    world.execution("order-1--2", "FAILED", *TO_WORK, given=envelope("acme/1") | {"callId": "call-2"})
+
+    assert "m/order-1" == find_lock(world.machine, "order-1").lock_token
+    world.put("acme/1", "order-1--2", status=FAILED, openStatus="FAILED#3", callId="call-2")
+    assert "acme/1" == find_lock(world.machine, "order-1").lock_token
+    assert "m/order-1" == find_lock(world.machine, "m/order-1").lock_token
+
+
 def test_a_key_that_is_one_records_token_and_anothers_request_is_ambiguous(world: World):
     """Nobody guesses which of them is meant."""
     world.put()
