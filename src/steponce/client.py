@@ -284,7 +284,8 @@ class Client:
         if receipt.status == "FAILED":
             message = f"Request {request_id!r} failed with {receipt.error}: {receipt.cause}"
             if receipt.resets_at is not None:
-                again = NextStep("start request", request_id, lock_token=lock_token)
+                token = self.machine.token_to_give(request_id, receipt.lock_token)
+                again = NextStep("start request", request_id, lock_token=token)
                 raise RateLimited(message, receipt.cause, receipt.resets_at, next_steps=[again])
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
@@ -366,17 +367,12 @@ class Client:
         if lock.is_of_an_execution:
             end = execution.failure.error if execution else "not to be described"
             how = f"the execution {lock.locked_by} is closed ({end})"
+        token = self.machine.token_to_give(request_id, lock.lock_token)
         raise Unsettled(
             f"Request {request_id!r}: {how} and left its lock open. "
             "Start the request again with check_owner=True to settle it.",
-            next_steps=[self._settling(request_id, lock)],
+            next_steps=[NextStep("start request", request_id, lock_token=token, check_owner=True)],
         )
-
-    def _settling(self, request_id: str, lock: Lock) -> NextStep:
-        """A start that settles a lock. It names the lock token only if that is the request's own."""
-        is_default = lock.lock_token == self.machine.lock_token_of(name_of(request_id), {})
-        token = None if is_default else lock.lock_token
-        return NextStep("start request", request_id, lock_token=token, check_owner=True)
 
 
 def _may_be_over(receipt: Receipt) -> bool:

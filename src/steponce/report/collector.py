@@ -113,7 +113,7 @@ class _Collector:
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
         case = Case(
             self._request_id,
-            self._given_token,
+            token and self._client.machine.token_to_give(self._request_id, token),
             lock,
             record,
             attempts,

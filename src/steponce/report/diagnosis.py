@@ -46,7 +46,7 @@ class Case:
 
     Args:
         request_id: As the caller gave it.
-        key: The lock token, if the caller gave one.
+        key: The lock token, if a start of the request must name it.
         lock: The lock record as it was read. None if there is none.
         record: The same record for people. None if there is none.
         attempts: The request's executions, oldest first; at least one.

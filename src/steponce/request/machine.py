@@ -123,6 +123,10 @@ class Machine:
         except InvalidRequest:
             return None
 
+    def token_to_give(self, request_id: str, lock_token: str) -> str | None:
+        """The lock token, if a start of this request must name it. None if the id gives the same one."""
+        return None if lock_token == self.lock_token_of(name_of(request_id), {}) else lock_token
+
     def payload_hash_of(self, execution_input: Mapping[str, Any]) -> str | None:
         """The payload hash of an execution, by its input and the rules. None if the rules find none."""
         if "payloadHash" in execution_input:

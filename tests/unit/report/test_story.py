@@ -158,6 +158,18 @@ def test_a_request_whose_next_attempt_has_another_lock_token_is_told_by_that_one
     assert ["m/order-1", "acme/1"] == world.locks.asked
 
 
+@pytest.mark.parametrize(("status", "ended"), [("RELEASED", "FAILED"), ("INPROGRESS", "ABORTED")])
+def test_the_start_of_a_request_with_its_own_lock_token_names_it(world: World, status: str, ended: str):
+    """Without it the work would run under another lock token, or be refused."""
+    given = {"requestId": "order-1", "lockToken": "acme/1", "callId": "call-1", "payload": PAYLOAD}
+    world.execution("order-1", ended, "AcquireLock", "DoWork", input=json.dumps(given))
+    world.record(status, lock_token="acme/1")
+
+    (start,) = collect(world.client, "order-1").next_steps
+
+    assert ("start request", "order-1", "acme/1") == (start.action, start.key, start.lock_token)
+
+
 def test_a_completed_request_is_told_with_its_result(world: World):
     """Attempt, record and summary agree."""
     world.execution("order-1", "SUCCEEDED", "AcquireLock", "DoWork")

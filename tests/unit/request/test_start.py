@@ -17,12 +17,14 @@ from steponce.errors import (
     Conflict,
     LockTokenMismatch,
     PayloadMismatch,
+    RateLimited,
     RequestNotFound,
     TooManyAttempts,
     Unavailable,
 )
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
+from steponce.next_step import NextStep
 from steponce.operator.locks import Operator
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
@@ -551,6 +553,18 @@ def test_a_refusal_ends_with_its_window(refused: Counting):
     assert "RateLimited" == refused.ask().error
     refused.now = datetime(2026, 1, 31, 13, tzinfo=UTC)
     assert (False, ["order-1--3"]) == (refused.ask().duplicate, refused.started())
+
+
+@pytest.mark.parametrize(("given", "named"), [(None, None), ("acme/1", "acme/1")])
+def test_the_error_of_a_refused_request_names_its_own_lock_token(
+    world: Counting, given: str | None, named: str | None
+):
+    """For the start that comes next; the default lock token follows from the id."""
+    end_refused(world, world.client.start("order-1", PAYLOAD, lock_token=given))
+
+    with pytest.raises(RateLimited) as refused:
+        world.client.result("order-1")
+    assert (NextStep("start request", "order-1", lock_token=named),) == refused.value.next_steps
 
 
 def test_a_caller_that_does_not_know_the_limit_starts_again_after_its_window(world: Counting):
