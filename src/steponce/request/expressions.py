@@ -13,8 +13,8 @@ from aws_lambda_powertools.utilities.jmespath_utils import PowertoolsFunctions
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import signature
 
-from steponce.errors import MissingKey, PayloadTooLarge
-from steponce.request.strict_json import LONGEST_TEXT
+from steponce.errors import InvalidPayload, MissingKey, PayloadTooLarge
+from steponce.request.strict_json import LONGEST_TEXT, parsed
 
 
 def find(expression: str, document: Any, what: str = "payload") -> Any:
@@ -33,10 +33,11 @@ def find(expression: str, document: Any, what: str = "payload") -> Any:
     Raises:
         MissingKey: the expression does not work on this document.
         PayloadTooLarge: it unpacks more than any payload may have.
+        InvalidPayload: the JSON that it reads has a key twice, or is nested too deeply.
     """
     try:
         return jmespath.search(expression, document, _OPTIONS)
-    except PayloadTooLarge:
+    except (PayloadTooLarge, InvalidPayload):
         raise
     except (JMESPathError, ValueError, TypeError, EOFError, OSError, RecursionError, zlib.error) as error:
         kind = type(error).__name__  # its text quotes the document
@@ -44,7 +45,11 @@ def find(expression: str, document: Any, what: str = "payload") -> Any:
 
 
 class _Functions(PowertoolsFunctions):
-    """Powertools' functions, of which none unpacks without an end: a thousandfold fits into gzip."""
+    """Powertools' functions. They unpack no more than a payload has, and read JSON as the triggers do."""
+
+    @signature({"types": ["string"]})
+    def _func_powertools_json(self, value: str) -> Any:
+        return parsed(value, "The text for powertools_json")
 
     @signature({"types": ["string"]})
     def _func_powertools_base64_gzip(self, value: str) -> str:

@@ -30,11 +30,36 @@ def read_strictly(text: str | bytes, what: str, expected: str = "") -> Any:
     if isinstance(text, bytes):
         text = _decoded(text, what)
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, what))
+        return parsed(text, what)
     except json.JSONDecodeError as error:
         place = f"{what}, line {error.lineno}, column {error.colno}"
         raise InvalidPayload(f"{place}: {error.msg}. {expected}".rstrip()) from None
-    except InvalidPayload:
+
+
+def json_or_text(text: str, what: str) -> Any:
+    """
+    Read any JSON value as `read_strictly` does. Text that is no JSON stays text.
+
+    Raises:
+        InvalidPayload: it is JSON, but nested too deeply, or has a key twice or an endless number.
+    """
+    try:
+        return parsed(text, what)
+    except json.JSONDecodeError:
+        return text
+
+
+def parsed(text: str, what: str) -> Any:
+    """
+    Parse JSON.
+
+    Raises:
+        json.JSONDecodeError: it is not JSON.
+        InvalidPayload: as `json_or_text`.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, what))
+    except (json.JSONDecodeError, InvalidPayload):
         raise
     except ValueError:  # Python converts no more than 4,300 digits
         raise InvalidPayload(f"{what} has a number with thousands of digits. Send it as text.") from None

@@ -26,9 +26,10 @@ from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
 from steponce.aws import times
 from steponce.errors import InvalidRequest, shown
+from steponce.request.strict_json import json_or_text
 from steponce.triggers.dead_letters import Letter, Original
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
-from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
+from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 
 _SCHEDULES = ("aws.events", "aws.scheduler")
 _NOTIFIED = {
@@ -109,7 +110,7 @@ def _size_of(event: Mapping[str, Any]) -> int:
 
 
 def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
-    detail = json_or_text(event.detail) if isinstance(event.detail, str) else event.detail
+    detail = json_or_text(event.detail, "The detail") if isinstance(event.detail, str) else event.detail
     seen = {"id": event.get_id, "time": _utc(event.time), "source": event.source, "detail": detail}
     if event.source in _SCHEDULES and event.detail_type == "Scheduled Event":
         name = event.resources[0].partition("/")[2]
@@ -146,9 +147,11 @@ def _of_object(kind: str, bucket: str, said: Mapping[str, Any]) -> dict[str, Any
 def _of_stream(record: KinesisStreamRecord) -> dict[str, Any]:
     arrived = datetime.fromtimestamp(record.kinesis.approximate_arrival_timestamp, UTC)
     try:
-        detail = json_or_text(record.kinesis.data_as_text())
+        text = record.kinesis.data_as_text()
     except ValueError:
         detail = record.kinesis.data
+    else:
+        detail = json_or_text(text, "The record's data")
     return {
         "id": record.event_id,
         "time": times.to_text(arrived),

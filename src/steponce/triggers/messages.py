@@ -6,7 +6,7 @@ Reads messages from SQS and SNS into one uniform shape:
 The shape is the same for messages sent to a queue and published to a topic, with and without raw delivery,
 and for standard and FIFO queues. A published message has the id that SNS gave it. Raw delivery hides that id,
 so such a message has the queue's. Binary attributes become their Base64 text, which powertools_base64
-decodes. A body that is no JSON stays text.
+decodes. A body that is no JSON stays text. JSON with a key twice is refused, as at every other trigger.
 
 A resent message carries its request in attributes of its own. They win over the trigger's paths, so the first
 request id stays the same. A redriven dead letter works alike; see `dead_letters`. Anybody who may send to the
@@ -27,11 +27,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from steponce.aws import times
 from steponce.errors import InvalidPayload, InvalidRequest
+from steponce.request.strict_json import json_or_text
 from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.resend import COUNT_AT, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
-from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable, json_or_text
+from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 
@@ -54,7 +55,8 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
     """
     letter = _letter_of(record)
     if letter is not None and letter.shape == "event":
-        event = json_or_text(record.body)  # of any size: escapes and Base64 may have made it larger
+        # Of any size: escapes and Base64 may have made it larger.
+        event = json_or_text(record.body, "The body")
         if not isinstance(event, Mapping):
             raise InvalidRequest("The body of a redriven event is no JSON object.")
         return events.find_request(event, event_paths)
@@ -112,14 +114,14 @@ def see(record: SQSRecord) -> dict[str, Any]:
     Raises:
         InvalidRequest: it has an attribute `steponceLetter` that no trigger wrote.
     """
-    body = json_or_text(record.body)
+    body = json_or_text(record.body, "The body")
     if _is_notification(body):
         notification = SNSMessage(body)
         expect_readable(len(notification.message.encode("utf-8", "surrogatepass")))
         return {
             "messageId": notification.message_id,
             "attributes": _attributes(body.get("MessageAttributes"), "Type", "Value", "Value"),
-            "body": json_or_text(notification.message),
+            "body": json_or_text(notification.message, "The message of the notification"),
             "sentAt": _text_of_time(notification.timestamp),
         }
     letter, given = _letter_of(record), record.get("messageAttributes")

@@ -21,14 +21,14 @@ from typing import Any, Protocol
 
 from steponce.aws import times
 from steponce.aws.errors import answering
-from steponce.errors import InvalidRequest, Refused, SteponceError
+from steponce.errors import InvalidPayload, InvalidRequest, Refused, SteponceError
 from steponce.next_step import NextStep
+from steponce.request.strict_json import json_or_text
 from steponce.triggers.dead_letters import LETTER, REASON, Letter
-from steponce.triggers.failure_records import foreign_record
+from steponce.triggers.failure_records import Foreign, foreign_record
 from steponce.triggers.messages import original
 from steponce.triggers.resend import REQUEST_ID, TRIES
 from steponce.triggers.sqs import MAX_REQUEST_BYTES, Attributes, Queues, fits, send
-from steponce.triggers.start_request import json_or_text
 
 HIDDEN_SECONDS = 120
 """How long a letter is hidden from others if the program that lists it dies."""
@@ -126,7 +126,7 @@ class Found:
         try:
             return Letter.from_text(self._text(LETTER) or "")
         except InvalidRequest:
-            request_id = json_or_text(self._text(REQUEST_ID) or "null")
+            request_id = _json_in(self._text(REQUEST_ID) or "null")
             known, tries = request_id if isinstance(request_id, str) else None, self._text(TRIES)
             if tries is None:
                 return Letter("message", self.queue.name, known)
@@ -324,10 +324,22 @@ class Letters:
 
 def is_foreign(found: Found) -> str | None:
     """The kind of AWS's own failure record that a letter is. None for a request."""
-    foreign = foreign_record(json_or_text(found.body), found.text_attributes())
+    foreign = _foreign(found)
     if foreign is not None:
         return foreign.kind
     return "record of a kind that is not known here" if found.queue.back_to is None else None
+
+
+def _foreign(found: Found) -> Foreign | None:
+    return foreign_record(_json_in(found.body), found.text_attributes())
+
+
+def _json_in(text: str) -> Any:
+    """The JSON in a letter. What cannot be read stays text: the letter's reason says what is wrong."""
+    try:
+        return json_or_text(text, "The letter")
+    except InvalidPayload:
+        return text
 
 
 def can_be_put_back(found: Found) -> bool:
@@ -337,7 +349,7 @@ def can_be_put_back(found: Found) -> bool:
 
 def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
-    foreign = foreign_record(json_or_text(found.body), found.text_attributes())
+    foreign = _foreign(found)
     if foreign is not None:
         return foreign.advice, foreign.next_steps
     if is_foreign(found) is not None:
@@ -353,7 +365,7 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
 
 def reason_of(found: Found) -> str:
     """Why a letter was dead-lettered, or what AWS's own failure record says."""
-    foreign = foreign_record(json_or_text(found.body), found.text_attributes())
+    foreign = _foreign(found)
     if REASON in found.attributes or foreign is None:
         return found.reason
     return f"{foreign.reason} ({foreign.kind})"

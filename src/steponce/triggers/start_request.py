@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,14 +138,6 @@ def expect_readable(size: int) -> None:
             f"It has {size:,} bytes; {MAX_READ_BYTES:,} are read. Keep the large part in S3 and send its "
             "address."
         )
-
-
-def json_or_text(text: str) -> Any:
-    """Parse JSON. Text that is no JSON stays text, for paths like `powertools_base64(body)`."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _text_of(found: Any, path: str) -> str | None:

@@ -253,6 +253,15 @@ def test_attributes_that_anybody_may_write_do_not_end_a_list(stack: Stack, run: 
     assert (0, [0]) == (code, [one["tries"] for one in told["letters"]])
 
 
+def test_a_letter_with_a_key_twice_is_listed_and_shown(stack: Stack, run: Run):
+    """Its trigger has refused it. Nobody could look at it if the list did so, too."""
+    body = '{"amount": 5, "amount": 900}'
+    letter_id = stack.put("RequestsDeadLetterQueueUrl", body)
+    code, told = run("list")
+    assert (0, [letter_id]) == (code, [one["id"] for one in told["letters"]])
+    assert 0 == run("show", letter_id)[0]
+
+
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
     """What one holds, the other does not get; it is back when the first one is done."""
     stack.lay_aside("order-1")

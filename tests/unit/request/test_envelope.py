@@ -308,6 +308,13 @@ def test_a_part_that_is_no_json_is_refused() -> None:
         RequestRules(key_prefix="shop", payload_hash_path="powertools_json(body)").payload_hash({"body": "x"})
 
 
+def test_a_part_with_a_key_twice_is_refused() -> None:
+    """It would have the hash of a request with one of the two amounts."""
+    rules = RequestRules(key_prefix="shop", payload_hash_path="powertools_json(body)")
+    with pytest.raises(InvalidPayload, match="has the key 'amount' twice"):
+        rules.payload_hash({"body": '{"amount": 5, "amount": 900}'})
+
+
 def test_a_refused_expression_does_not_repeat_the_payload() -> None:
     """Errors end in logs; payloads must not."""
     with pytest.raises(MissingKey) as caught:

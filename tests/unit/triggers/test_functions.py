@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from collections.abc import Iterator
@@ -142,6 +143,17 @@ def test_poison_is_laid_aside_with_its_reason(trigger: Any, world: World):
     assert event == json.loads(letter["MessageBody"])
     assert "InvalidPayload" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert {"shape": "event", "source": f"com.example.shop {event['id']}"} == letter_of(letter)
+
+
+def test_a_stream_s_record_with_a_key_twice_is_laid_aside(trigger: Any, world: World):
+    """As a message is. Nothing is started with one of two amounts."""
+    event = example("start_from_stream")
+    event["Records"][0]["kinesis"]["data"] = base64.b64encode(b'{"amount": 5, "amount": 900}').decode()
+    assert {"batchItemFailures": []} == trigger.handler(event, Context())
+    (letter,) = world.dead()
+    reason = letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert "has the key 'amount' twice" in reason
+    assert [] == world.sfn.names()
 
 
 @pytest.mark.parametrize("event", [[ORDER], "text", 7, None])

@@ -168,6 +168,26 @@ def test_poison_goes_to_the_dead_letters_with_its_reason(
     assert [] == world.sfn.names()
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('{"amount": 5, "amount": 900}', "has the key 'amount' twice"),
+        ('{"order": [{"amount": 5, "amount": 5}]}', "has the key 'amount' twice"),
+        ('{"a":' * 20_000 + "1" + "}" * 20_000, "nested too deeply"),
+        ('{"a": ' + "9" * 5_000 + "}", "a number with thousands of digits"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [str, notification])
+def test_a_body_that_the_http_api_refuses_is_refused_here_too(
+    trigger: Any, world: World, wrap: Any, body: str, reason: str
+):
+    """One of two amounts would be charged, and nobody would hear of the other."""
+    assert [] == failures(trigger, sqs_record(wrap(body)))
+    (letter,) = world.dead()
+    assert reason in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert [] == world.sfn.names()
+
+
 def test_another_payload_under_an_id_is_poison(trigger: Any, world: World):
     """It would never be started, however often it came."""
     failures(trigger, sqs_record(TEXT, "taken"))
