@@ -38,13 +38,16 @@ _NOTIFIED = {
     "LifecycleExpiration": "Object Deleted",  # EventBridge has one kind for both
 }
 
+_BYTES_OF_ATTRIBUTES = 4 * 1024
+_IDENTIFYING = ("version", "id", "detail-type", "source", "account", "time", "region")
+
 
 def single_events(event: Any) -> list[Mapping[str, Any]]:
     """
     The events of one invocation. S3 may send several, EventBridge sends one.
 
     Raises:
-        InvalidRequest: what was sent is no JSON object.
+        InvalidRequest: what was sent is no JSON object, or has a record that is none.
     """
     if not isinstance(event, Mapping):
         raise InvalidRequest(
@@ -52,7 +55,15 @@ def single_events(event: Any) -> list[Mapping[str, Any]]:
             "EventBridge, S3 or Kinesis. EventBridge Pipes send lists; let a pipe send to the requests queue."
         )
     records = event.get("Records")
-    return list(records) if isinstance(records, list) else [event]
+    if not isinstance(records, list):
+        return [event]
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, Mapping):
+            raise InvalidRequest(
+                f"Record {number} of the event is no JSON object, but of the type {type(record).__name__}. "
+                "Send the records as S3 or Kinesis writes them."
+            )
+    return records
 
 
 def find_request(event: Mapping[str, Any], paths: RequestPaths) -> StartRequest:
@@ -93,13 +104,16 @@ def original_of(event: Mapping[str, Any]) -> Original:
     """
     The event as it arrived, ready to become a dead letter.
 
-    A Kinesis record that is too large for a message is kept without its data. It can never start a request,
-    and the stream still has it.
+    What is too large for a message is kept without its content, since it can never start a request. A stream
+    still has the data of its record. Of another event the fields remain that say which event it was.
     """
     body = escaped(_json(event))
     source = f"{event.get('eventSource') or event.get('source')} {event.get('eventID') or event.get('id')}"
-    if event.get("eventSource") == "aws:kinesis" and len(body.encode()) > MAX_MESSAGE_BYTES * 3 // 4:
+    size = len(body.encode())
+    if event.get("eventSource") == "aws:kinesis" and size > MAX_MESSAGE_BYTES * 3 // 4:
         body = escaped(_json({**event, "kinesis": {**event["kinesis"], "data": ""}}))
+    elif size > MAX_MESSAGE_BYTES - _BYTES_OF_ATTRIBUTES:
+        body = escaped(_json({name: event[name] for name in _IDENTIFYING if name in event}))
     return Original(Letter("event", source), body)
 
 

@@ -16,6 +16,7 @@ from steponce.client import Client
 from steponce.errors import (
     Conflict,
     InvalidRequest,
+    InvalidRequestId,
     RecordUnreadable,
     TooManyAttempts,
     Unavailable,
@@ -51,7 +52,7 @@ class Outcome:
     Args:
         disposition: `started`; `duplicate`: the request runs already; `replayed`: it has its outcome already;
             `resent`: it comes back later; `dead-lettered`: it cannot start, or its tries are used up.
-        request_id: The request id. None if none was found.
+        request_id: The request id. None if none was found, or what was found cannot be one.
         status: The request's status, if it is known.
         replayed: Whether the request was known before.
         reason: The error's name, if the message was dead-lettered or could not be started now.
@@ -114,7 +115,8 @@ class Starter:
             return self._start(request, original.source)
         except POISON as error:
             self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", request)
-            request_id = None if request is None else request.request_id
+            named = None if isinstance(error, InvalidRequestId) else request
+            request_id = None if named is None else named.request_id
             return Outcome("dead-lettered", request_id, None, replayed=False, reason=type(error).__name__)
         except Unavailable:
             if request is None or not self._postpones:

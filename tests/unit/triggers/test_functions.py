@@ -156,6 +156,30 @@ def test_a_stream_s_record_with_a_key_twice_is_laid_aside(trigger: Any, world: W
     assert [] == world.sfn.names()
 
 
+@pytest.mark.parametrize("detail", [{"text": "x" * 1_048_300}, {"text": "\ufffe" * 345_000}])
+def test_an_event_that_no_letter_can_hold_is_laid_aside_without_its_content(
+    trigger: Any, world: World, detail: Any
+):
+    """EventBridge takes 1 MB, and SQS wants room for the attributes. The letter says which event it was."""
+    event = example("start_from_event") | {"detail": detail}
+    trigger.handler(event, Context())
+    (letter,) = world.dead()
+    kept = json.loads(letter["MessageBody"])
+    assert event | {"detail": None} == kept | {"detail": None, "resources": event["resources"]}
+    assert "PayloadTooLarge" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+    assert letter_of(letter)["source"].endswith(event["id"])
+
+
+@pytest.mark.parametrize("record", [None, "text", 7, [ORDER]])
+def test_a_record_that_is_no_object_is_refused_in_words(trigger: Any, world: World, record: Any):
+    """Before a record beside it is started."""
+    event = example("start_from_bucket")
+    event["Records"].append(record)
+    with pytest.raises(InvalidRequest, match=r"Record 2 .* is no JSON object"):
+        trigger.handler(event, Context())
+    assert [] == world.sfn.names()
+
+
 @pytest.mark.parametrize("event", [[ORDER], "text", 7, None])
 def test_an_event_that_is_no_object_is_refused_in_words(trigger: Any, event: Any):
     """A pipe sends a list of records. Whoever sent it learns what to send instead."""

@@ -113,6 +113,20 @@ def test_each_outcome_is_told_with_id_status_and_whether_it_was_there(
     assert "tok_visa" not in str(lines)
 
 
+@pytest.mark.parametrize("request_id", ["\ud800", "x" * 190_000])
+def test_text_that_cannot_be_an_id_is_not_logged(
+    keyed_trigger: Any, caplog: pytest.LogCaptureFixture, request_id: str
+):
+    """A line with half a character cannot be written, and a payload in the wrong place would fill the log."""
+    failures(keyed_trigger, keyed(request_id, "k"))
+    (line,) = [vars(line) for line in caplog.records]
+    assert ("dead-lettered", None, "InvalidRequestId") == (
+        line["disposition"],
+        line["requestId"],
+        line["reason"],
+    )
+
+
 def test_the_execution_knows_whom_to_send_again(trigger: Any, world: World):
     """And when it was asked, by the message's own time."""
     failures(trigger, sqs_record(TEXT, "an id"))
