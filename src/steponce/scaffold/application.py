@@ -65,8 +65,8 @@ def init(folder: Path, choices: Choices) -> list[str]:
     """
     check_name(choices.name)
     folder = folder.absolute()
-    _check_place(folder)
     draft = folder.with_name(f".{folder.name}.new")
+    _check_place(folder, draft)
     shutil.rmtree(draft, ignore_errors=True)  # of an init that was killed
     try:
         _write(draft, choices)
@@ -89,14 +89,20 @@ def complete(folder: Path, choices: Choices) -> None:
     installation.write(folder / installation.FOLDER, installation.files(callback=choices.callback))
 
 
-def _check_place(folder: Path) -> None:
+def _check_place(folder: Path, draft: Path) -> None:
     if not folder.parent.is_dir():
         raise NotWritten(f"There is no folder {folder.parent} to write {folder.name} into.")
     if not folder.exists():
         return
     if not folder.is_dir():
         raise NotWritten(f"{folder} is a file. Name a folder that does not exist yet.")
-    if {path.name for path in folder.iterdir()} - {".git"}:
+    present = sorted({path.name for path in folder.iterdir()} - {".git"})
+    if present and draft.exists():
+        raise NotWritten(
+            f"An earlier init of {folder} was interrupted and left a part of the application. Delete "
+            f"{', '.join(present)}, and run the command again."
+        )
+    if present:
         raise NotWritten(f"{folder} is not empty. Name a folder that does not exist yet, or an empty one.")
 
 

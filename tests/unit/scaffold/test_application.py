@@ -131,6 +131,26 @@ def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypa
     assert "old.txt" not in paths(tmp_path / "orders")
 
 
+def test_an_init_that_was_killed_while_it_filled_a_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The error says what to delete, and then the same command works."""
+    folder = tmp_path / "orders"
+    (folder / ".git").mkdir(parents=True)
+    with monkeypatch.context() as killed:  # after it has moved one of the files
+        killed.setattr(application, "_move", lambda draft, to: (draft / "Makefile").rename(to / "Makefile"))
+        killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)
+        application.init(folder, Choices("orders"))
+
+    with pytest.raises(NotWritten, match=r"was interrupted.* Delete Makefile, and run"):
+        application.init(folder, Choices("orders"))
+    (folder / "Makefile").unlink()
+    application.init(folder, Choices("orders"))
+
+    assert {"template.yaml", "Makefile", ".git"} <= {path.name for path in folder.iterdir()}
+    assert [folder] == list(tmp_path.iterdir())
+
+
 def test_the_hooks_of_sam_init_need_nothing_but_python():
     """They run on SAM CLI's own Python, which has none of our requirements."""
     code = f"import sys; sys.path.append({str(ROOT / 'src')!r}); import steponce.scaffold.application"
