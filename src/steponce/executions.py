@@ -167,6 +167,17 @@ def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:
     return None
 
 
+def states_entered(sfn: SFNClient, execution_arn: str) -> frozenset[str]:
+    """
+    The names of all states that an execution has entered. None, if Step Functions does not know it.
+
+    Raises:
+        Unavailable: throttled, or no answer; safe to try again.
+    """
+    entered = (event.get("stateEnteredEventDetails") for event in execution_events(sfn, execution_arn) or [])
+    return frozenset(state["name"] for state in entered if state is not None)
+
+
 def unqualified(state_machine_arn: str) -> str:
     """
     The ARN of a state machine without an alias or a version.

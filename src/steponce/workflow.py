@@ -45,6 +45,9 @@ NEXT_WINDOW = "AwaitNextWindow"
 LIMIT_CHANGED = "LimitChanged"
 """The error of an execution that began while its rate limit was deployed. Nothing has happened."""
 
+UNANSWERED = RELEASING | LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}
+"""Errors of an execution that ended without an answer for its request."""
+
 TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, but whose result is too large to be recorded."""
 
@@ -96,6 +99,9 @@ first owner was not redriven. So the outcome is unknown, and not idle.
 
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds it."""
+
+ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ReplayTooLarge", "ResultTooLarge"}
+"""States of an execution that gives its request an answer. Its message must not come again."""
 
 WORKFLOW_LIMIT = 262_144
 """Bytes that Step Functions allows for an input, an output and a task's result."""

@@ -65,7 +65,7 @@ def rule_states_are_classified(definition: Definition) -> list[str]:
     for name in definition["States"]:
         found = [label for label, members in classes.items() if name in members]
         complaints += [f"{name} belongs to {found or 'no class'}"] * (len(found) != 1)
-    named = set().union(*classes.values())
+    named = set().union(*classes.values(), workflow.ANSWERING_STATES)
     return complaints + [f"{name} does not exist" for name in named - set(definition["States"])]
 
 

@@ -17,7 +17,7 @@ from steponce.request.names import name_of
 from steponce.triggers.resend import Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import run_function
-from tests.workflow.scene import UNREACHABLE, Scene
+from tests.workflow.scene import DECLINED, UNREACHABLE, Scene
 from tests.workflow.waiting import CONFIRMED, YES, Waiting
 
 
@@ -105,6 +105,26 @@ def test_a_request_whose_key_was_held_comes_back(scene: Scene, monkeypatch: pyte
     assert ("COMPLETED", done.result) == (receipt.status, receipt.result)
     assert 0 == look(scene, monkeypatch, request_id)
     assert ([request_id], 1) == (scene.executions(request_id), len(scene.charges(key)))
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["its own", "another's"])
+def test_a_final_answer_is_not_asked_for_again_after_its_record_is_gone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, another: bool
+):
+    """The record may expire before the look, and DynamoDB may delete it at any moment from then on."""
+    request_id = scene.new_id("declined")
+    key, payload = scene.key(request_id), DECLINED | {"orderId": request_id}
+    if another:
+        first = scene.new_id("first")
+        scene.client.start(first, payload, lock_token=key)
+        assert "CardDeclined" == scene.closed(first)["error"]
+    deliver(scene, payload, request_id)
+    assert "CardDeclined" == scene.closed(request_id)["error"]
+    lock = scene.locks.get(key)
+    assert lock is not None
+    assert scene.locks.erase(lock)
+
+    assert 0 == look(scene, monkeypatch, request_id)
 
 
 def test_the_function_looks_as_well(scene: Scene):

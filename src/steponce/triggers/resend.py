@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
 from steponce.errors import Unavailable, shown
-from steponce.executions import CANCELLED, describe_execution
+from steponce.executions import CANCELLED, describe_execution, states_entered
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED, MISMATCH, RATE_LIMITED
+from steponce.workflow import ANSWERING_STATES, COMPLETED, FAILED, MISMATCH, RATE_LIMITED, UNANSWERED
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -149,7 +149,8 @@ def find_request_to_resend(
     Find the request to resend after an execution ended badly.
 
     The lock record decides, and not the error's name: without an outcome on record the request must be
-    retried. A message too many is a duplicate.
+    retried. A message too many is a duplicate. If the record may have held an outcome that has expired since,
+    the execution's history decides.
 
     Args:
         detail: The detail of a "Step Functions Execution Status Change" event.
@@ -172,9 +173,12 @@ def find_request_to_resend(
         given, error = execution.input, execution.failure.error
     error = str(error)
     request = None if error == CANCELLED else _request_in(given, error)
-    if request is None or _is_answered(locks.get(given["lockToken"]), given):
+    if request is None:
         return None, error
-    return request, error
+    answered = _is_answered(locks.get(given["lockToken"]), given)
+    if answered is None and error not in UNANSWERED:
+        answered = not ANSWERING_STATES.isdisjoint(states_entered(sfn, detail["executionArn"]))
+    return None if answered else request, error
 
 
 def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
@@ -211,10 +215,19 @@ def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
     return None if text is None else times.from_text(text)
 
 
-def _is_answered(lock: Lock | None, given: Mapping[str, Any]) -> bool:
-    """Whether the record answers the request of an execution. It does not if it has another payload."""
-    if lock is None or lock.status not in (COMPLETED, FAILED) or lock.is_reusable(times.now_text()):
-        return False
+def _is_answered(lock: Lock | None, given: Mapping[str, Any]) -> bool | None:
+    """
+    Whether the record answers the request of an execution. It does not if it has another payload.
+
+    None if it does not tell: there may have been an answer that has expired.
+    """
+    if lock is None:
+        return None
+    has_outcome = lock.status in (COMPLETED, FAILED)
+    if lock.call_id == given.get("callId"):
+        return has_outcome  # also if it has expired: the execution itself has got it
+    if not has_outcome or lock.is_reusable(times.now_text()):
+        return None
     return "payloadHash" not in given or lock.has_payload(given["payloadHash"])
 
 

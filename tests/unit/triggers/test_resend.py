@@ -26,6 +26,12 @@ LOCKS = Locks(World(), "locks")
 PATHS = RequestPaths("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 PAYLOAD_HASH = json.loads(json.loads(EVENT.read_text())["detail"]["input"])["payloadHash"]
+TOKEN = "steponce-run-once/order-1"
+EXPIRED = {
+    "status": {"S": "FAILED"},
+    "expiresAt": {"S": "2026-01-31T12:05:00.000Z"},
+    "ttl": {"N": "1769861100"},
+}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
@@ -126,6 +132,44 @@ def test_an_execution_without_an_answer_on_record_comes_back(error: str):
 def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
     """What has an answer does not come back; what is open or free does."""
     asked, _ = find_request_to_resend(detail(), World().sfn, locks_with(status, PAYLOAD_HASH))
+    assert comes_back == (asked is not None)
+
+
+def test_its_own_answer_ends_it_after_the_record_has_expired():
+    """The execution has got it, however late its end is reported. Another run would have its effect again."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    call_id = json.loads(detail()["input"])["callId"]
+    world.locks[TOKEN] |= EXPIRED | {"callId": {"S": call_id}}
+    late = detail(error="CardDeclined")
+    assert (None, "CardDeclined") == find_request_to_resend(late, world.sfn, Locks(world, "locks"))
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+@pytest.mark.parametrize(
+    ("last", "error", "comes_back"),
+    [
+        ("RecordFinalError", "CardDeclined", False),
+        ("RecordError", "Boom", False),
+        ("ReplayError", "CardDeclined", False),
+        ("DuplicateRefused", "DuplicateRefused", False),
+        ("CheckOwner", "Lambda.ServiceException", True),
+        ("AlreadyInProgress", "AlreadyInProgress", True),
+    ],
+)
+def test_an_answer_ends_it_after_its_record_is_gone(
+    is_deleted: bool, last: str, error: str, comes_back: bool
+):
+    """DynamoDB may have deleted it, or another request has taken the lock token since."""
+    world = World()
+    if not is_deleted:
+        world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+        world.locks[TOKEN] |= EXPIRED
+    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("AcquireLock", last)]
+    world.sfn.put("order-1", *entered, status="FAILED")
+
+    asked, _ = find_request_to_resend(detail(error=error), world.sfn, Locks(world, "locks"))
+
     assert comes_back == (asked is not None)
 
 
