@@ -24,7 +24,7 @@ from steponce.operator.cancellation import cancel as cancel_running
 from steponce.operator.cancellation import find_running, meaning
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
-from steponce.operator.locks import next_steps
+from steponce.operator.locks import steps_after_cancel
 from steponce.report.story import Record
 
 SHOWN = 100
@@ -50,7 +50,7 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     lock = cancel_running(machine, running, by=confirmation.by, why=why)
     said = meaning(running, lock)
     record = None if lock is None else json_object(Record.from_lock(lock))
-    what_next = [] if lock is None else machines.commands(next_steps(lock, runs=False))
+    what_next = [] if lock is None else machines.commands(steps_after_cancel(lock))
     answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
     answer |= {"stopped": running.is_open, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}

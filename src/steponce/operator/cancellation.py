@@ -139,9 +139,18 @@ def meaning(running: Running, lock: Lock | None) -> str:
             "again after that, this one may run."
         )
     if lock.failure is None or lock.failure.error != CANCELLED:
+        if lock.open_status is not None:
+            return (
+                f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
+                "and waits for a person. After a release this request may run if it is started again."
+            )
         return f"{end}Its lock token has an answer already, which stays: {lock.status}."
     if lock.open_status is None:
-        return f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}."
+        until = "" if lock.expires_at in (None, times.NEVER) else f" until {lock.expires_at}"
+        return (
+            f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
+            f"{until}."
+        )
     return f"{end}It was in its work, which may have taken effect: its record waits for a person."
 
 

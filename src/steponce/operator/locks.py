@@ -393,6 +393,13 @@ def result_text(value: Any, results: Results) -> str:
     return text
 
 
+def steps_after_cancel(lock: Lock) -> list[NextStep]:
+    """What an operator can do after `cancel` with the record of its lock token, which may be another's."""
+    if lock.status == INPROGRESS:  # another request holds it, and goes on
+        return [NextStep("inspect lock", lock.lock_token)]
+    return next_steps(lock, runs=False)
+
+
 def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
     """
     What an operator can do with a lock. Each step may still be refused, with a reason.

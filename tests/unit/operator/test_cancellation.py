@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from moto import mock_aws
 from steponce.aws import times
 from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
+from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running, meaning
+from steponce.operator.locks import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
@@ -262,6 +265,7 @@ def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, mon
 
     assert theirs[:1] == [lock]
     assert "held by another request" in meaning(running, lock)
+    assert [NextStep("inspect lock", "m/order-1")] == steps_after_cancel(theirs[0])
 
 
 def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
@@ -315,6 +319,34 @@ def test_an_answer_stays(world: World, status: str):
 
     assert before == lock
     assert "has an answer already, which stays" in meaning(running, lock)
+
+
+def test_a_record_that_waits_for_a_person_is_not_called_an_answer(world: World):
+    """Once it is released, the request may run if it is started again."""
+    world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | {"callId": "call-2"})
+    before = world.put(name="order-9", status=FAILED, openStatus="FAILED#3", failure='{"Error": "E"}')
+    running = find_running(world.machine, "order-1")
+
+    lock = cancel(world.machine, running, by="alice", why="x")
+
+    assert before == lock
+    assert "made by request 'order-9', and waits for a person" in meaning(running, lock)
+    offered = [step.action for step in steps_after_cancel(before)]
+    assert ["complete lock", "retry lock", "release lock"] == offered
+
+
+def test_it_is_said_how_long_a_request_stays_cancelled(world: World):
+    """A message that comes back later would run again."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    running = find_running(world.machine, "order-1")
+    lock = cancelled(world)
+    assert meaning(running, lock).endswith(f"gets the error Cancelled until {lock.expires_at}.")
+
+    world.execution("order-2", "RUNNING", "IsRequestPrepared", given=envelope("m/order-2"))
+    world.machine.rules = replace(world.machine.rules, retention_seconds=None)
+    running = find_running(world.machine, "order-2")
+    lock = cancel(world.machine, running, by="alice", why="x") or lock
+    assert meaning(running, lock).endswith("gets the error Cancelled.")
 
 
 def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: World):
