@@ -156,6 +156,8 @@ def _describe(found: Found) -> dict[str, Any]:
 
 
 def _table(found: Sequence[Found], more: int) -> RenderableType:
+    if not found and more:
+        return Text(f"No letter can be seen. About {more} may be hidden, while somebody else looks at them.")
     if not found:
         return Text("No letter lies there.")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

@@ -34,6 +34,7 @@ HIDDEN_SECONDS = 120
 """How long a letter is hidden from others if the program that lists it dies."""
 
 _BATCH = 10
+_VISIBLE, _HIDDEN = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
 _FEW_DIGITS = re.compile("[0-9]{1,9}")
 _SNS_SAYS = ("ErrorCode", "ErrorMessage", "RequestID")
 
@@ -199,8 +200,12 @@ class Letters:
         return found, max(0, count - len(found))
 
     def count(self) -> int:
-        """About how many letters there are. SQS's count lags by up to a minute."""
-        return sum(map(self._count, self._queues))
+        """
+        About how many letters there are, with those that are hidden while somebody else looks at them.
+
+        SQS's counts lag by up to a minute.
+        """
+        return sum(self._count(queue, _VISIBLE, _HIDDEN) for queue in self._queues)
 
     def get(self, letter_id: str) -> Found:
         """
@@ -243,7 +248,8 @@ class Letters:
         for queue in self._queues:
             if queue.back_to is None:
                 continue
-            most = max(self._count(queue), _BATCH)  # a letter that still cannot start comes back at once
+            # A letter that still cannot start comes back at once.
+            most = max(self._count(queue, _VISIBLE), _BATCH)
             with closing(self._take(queue)) as taken:
                 for found in islice(taken, most):
                     if can_be_put_back(found):
@@ -314,12 +320,10 @@ class Letters:
                     ],
                 )
 
-    def _count(self, queue: DeadLetterQueue) -> int:
+    def _count(self, queue: DeadLetterQueue, *which: str) -> int:
         with answering("SQS"):
-            answer = self._sqs.get_queue_attributes(
-                QueueUrl=queue.url, AttributeNames=["ApproximateNumberOfMessages"]
-            )
-        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+            answer = self._sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=list(which))
+        return sum(int(answer["Attributes"][name]) for name in which)
 
 
 def is_foreign(found: Found) -> str | None:

@@ -275,6 +275,20 @@ def test_two_operators_share_the_letters(stack: Stack, run: Run):
     assert 1 == len(stack.take("RequestsQueueUrl"))
 
 
+def test_letters_that_another_operator_looks_at_are_counted(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Otherwise the second operator would hear that there is none."""
+    stack.lay_aside("order-1")
+    stack.take(URLS[2])
+    assert ([], 1) == ((told := run("list")[1])["letters"], told["more"])
+    assert ([], 1) == ((told := run("redrive", "--all")[1])["letters"], told["more"])
+
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    commands.run(["letters", "list"])
+    assert "No letter can be seen. About 1 may be hidden" in capsys.readouterr().out
+
+
 def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
