@@ -25,11 +25,10 @@ from steponce.errors import (
     RequestFailed,
     RequestNotFound,
     StackNotFound,
-    Unavailable,
     Unsettled,
     WaitTimeout,
 )
-from steponce.executions import unqualified
+from steponce.executions import Execution, unqualified
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
@@ -216,16 +215,24 @@ class Client:
         """
         name = name_of(request_id)
         if lock_token is None:
-            first = self.machine.describe(name, 1)
-            lock_token = self.machine.lock_token_of(name, first.input if first else {})
+            lock_token = self.machine.lock_token_of_request(name, self.machine.describe(name, 1))
         if lock_token is None:
             raise _not_found(request_id)
         for _ in range(_READINGS):
-            found = self._under(lock_token, request_id, name)
-            if isinstance(found, Receipt):
-                return found
-            lock_token = found
-        raise Unavailable(f"The lock token of request {request_id!r} keeps changing. Try again.")
+            lock = self.machine.locks.get(lock_token)
+            if lock is not None and not lock.is_reusable(times.now_text()):
+                if lock.request_id == request_id:
+                    return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
+                return self._of_another(request_id, name, lock)
+            receipt = self._latest_attempt(request_id, name, lock_token, lock)
+            if receipt is not None and receipt.status == "RUNNING":
+                break
+            # The execution may have taken its lock, and even ended, between the two reads.
+            if self.machine.locks.get(lock_token) == lock:
+                break
+        if receipt is None:
+            raise _not_found(request_id)
+        return receipt
 
     def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
         """
@@ -290,37 +297,14 @@ class Client:
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
 
-    def _under(self, lock_token: str, request_id: str, name: str) -> Receipt | str:
-        """Read a request's status under this lock token, or find another one that its newest attempt has."""
-        for _ in range(_READINGS):
-            lock = self.machine.locks.get(lock_token)
-            if lock is not None and not lock.is_reusable(times.now_text()):
-                if lock.request_id == request_id:
-                    return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
-                return self._of_another(request_id, name, lock)
-            found = self._latest_attempt(request_id, name, lock_token, lock)
-            if isinstance(found, str) or (found is not None and found.status == "RUNNING"):
-                break
-            # The execution may have taken its lock, and even ended, between the two reads.
-            if self.machine.locks.get(lock_token) == lock:
-                break
-        if found is None:
-            raise _not_found(request_id)
-        return found
-
     def _latest_attempt(
         self, request_id: str, name: str, lock_token: str, lock: Lock | None
-    ) -> Receipt | str | None:
-        """
-        No record answers: report on the newest attempt, which may not have its lock yet. After a release it
-        may have another lock token, which is returned.
-        """
+    ) -> Receipt | None:
+        """No record answers: report on the newest attempt, which may not have its lock yet."""
         recorded = self.machine.attempt_of(lock, request_id)
         execution, attempt = self.machine.newest(name, max(1, recorded))
-        if execution is not None and is_attempt_of(execution, request_id):
-            token = self.machine.lock_token_of(name, execution.input)
-            if token is not None and token != lock_token:
-                return token
+        if execution is not None and self._has_other_token(execution, request_id, lock_token):
+            return None
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
@@ -330,19 +314,18 @@ class Client:
             return None
         return Receipt.failed(request_id, lock_token, arn, execution.failure, duplicate=False)
 
-    def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt | str:
+    def _has_other_token(self, execution: Execution, request_id: str, lock_token: str) -> bool:
+        """Whether an attempt of this request has another lock token than the caller has given."""
+        token = self.machine.lock_token_of(name_of(request_id), execution.input)
+        return token != lock_token and is_attempt_of(execution, request_id)
+
+    def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
         """
         The key's record is another request's. As in `start`, it answers for this request if both have the
-        same lock token and payload, and this one was not refused. After a release this request may have
-        another lock token, which is returned.
+        same key and payload, and this one was not refused.
         """
         execution, attempt = self.machine.newest(name, 1)
-        if execution is None:
-            raise _not_found(request_id)
-        token = self.machine.lock_token_of(name, execution.input)
-        if token != lock.lock_token:
-            if token is not None and is_attempt_of(execution, request_id):
-                return token
+        if execution is None or self.machine.lock_token_of(name, execution.input) != lock.lock_token:
             raise _not_found(request_id)
         arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:

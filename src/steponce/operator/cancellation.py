@@ -170,17 +170,12 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     """What there is of a request, and its execution's status."""
     first = machine.describe(name, 1)
     first_input = first.input if first else {}
-    token = machine.lock_token_of(name, first_input)
+    token = machine.lock_token_of_request(name, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest(name, max(1, recorded))
     if newest is not None and attempt > 1 and not is_attempt_of(newest, request_id):
         newest, attempt = first, 1
-    newest_input = newest.input if newest else {}
-    newest_token = machine.lock_token_of(name, newest_input or first_input)
-    if newest_token != token:  # after a release the next attempt may have another lock token
-        token, lock = newest_token, machine.locks.get(newest_token) if newest_token else None
-        recorded = machine.attempt_of(lock, request_id)
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven

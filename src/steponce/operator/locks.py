@@ -33,7 +33,7 @@ from steponce.recovery.owner import Finding, running_child, settle_owner
 from steponce.recovery.work import works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_attempt_of, may_have_later_token
+from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT, name_of, shards_to_read
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
@@ -90,25 +90,13 @@ def find_lock(machine: Machine, key: str) -> Lock:
 
 
 def lock_of_request(machine: Machine, request_id: str) -> Lock | None:
-    """
-    The record of a request of this machine, by its id. None if there is none.
-
-    After a release the next attempt may have another lock token. Then that one's record is meant.
-    """
+    """The record of a request of this machine, by its id. None if there is none."""
     try:
         name = name_of(request_id)
     except InvalidRequestId:
         return None
-    first = machine.describe(name, 1)
-    token = machine.lock_token_of(name, first.input if first else {})
-    lock = machine.locks.get(token) if token else None
-    if first is None or not may_have_later_token(lock, request_id):
-        return lock
-    newest, _ = machine.newest_after(name, 1, first)
-    if newest is None or not is_attempt_of(newest, request_id):
-        return lock
-    later = machine.lock_token_of(name, newest.input)
-    return lock if later in (None, token) else machine.locks.get(str(later)) or lock
+    token = machine.lock_token_of_request(name, machine.describe(name, 1))
+    return machine.locks.get(token) if token else None
 
 
 class Operator:
@@ -241,8 +229,7 @@ class Operator:
 
         Raises:
             TooManyAttempts: no name is free; nothing was written.
-            Refused: the newest attempt has another lock token, under which its work ran or runs; nothing was
-                written.
+            Refused: the newest attempt has another lock token; nothing was written.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         self._expect_own(lock)
@@ -272,7 +259,7 @@ class Operator:
         return self.release(lock, why), start.run_as(last + 1)
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
-        """Refuse if the newest attempt has another lock token, whose record is not free."""
+        """Refuse if the newest attempt has another lock token, as on a stack that was made anew."""
         try:
             start.expect_same_key(newest)
         except LockTokenMismatch:

@@ -20,7 +20,6 @@ from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
-from steponce.request.machine import is_attempt_of, may_have_later_token
 from steponce.request.names import name_of, split_attempt
 from steponce.workflow import NEXT_WINDOW
 
@@ -100,10 +99,6 @@ class _Collector:
         token = self._token(first)
         lock = self._client.machine.locks.get(token) if token else None
         attempts = self._attempts(first, lock)
-        later = self._later_token(token, lock, attempts[-1])
-        if later is not None:
-            token, lock = later, self._client.machine.locks.get(later)
-            attempts = self._attempts(first, lock)
         holder = self._holder(lock, attempts)
         if lock is None and all(one.status == GONE for one in attempts):
             raise RequestNotFound(
@@ -153,17 +148,7 @@ class _Collector:
         if self._given_token is not None:
             return self._given_token
         execution = self._executions.get(first.execution_arn)
-        return self._client.machine.lock_token_of(self._name, execution.input if execution else {})
-
-    def _later_token(self, token: str | None, lock: Lock | None, newest: Attempt) -> str | None:
-        """The newest attempt's lock token, if it is another one, as it may be after a release. Else None."""
-        execution = self._executions.get(newest.execution_arn)
-        if self._given_token is not None or execution is None:
-            return None
-        if not may_have_later_token(lock, self._request_id) or not is_attempt_of(execution, self._request_id):
-            return None
-        later = self._client.machine.lock_token_of(self._name, execution.input)
-        return None if later == token else later
+        return self._client.machine.lock_token_of_request(self._name, execution)
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest known one. After a dead owner the numbers may have a gap."""

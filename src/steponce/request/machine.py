@@ -123,6 +123,20 @@ class Machine:
         except InvalidRequest:
             return None
 
+    def lock_token_of_request(self, name: str, first: Execution | None) -> str | None:
+        """
+        The lock token of a request. All its attempts have the same.
+
+        Only a first attempt that was started by hand may have none. Then the next attempt says it.
+
+        Args:
+            name: The request's name.
+            first: Its first attempt. None if Step Functions does not know it.
+        """
+        token = self.lock_token_of(name, first.input if first else {})
+        following = self.describe(name, 2) if first and token is None else None
+        return self.lock_token_of(name, following.input) if following else token
+
     def token_to_give(self, request_id: str, lock_token: str) -> str | None:
         """The lock token, if a start of this request must name it. None if the id gives the same one."""
         return None if lock_token == self.lock_token_of(name_of(request_id), {}) else lock_token
@@ -147,15 +161,6 @@ class Machine:
     def execution_arn(self, name: str, attempt: int) -> str:
         """The ARN of one attempt's execution."""
         return execution_arn_of(self.arn, attempt_name(name, attempt))
-
-
-def may_have_later_token(lock: Lock | None, request_id: str) -> bool:
-    """
-    Whether the next attempt of a request may have another lock token than the one of this record.
-
-    It may if the record is free, and so also if another request has it by now.
-    """
-    return lock is None or lock.request_id != request_id or lock.is_reusable(times.now_text())
 
 
 def is_attempt_of(execution: Execution, request_id: str) -> bool:

@@ -173,8 +173,6 @@ class Start:
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
             if execution.is_open:
-                # The lock may have been released meanwhile, so it may have another lock token or payload.
-                self.expect_same_key(execution)
                 return self._by_execution(number, execution, lock)
             if death.may_still_work and (execution.closed or "") >= death.since:
                 return answer
@@ -244,31 +242,29 @@ class Start:
         if execution is None:
             return
         self.expect_same_key(execution)
-        same_key = self._machine.lock_token_of(self._name, execution.input) == self._envelope.lockToken
-        same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
+        same = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
         if execution.is_open:
-            self._expect_same_payload(same_payload)
-        elif not (same_key and same_payload):
+            self._expect_same_payload(same)
+        elif not same:
             raise Unavailable(
-                f"Another start of request {self._request_id!r}, with another lock token or payload, has "
-                "just ended. Try again."
+                f"Another start of request {self._request_id!r}, with another payload, has just ended. "
+                "Try again."
             )
 
     def expect_same_key(self, execution: Execution) -> None:
         """
         Refuse a second lock token for one id. Under a second lock token the work would run twice.
 
+        An id keeps its lock token also after a release, so everyone who asks for the id finds one record.
+
         Args:
             execution: An attempt of this request.
 
         Raises:
-            LockTokenMismatch: it has another lock token, and runs, or that lock token's record is not free.
+            LockTokenMismatch: it has another lock token.
         """
         other = self._machine.lock_token_of(self._name, execution.input)
-        if other is None or other == self._envelope.lockToken:
-            return
-        lock = self._machine.locks.get(other)
-        if execution.is_open or (lock is not None and not lock.is_reusable(times.now_text())):
+        if other not in (None, self._envelope.lockToken):
             raise LockTokenMismatch(
                 f"Request {self._request_id!r} was started with the lock token {other!r}, not "
                 f"{self._envelope.lockToken!r}. Send the first lock token again, or use a new id."

@@ -82,21 +82,6 @@ def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed
         find_running(world.machine, "order-1")
 
 
-@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
-def test_a_request_that_has_another_key_after_a_release_is_cancelled_under_it(world: World, status: str):
-    """The first key is free for other requests."""
-    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
-    free = world.put(status=RELEASED, openStatus=None, ttl=TTL)
-    world.execution("order-1--2", status, "IsRequestPrepared", error="Stopped", given=envelope("m/other"))
-
-    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
-
-    assert (free, lock) == (world.lock(), world.lock("m/other"))
-    assert (FAILED, CANCELLED) == (world.lock("m/other").status, world.lock("m/other").failure)
-    again = world.client.start("order-1", PAYLOAD, lock_token="m/other")
-    assert ("FAILED", "Cancelled") == (again.status, again.error)
-
-
 def test_an_execution_by_hand_under_an_attempt_s_name_is_not_cancelled(world: World):
     """It has brought its own lock token, so it is another request."""
     world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")

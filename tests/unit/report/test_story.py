@@ -134,30 +134,6 @@ def numbered(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"previousEventId": number - 1} | one | {"id": number} for number, one in enumerate(events, 1)]
 
 
-def test_a_request_whose_next_attempt_has_another_lock_token_is_told_by_that_one(world: World):
-    """The first lock token is free, and no longer the request's."""
-    later = {"requestId": "order-1", "lockToken": "acme/1", "callId": "call-2", "payload": PAYLOAD}
-    world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "ReleaseLock", error="RetryLater")
-    world.execution("order-1--2", "FAILED", "AcquireLock", "DoWork", input=json.dumps(later), error="Boom")
-    free = world.record("RELEASED")
-    held = replace(
-        free,
-        lock_token="acme/1",
-        status="FAILED",
-        open_status="FAILED#3",
-        locked_by=arn("order-1--2"),
-        execution_name="order-1--2",
-        call_id="call-2",
-    )
-    world.locks.readings = [free, held]
-
-    story = collect(world.client, "order-1")
-
-    assert ("acme/1", "waits for a person") == (story.lock_token, story.diagnosis)
-    assert ["acme/1", "acme/1"] == [step.key for step in story.next_steps]
-    assert ["m/order-1", "acme/1"] == world.locks.asked
-
-
 @pytest.mark.parametrize(("status", "ended"), [("RELEASED", "FAILED"), ("INPROGRESS", "ABORTED")])
 def test_the_start_of_a_request_with_its_own_lock_token_names_it(world: World, status: str, ended: str):
     """Without it the work would run under another lock token, or be refused."""

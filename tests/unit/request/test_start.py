@@ -14,7 +14,6 @@ from moto import mock_aws
 from steponce import Receipt
 from steponce.aws import times
 from steponce.errors import (
-    Conflict,
     LockTokenMismatch,
     PayloadMismatch,
     RateLimited,
@@ -37,6 +36,7 @@ WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 PAST = "2020-01-01T00:00:00.000Z"
 TTL = 4_000_000_000
+ANOTHER_PAYLOAD = {"payload": {"orderId": "2"}, "payloadHash": "another"}
 
 
 class Counting(World):
@@ -219,20 +219,7 @@ def test_racers_after_a_death_get_one_execution_and_one_is_told_so(world: Counti
     assert (True, arn("order-1--2")) == (receipt.duplicate, receipt.execution_arn)
 
 
-of_another_request = pytest.mark.parametrize(
-    ("theirs", "refusal"),
-    [
-        ({"lockToken": "m/other"}, LockTokenMismatch),
-        ({"payload": {"orderId": "2"}, "payloadHash": "another"}, PayloadMismatch),
-    ],
-)
-"""Another caller's input under the same id, and the error that this start gets."""
-
-
-@of_another_request
-def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhile(
-    world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
-):
+def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhile(world: Counting):
     """The owner was looked at because it held the lock a moment ago. Then another caller came."""
     world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
     world.put(expectedCompletion=PAST)
@@ -240,10 +227,10 @@ def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhi
     def be_quicker(operation: str, about: str) -> None:
         if (operation, about) == ("describe_execution", arn("order-1--2")):
             world.put(status=RELEASED, openStatus=None, ttl=TTL)
-            world.execution("order-1--2", "RUNNING", given=envelope() | theirs)
+            world.execution("order-1--2", "RUNNING", given=envelope() | ANOTHER_PAYLOAD)
 
     world.sfn.before_call = be_quicker
-    with pytest.raises(refusal):
+    with pytest.raises(PayloadMismatch):
         world.ask()
 
 
@@ -345,75 +332,75 @@ def test_an_attempt_on_its_way_to_the_lock_is_found(world: Counting):
     assert [] == world.started()
 
 
-@pytest.mark.parametrize("runs", [True, False])
-def test_one_id_has_no_second_key_whichever_attempt_has_the_first(world: Counting, runs: bool):
-    """The first attempt has released one key. The second runs, or has completed, under another key."""
+@pytest.mark.parametrize("newest", ["order-1", "order-1--2"])
+def test_an_id_keeps_its_lock_token_after_a_release(world: Counting, newest: str):
+    """Otherwise two callers could run one request under two lock tokens."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
-    world.put(status=RELEASED, openStatus=None, ttl=TTL)
-    world.execution("order-1--2", "RUNNING" if runs else "SUCCEEDED", given=envelope("m/other"))
-    status = {"status": INPROGRESS} if runs else {"status": COMPLETED, "openStatus": None, "ttl": TTL}
-    world.put("m/other", "order-1--2", **status)
-    with pytest.raises(LockTokenMismatch):
-        world.client.start("order-1", PAYLOAD)
+    world.execution(newest, "FAILED", *TO_WORK, error="RetryLater")
+    world.put(name=newest, status=RELEASED, openStatus=None, ttl=TTL)
+
+    with pytest.raises(LockTokenMismatch, match=r"with the lock token 'm/order-1'.* Send the first"):
+        world.client.start("order-1", PAYLOAD, lock_token="m/other")
     assert [] == world.started()
+    assert not world.ask().duplicate
 
 
-def test_a_search_for_the_lock_token_ends(world: Counting):
-    """Step Functions has forgotten attempts, and each of two tokens leads to the other."""
-    world.execution("order-1", "FAILED", error="RetryLater")
-    for attempt, token in [(2, "m/other"), (5, "m/other"), (6, "m/order-1")]:
-        world.execution(f"order-1--{attempt}", "FAILED", error="RetryLater", given=envelope(token))
-    world.put("m/other", "order-1--5", status=RELEASED, openStatus=None, ttl=TTL)
-    world.execution("order-9", "RUNNING", *TO_WORK)
-    world.put(name="order-9")
-    with pytest.raises(Unavailable, match="keeps changing"):
-        world.client.status("order-1")
+def test_under_another_lock_token_there_is_no_such_request(world: Counting):
+    """Nobody can have started it under that one."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    with pytest.raises(RequestNotFound):
+        world.client.status("order-1", lock_token="m/other")
+    assert "RUNNING" == world.client.status("order-1").status
 
 
-@pytest.mark.parametrize("taken", [False, True])
-@pytest.mark.parametrize("status", [INPROGRESS, COMPLETED, RELEASED])
-def test_a_request_that_has_another_key_after_a_release_is_found(world: Counting, status: str, taken: bool):
-    """By its id alone, and under the first key as well, which another request may have taken."""
-    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
-    world.put(status=RELEASED, openStatus=None, ttl=TTL)
-    ends = {INPROGRESS: "RUNNING", COMPLETED: "SUCCEEDED", RELEASED: "FAILED"}
-    world.execution("order-1--2", ends[status], error="RetryLater", given=envelope("m/other"))
-    world.put("m/other", "order-1--2", status=status, result='{"charged": true}', ttl=TTL)
-    if taken:
-        world.execution("order-9", "RUNNING", *TO_WORK)
-        world.put(name="order-9")
-    expected = world.client.status("order-1", lock_token="m/other")
-    assert expected == world.client.status("order-1")
-    assert expected == world.client.status("order-1", lock_token="m/order-1")
+def test_a_first_attempt_by_hand_may_have_no_lock_token(world: Counting):
+    """Its payload has none where the rules look. The next attempt has one, and the request keeps it."""
+    world.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")
+    world.execution("order-1", "FAILED", "PrepareRequest", given={"payload": {"amount": 5}})
+    assert not world.ask().duplicate
+    assert ("m/1", "RUNNING") == (
+        world.client.status("order-1").lock_token,
+        world.client.status("order-1").status,
+    )
+    with pytest.raises(LockTokenMismatch):
+        world.client.start("order-1", {"orderId": "2"})
 
 
-@of_another_request
-def test_a_quicker_caller_s_key_and_payload_are_compared(
-    world: Counting, theirs: dict[str, Any], refusal: type[Conflict]
-):
+def test_a_quicker_caller_s_payload_is_compared(world: Counting):
     """Both find the first attempt released. The slower one must not get the answer to another payload."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
 
     def be_quicker(operation: str, about: str) -> None:
         if (operation, about) == ("start_execution", arn("order-1--2")):
-            world.execution("order-1--2", "RUNNING", given=envelope() | theirs)
+            world.execution("order-1--2", "RUNNING", given=envelope() | ANOTHER_PAYLOAD)
 
     world.sfn.before_call = be_quicker
-    with pytest.raises(refusal):
+    with pytest.raises(PayloadMismatch):
         world.ask()
     assert [] == world.started()
 
 
-@pytest.mark.parametrize("theirs", [{"lockToken": "m/other"}, {"payload": {}, "payloadHash": "another"}])
-def test_a_quicker_caller_that_has_released_its_lock_does_not_count_as_running(
-    world: Counting, theirs: dict[str, Any]
-):
+def test_a_quicker_caller_s_lock_token_is_compared(world: Counting):
+    """It can be another one if the first attempt was started by hand and had none."""
+    world.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")
+    world.execution("order-1", "FAILED", "PrepareRequest", given={"payload": {}})
+
+    def be_quicker(operation: str, about: str) -> None:
+        if (operation, about) == ("start_execution", arn("order-1--2")):
+            world.execution("order-1--2", "RUNNING", given=envelope("m/2"))
+
+    world.sfn.before_call = be_quicker
+    with pytest.raises(LockTokenMismatch):
+        world.ask()
+
+
+def test_a_quicker_caller_that_has_released_its_lock_does_not_count_as_running(world: Counting):
     """Nothing of this request runs."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
 
     def be_quicker(operation: str, about: str) -> None:
         if (operation, about) == ("start_execution", arn("order-1--2")):
-            world.execution("order-1--2", "FAILED", error="RetryLater", given=envelope() | theirs)
+            world.execution("order-1--2", "FAILED", error="RetryLater", given=envelope() | ANOTHER_PAYLOAD)
 
     world.sfn.before_call = be_quicker
     with pytest.raises(Unavailable):
