@@ -18,6 +18,8 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.links import Keys
 from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.routes import routes
+from steponce.callbacks.step import answer_to_step
+from steponce.errors import InvalidRequest
 from steponce.request.strict_json import read_strictly
 
 
@@ -54,13 +56,18 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
 
 
 def answer_message(record: SQSRecord) -> None:
-    """A message that is no answer comes back, and ends in the dead-letter queue."""
-    answer_invocation(read_strictly(record.body, "The message"))
+    """A message that is no answer comes back, and ends in the dead-letter queue. The log says why."""
+    try:
+        answer_invocation(read_strictly(record.body, "The message"))
+    except Exception as error:
+        detail = str(error) if isinstance(error, InvalidRequest) else None
+        logger.warning("comes back", messageId=record.message_id, reason=type(error).__name__, detail=detail)
+        raise
 
 
 def answer_invocation(event: Any) -> Mapping[str, Any]:
     """An invocation names the step and carries the answer; so does a message."""
-    return {"verdict": resolve(event["awaitingStepId"], Answer.parse(event["answer"]))}
+    return {"verdict": resolve(*answer_to_step(event))}
 
 
 def resolve(step_id: str, answer: Answer) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,13 +11,15 @@ from typing import Any, Self
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
 from steponce.callbacks.answer import Answer
-from steponce.errors import InvalidRequest
+from steponce.errors import InvalidAnswer, InvalidRequest
 from steponce.request.canonical import sha256
 
 PENDING = "PENDING"
 ANSWERING = "ANSWERING"
 ANSWERED = "ANSWERED"
 LATE = "LATE"
+
+_ID = re.compile("as_[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,26 @@ class AwaitingStep:
 
     def __repr__(self) -> str:
         return f"AwaitingStep({self.public()})"
+
+
+def answer_to_step(event: Any) -> tuple[str, Answer]:
+    """
+    Read `{"awaitingStepId": …, "answer": …}`, as a message or an invocation has it.
+
+    Returns:
+        The awaiting-step id, and the answer.
+
+    Raises:
+        InvalidAnswer: there is no awaiting-step id, or `Answer.parse` refuses the answer.
+        OutputTooLarge: as `Answer.parse`.
+    """
+    step_id = event.get("awaitingStepId") if isinstance(event, Mapping) else None
+    if not isinstance(step_id, str) or not _ID.fullmatch(step_id):
+        raise InvalidAnswer(
+            "An answer names its step by awaitingStepId: as_ and 40 hexadecimal digits. Send "
+            '{"awaitingStepId": …, "answer": …}.'
+        )
+    return step_id, Answer.parse(event.get("answer"))
 
 
 def _answer(read: Attributes) -> Answer | None:
