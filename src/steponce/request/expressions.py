@@ -39,7 +39,7 @@ def find(expression: str, document: Any, what: str = "payload") -> Any:
         return jmespath.search(expression, document, _OPTIONS)
     except (PayloadTooLarge, InvalidPayload):
         raise
-    except (JMESPathError, ValueError, TypeError, EOFError, OSError, RecursionError, zlib.error) as error:
+    except _FAILURES as error:
         kind = type(error).__name__  # its text quotes the document
         raise MissingKey(f"The JMESPath {expression!r} does not work on this {what} ({kind}).") from None
 
@@ -59,5 +59,17 @@ class _Functions(PowertoolsFunctions):
             raise PayloadTooLarge(f"What gzip unpacks has more than {LONGEST_TEXT:,} bytes. Send less.")
         return text.decode()
 
+
+_FAILURES = (
+    JMESPathError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    EOFError,
+    OSError,
+    RecursionError,
+    zlib.error,
+)
+"""What the functions raise on a document that they are not for."""
 
 _OPTIONS = jmespath.Options(custom_functions=_Functions())

@@ -25,6 +25,7 @@ from steponce.errors import (
 )
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
+from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
 
@@ -300,6 +301,13 @@ def test_an_expression_that_does_not_work_is_refused(path: str) -> None:
     """Not a JMESPath, an unknown function, a function on the wrong type."""
     with pytest.raises(MissingKey, match="does not work"):
         RequestRules(key_prefix="shop", payload_hash_path=path).payload_hash({"number": 5})
+
+
+@pytest.mark.parametrize("path", ["ceil(number)", "floor(number)"])
+def test_an_expression_that_does_not_work_on_infinity_is_refused(path: str) -> None:
+    """Python reads 1e400 as infinity. A message with it would come back until its queue gives up."""
+    with pytest.raises(MissingKey, match="does not work"):
+        find(path, json.loads('{"number": 1e400}'))
 
 
 def test_a_part_that_is_no_json_is_refused() -> None:
