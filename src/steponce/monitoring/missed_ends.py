@@ -7,6 +7,9 @@ resends each message that no later attempt carries on. The lock table keeps the 
 that was down continues where it stopped. A round that dies after sending and before it stores its place
 sends some messages twice. A second message is a duplicate and starts nothing.
 
+If the record of a message's lock token has expired since the end, the message may have come back in time and
+have its answer. Sent again, it might run the work a second time, so it is dead-lettered.
+
 The list costs the workflow neither a state nor a write, and it contains every kind of end. A marker on the
 lock record would miss executions that never held a lock, or died before they could write.
 """
@@ -32,7 +35,7 @@ from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import MISMATCH
+from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,6 +60,10 @@ MOST_ENDS = 10_000
 LISTS_PER_SECOND = 2
 """ListExecutions allows 5 a second in large regions and 2 elsewhere, after a burst of 100."""
 
+_MAY_BE_ANSWERED = (
+    "the record of its lock token has expired since, and may have answered it. Put this letter back only if "
+    "it was not answered."
+)
 _ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
@@ -123,7 +130,8 @@ class Looked:
 
     Args:
         resent: How many messages were resent.
-        dead_lettered: How many messages were dead-lettered, because their tries were used up.
+        dead_lettered: How many messages were dead-lettered: their tries were used up, or their answers may
+            have expired.
         left: How many ends were left to the next round.
     """
 
@@ -190,7 +198,7 @@ class MissedEnds:
                 reached = ended
                 break
             try:
-                self._look_at(execution_arn, pace, looked)
+                self._look_at(execution_arn, ended, pace, looked)
             except (Unavailable, ClientError) as error:
                 skip(error, execution_arn)
                 reached = ended
@@ -249,17 +257,32 @@ class MissedEnds:
         seconds = json.loads(definition).get("TimeoutSeconds")
         return timedelta(seconds=seconds) if seconds else _ANY_LENGTH
 
-    def _look_at(self, execution_arn: str, pace: Pace, looked: Looked) -> None:
+    def _look_at(self, execution_arn: str, ended: datetime, pace: Pace, looked: Looked) -> None:
         request, why = find_request_to_resend({"executionArn": execution_arn}, self._sfn, self._locks)
         if request is None or why == MISMATCH:
             return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
         pace.turn(float("inf"))  # an examination that has begun is finished
         if self._is_carried_on(request, execution_arn):
             return
-        if self._resender.send_again(request, why, execution_arn) == "resent":
+        if self._may_be_answered(request, why, ended):
+            self._resender.lay_aside(request, f"{why}: {_MAY_BE_ANSWERED}", execution_arn)
+            looked.dead_lettered += 1
+        elif self._resender.send_again(request, why, execution_arn) == "resent":
             looked.resent += 1
         else:
             looked.dead_lettered += 1
+
+    def _may_be_answered(self, request: StartRequest, why: str, ended: datetime) -> bool:
+        """
+        Whether a record that is not valid any more may have answered the message after this end.
+
+        The event of the end may have brought the message back in time, which leaves no trace but the record.
+        """
+        lock = self._locks.get(str(request.lock_token))
+        if lock is None:
+            return why in LOCK_HELD  # whoever held the lock had a record
+        is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())
+        return is_over and (lock.expires_at or "") > times.to_text(ended)
 
     def _is_carried_on(self, request: StartRequest, execution_arn: str) -> bool:
         """

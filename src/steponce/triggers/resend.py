@@ -111,10 +111,23 @@ class Resender:
         else:
             self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
             return "resent"
-        # A redriven letter gets all its tries back.
+        self.lay_aside(request, reason, source)
+        return "dead-lettered"
+
+    def lay_aside(self, request: StartRequest, reason: str, source: str) -> None:
+        """
+        Dead-letter a request. A redriven letter gets all its tries back.
+
+        Args:
+            request: The request.
+            reason: Why, for the person who reads the letter.
+            source: Where that was seen.
+
+        Raises:
+            As `send_again`.
+        """
         original = Original(Letter("request", source), _json(request.payload), _attributes(request, 0))
         self._dead_letters.give_up(original, reason, request)
-        return "dead-lettered"
 
     def postpone(self, request: StartRequest) -> None:
         """

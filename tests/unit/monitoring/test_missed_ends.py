@@ -46,6 +46,7 @@ class World:
         create_table(self.dynamodb, "LocksTable", "locks")
         self.sfn = StepFunctions(MACHINE, {"TimeoutSeconds": LONGEST_RUN.total_seconds()})
         self.sent: list[tuple[str, int, str]] = []
+        self.letters: list[tuple[str, str]] = []
         self.skipped: list[tuple[str, str]] = []
         self.refuses: dict[str, Exception] = {}
         self.place = Place(self.dynamodb, "locks", MACHINE)
@@ -59,6 +60,10 @@ class World:
             raise self.refuses[name]
         self.sent.append((name, asked.tries, why))
         return "dead-lettered" if asked.tries >= 9 else "resent"
+
+    def lay_aside(self, _asked: StartRequest, reason: str, source: str) -> None:
+        """What the re-sender does with a letter."""
+        self.letters.append((source.rpartition(":")[2], reason.partition(":")[0]))
 
     def put(self, **attributes: Any) -> None:
         """The record of the key."""
@@ -136,7 +141,7 @@ def later(monkeypatch: pytest.MonkeyPatch, **passed: float) -> None:
     [
         ("RetryLater", "FAILED", "RELEASED"),
         ("AlreadyInProgress", "FAILED", "INPROGRESS"),
-        ("LockContended", "FAILED", None),
+        ("LockContended", "FAILED", "RELEASED"),
         ("States.Timeout", "TIMED_OUT", None),
         ("Stopped", "ABORTED", None),
     ],
@@ -177,6 +182,39 @@ def test_what_has_an_answer_or_was_no_message_does_not_come_back(
         world.put(**record)
     assert Looked() == world.look()
     assert [] == world.sent
+
+
+def expired(at: datetime) -> dict[str, Any]:
+    """The record of an answer that was valid until this time."""
+    return {"status": {"S": "COMPLETED"}, "ttl": {"N": "1"}, "expiresAt": {"S": times.to_text(at)}}
+
+
+@pytest.mark.parametrize(
+    ("error", "record"),
+    [
+        ("AlreadyInProgress", expired(OLD_ENOUGH + timedelta(minutes=5))),
+        ("RateLimited", expired(OLD_ENOUGH + timedelta(minutes=5))),
+        ("AlreadyInProgress", None),
+        ("LockContended", None),
+    ],
+    ids=["held and expired", "limited and expired", "held and deleted", "contended and deleted"],
+)
+def test_a_message_whose_answer_may_have_expired_since_is_laid_aside(
+    world: World, error: str, record: dict[str, Any] | None
+) -> None:
+    """Its event may have brought it back in time. Sent again, it would run the work a second time."""
+    world.end("o-1", error=error)
+    if record:
+        world.put(**record)
+    assert Looked(dead_lettered=1) == world.look()
+    assert ([], [("o-1", error)]) == (world.sent, world.letters)
+
+
+def test_an_answer_that_had_expired_before_the_end_answered_nothing_after_it(world: World) -> None:
+    """The lock token was used again after its retention."""
+    world.end("o-1", error="RateLimited")
+    world.put(**expired(OLD_ENOUGH - timedelta(seconds=1)))
+    assert Looked(resent=1) == world.look()
 
 
 def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> None:
