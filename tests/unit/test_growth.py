@@ -249,6 +249,35 @@ def test_a_long_definition_is_checked_and_priced_in_proportion():
     assert is_linear(estimate, fan, 2_048)
 
 
+def many_tests(size: int) -> dict[str, Any]:
+    """A rule that asks for many fields."""
+    tests = [{"Variable": f"$.a{n}", "IsPresent": True} for n in range(size)]
+    ask = {"Type": "Choice", "Choices": [{"And": tests, "Next": "Done"}], "Default": "Done"}
+    return machine(Ask=ask, Done=END)
+
+
+def many_rules(size: int) -> dict[str, Any]:
+    """Many rules that ask for a field each."""
+    rules = [{"Variable": f"$.a{n}", "IsPresent": True, "Next": "Done"} for n in range(size)]
+    return machine(Ask={"Type": "Choice", "Choices": rules, "Default": "Done"}, Done=END)
+
+
+def deep_place(size: int) -> dict[str, Any]:
+    """A result that is put deep into the input."""
+    return machine(Put={**END, "ResultPath": "$" + ".a" * size})
+
+
+def deep_read(size: int) -> dict[str, Any]:
+    """A value that is read from deep in the input."""
+    return machine(Read={**END, "Parameters": {"value.$": "$" + ".a" * size}})
+
+
+@pytest.mark.parametrize("make", [many_tests, many_rules, deep_place, deep_read])
+def test_a_long_state_is_checked_in_proportion(make: Any):
+    """A file of 32 KB took a gigabyte of memory."""
+    assert is_linear(lint, make, 4_096)
+
+
 @pytest.mark.parametrize("kind", ["states", "branches"])
 def test_a_history_costs_time_in_proportion(kind: str):
     """An execution has three times as many events at the most."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +26,9 @@ TEXT = "(text)"
 OPTIONAL = "(optional)"
 """After a path: the machine has asked whether it is there."""
 
+_DEEPEST = 300
+"""How many names of a path are read. What is deeper in a value is not known."""
+
 _STEP = re.compile(r"\.([\w-]+)|\['([^']*)'\]|(\[\d+\])")
 _IN_CALL = re.compile(r"\$\$?[\w.]*")
 _TEXT_IN_CALL = re.compile(r"'[^']*'")
@@ -32,11 +36,12 @@ _TEXT_IN_CALL = re.compile(r"'[^']*'")
 
 @lru_cache(4096)
 def parse(text: str) -> Path | None:
-    """The names that a path begins with; None for a path into variables or the context."""
+    """The names that a path begins with, at most 300; None for a path into variables or the context."""
     if not text.startswith("$") or text[1:2] not in ("", ".", "["):
         return None
-    found, place = [], 1
-    while match := _STEP.match(text, place):
+    found: list[str] = []
+    place = 1
+    while len(found) < _DEEPEST and (match := _STEP.match(text, place)):
         found.append(next(part for part in match.groups() if part is not None))
         place = match.end()
     return tuple(found)
@@ -64,12 +69,12 @@ def below(facts: Facts, place: Path) -> Facts:
     )
 
 
-def is_there(path: Path, facts: Facts) -> bool:
+def is_there(path: Path, facts: AbstractSet[Path]) -> bool:
     """Whether the path is there for certain."""
     return not path or path in facts
 
 
-def may_be_missing(path: Path, facts: Facts) -> bool:
+def may_be_missing(path: Path, facts: AbstractSet[Path]) -> bool:
     """Whether it is known that the path may be missing."""
     for length in range(1, len(path) + 1):
         first = path[:length]

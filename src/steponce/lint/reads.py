@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,12 +49,13 @@ class Expectations:
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     together: Mapping[Path, Facts] = field(default_factory=dict)
 
-    def misses(self, text: str, facts: Facts, *, is_text: bool = False) -> bool:
+    def misses(self, text: str, facts: Facts | set[Path], *, is_text: bool = False) -> bool:
         """Whether a path that is read may be missing."""
         path = parse(text)
         if path is None:
             return False
-        known = facts.union(*(more for first, more in self.together.items() if first in facts))
+        more = [paths for first, paths in self.together.items() if first in facts]
+        known = facts.union(*more) if more else facts
         if self.strict:
             return not is_there((*path, TEXT) if is_text else path, known)
         return may_be_missing(path, known)
@@ -172,40 +174,75 @@ def _parameters(state: State, given: Facts) -> Facts:
 
 def _choose(state: State, facts: Facts, expected: Expectations) -> tuple[list[str], list[tuple[str, Facts]]]:
     """One Choice: every rule is tried where those before it were false."""
-    missing, ways = [], []
-    facts |= {(*path, OPTIONAL) for rule in state.rules for path in _tested(rule)}
+    missing: list[str] = []
+    ways: dict[str, tuple[Facts, set[Path]]] = {}
+    known = set(facts) | {(*path, OPTIONAL) for rule in state.rules for path in _tested(rule)}
     for rule in state.rules:
-        vain, if_true, facts = _test(rule, facts, expected)
+        vain, if_true, if_false = _test(rule, known, expected)
         missing += vain
-        ways.append((str(rule.get("Next")), if_true))
+        _lead(ways, str(rule.get("Next")), known, if_true)
+        known |= if_false
     if "Default" in state.body:
-        ways.append((str(state.body["Default"]), facts))
-    return missing, ways
+        _lead(ways, str(state.body["Default"]), known, set())
+    return missing, [(target, before | more) for target, (before, more) in ways.items()]
 
 
-def _test(rule: Body, facts: Facts, expected: Expectations) -> tuple[list[str], Facts, Facts]:
-    """The missing paths that a test reads, and what is there if it is true, and if it is false."""
+def _lead(
+    ways: dict[str, tuple[Facts, set[Path]]], target: str, known: set[Path], more: AbstractSet[Path]
+) -> None:
+    """
+    Note what is there on a way to a state. If several rules lead to it: what is there by each of them.
+
+    What is known only grows from rule to rule, so the later rules know what the first one knew.
+    """
+    if target not in ways:
+        ways[target] = (frozenset(known), set(more))
+        return
+    of_first = ways[target][1]
+    of_first -= {path for path in of_first if path not in known and path not in more}
+
+
+def _test(
+    rule: Body, known: set[Path], expected: Expectations
+) -> tuple[list[str], AbstractSet[Path], AbstractSet[Path]]:
+    """The missing paths that a test reads, and what is there as well if it is true, and if it is false."""
     if "Not" in rule:
-        missing, if_true, if_false = _test(as_object(rule["Not"]), facts, expected)
+        missing, if_true, if_false = _test(as_object(rule["Not"]), known, expected)
         return missing, if_false, if_true
     if "And" in rule or "Or" in rule:
-        missing, leaving, going = [], [], facts
-        for part in objects(rule.get("And", rule.get("Or"))):
-            vain, if_true, if_false = _test(part, going, expected)
-            going, left = (if_true, if_false) if "And" in rule else (if_false, if_true)
-            missing += vain
-            leaving.append(left)
-        left = frozenset.intersection(*leaving) if leaving else facts
-        return (missing, going, left) if "And" in rule else (missing, left, going)
+        return _tests(rule, known, expected)
     text = str(rule.get("Variable", ""))
     path = parse(text)
     if "IsPresent" in rule and path is not None:
-        tested = facts | {(*path, OPTIONAL)}
+        tested = frozenset({(*path, OPTIONAL)})
         found = tested | there(path)
         return ([], found, tested) if rule["IsPresent"] else ([], tested, found)
     read = [text, *(value for key, value in rule.items() if key.endswith("Path") and isinstance(value, str))]
-    if_true = facts | {(*path, TEXT)} if rule.get("IsString") and path is not None else facts
-    return [one for one in read if expected.misses(one, facts)], if_true, facts
+    if_true = {(*path, TEXT)} if rule.get("IsString") and path is not None else set()
+    return [one for one in read if expected.misses(one, known)], if_true, frozenset()
+
+
+def _tests(
+    rule: Body, known: set[Path], expected: Expectations
+) -> tuple[list[str], AbstractSet[Path], AbstractSet[Path]]:
+    """
+    As `_test`, of And or Or: each part is tried where those before it were true, or false.
+
+    What the parts add is added to `known` for the next one, and taken out at the end: a copy for each part
+    would take time and memory by the square of their number.
+    """
+    missing: list[str] = []
+    going, leaving = set[Path](), set[Path]()
+    for place, part in enumerate(objects(rule.get("And", rule.get("Or")))):
+        vain, if_true, if_false = _test(part, known, expected)
+        on, off = (if_true, if_false) if "And" in rule else (if_false, if_true)
+        missing += vain
+        leaving = {path for path in leaving if path in going or path in off} if place else set(off)
+        new = on - known
+        going |= new
+        known |= new
+    known -= going
+    return (missing, going, leaving) if "And" in rule else (missing, leaving, going)
 
 
 def _tested(rule: Body) -> Iterator[Path]:
