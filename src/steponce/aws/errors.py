@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
 from steponce.errors import Unavailable
 
-_PASSING = frozenset({"RequestTimeout", "TransactionConflictException", "TransactionInProgressException"})
+_CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
+_PASSING = _CONFLICTS | {"RequestTimeout"}
 
 _THROTTLED = frozenset(
     {
@@ -50,6 +51,11 @@ def answering(service: str) -> Iterator[None]:
         raise Unavailable(
             f"{service} did not answer ({error}). The same call is safe to try again."
         ) from error
+
+
+def is_conflict(error: Unavailable) -> bool:
+    """Whether a transaction was at the item of a call, so that DynamoDB refused it. boto3 does not repeat it."""
+    return isinstance(error.__cause__, ClientError) and error_code(error.__cause__) in _CONFLICTS
 
 
 def error_code(error: ClientError) -> str:

@@ -12,14 +12,18 @@ decides the outcome: a call whose lock was taken over changes nothing.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, is_conflict
+from steponce.aws.pauses import pauses
+from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import Results
 from steponce.request.names import shard_of
@@ -28,6 +32,10 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+_RETRIES = 8
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.5
 
 _NO_RECORD = "attribute_not_exists(lockToken)"
 # The lock was released, or a final outcome has expired. Only a final outcome has a ttl. The attempt is still
@@ -327,7 +335,22 @@ class Holder:
         )
 
     def _send(self, write: Callable[..., object], **request: Any) -> Lock | None:
-        """Returns None if the write took effect, else the refusing record. A missing one is RELEASED."""
+        """
+        Make a write, and try again while a transaction of others is at the record.
+
+        Returns:
+            None if the write took effect, else the refusing record. A missing one is RELEASED.
+        """
+        for pause in islice(pauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS), _RETRIES):
+            try:
+                return self._send_once(write, **request)
+            except Unavailable as error:
+                if not is_conflict(error):
+                    raise
+            time.sleep(pause)
+        return self._send_once(write, **request)
+
+    def _send_once(self, write: Callable[..., object], **request: Any) -> Lock | None:
         try:
             with answering("DynamoDB"):
                 write(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from steponce.aws.dynamodb import Item
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, is_conflict
 from steponce.aws.pauses import pauses
 from steponce.errors import Unavailable
 from steponce.limits.record import SET_MEMBERS, Count, Counter
@@ -35,7 +35,6 @@ _LONGEST_PAUSE_SECONDS = 1.0
 Result = Literal["counted", "before", "full"]
 Written = Literal["done", "refused", "busy"]
 
-_CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
 _BUSY = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 _NEW_MEMBER = "NOT contains(members, :member)"
@@ -283,8 +282,7 @@ class Counters:
 
 def _busy(error: Unavailable) -> Written:
     """Whether others are at the item; anything else goes on to the caller."""
-    cause = error.__cause__
-    if isinstance(cause, ClientError) and error_code(cause) in _CONFLICTS:
+    if is_conflict(error):
         return "busy"
     raise error
 

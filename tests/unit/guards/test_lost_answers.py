@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +20,10 @@ from steponce import (
 )
 from steponce.errors import (
     InvalidRequest,
+    Unavailable,
 )
-from steponce.workflow import COMPLETED, INPROGRESS, OUTCOME_UNKNOWN
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
+from tests.fakes.errors import client_error
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
 from tests.unit.guards.world import KEY, World
@@ -320,3 +323,45 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
         assert extended.wait(PATIENCE_SECONDS)
         run.complete(DONE)
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+WRITTEN: dict[str, Callable[[World], str]] = {
+    "complete": lambda world: complete(world.guard()) and COMPLETED,
+    "release": lambda world: fail_with(world.guard(), RetryLater()) or RELEASED,
+    "hold": lambda world: fail_with(world.guard(), ZeroDivisionError()) or FAILED,
+}
+
+
+@pytest.mark.parametrize("outcome", WRITTEN)
+def test_a_write_that_meets_a_transaction_is_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    """Another attempt may be at the record, with `update_if_mine`. boto3 does not try again then."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    tries = 0
+
+    def conflict(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries % 3:
+            raise client_error("TransactionConflictException")
+        return forward()
+
+    world.fault = conflict
+    assert WRITTEN[outcome](world) == world.lock().status
+    assert (6, 4) == (tries, len(slept))
+
+
+def test_a_record_that_stays_in_transactions_is_no_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing ran."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+
+    def conflict(*_call: Any) -> Any:
+        raise client_error("TransactionConflictException")
+
+    world.fault = conflict
+    with pytest.raises(Unavailable, match="TransactionConflictException"):
+        complete(world.guard())
