@@ -54,7 +54,7 @@ def answering(service: str) -> Iterator[None]:
 
 
 def is_conflict(error: Unavailable) -> bool:
-    """Whether a transaction was at the item of a call, so that DynamoDB refused it. boto3 does not repeat it."""
+    """Whether DynamoDB refused a call for a transaction at its item. boto3 does not repeat such a call."""
     return isinstance(error.__cause__, ClientError) and error_code(error.__cause__) in _CONFLICTS
 
 
