@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -28,6 +29,9 @@ from steponce.workflow import FAILED, INPROGRESS
 
 CAUSE_LIMIT = 32_768
 """Characters of a cause that StopExecution takes."""
+
+_CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
 
 _SEEN_WITHIN_SECONDS = 15.0
 """How long `cancel` waits until the end of the stopped execution is visible."""
@@ -83,8 +87,8 @@ def find_running(machine: Machine, request_id: str) -> Running:
             next_steps=[NextStep("list locks")],
         )
     running, status = found
-    free = running.lock is None or running.lock.is_reusable(times.now_text())
-    left = running.holds_the_lock or (free and status != "SUCCEEDED" and running.lock_token is not None)
+    may_run_again = _is_free(running.lock) and status != "SUCCEEDED" and running.lock_token is not None
+    left = running.holds_the_lock or may_run_again
     if not running.is_open and not left:
         raise Refused(
             f"Nothing of request {request_id!r} runs: its execution is {status}. Look at what to do.",
@@ -144,12 +148,11 @@ def meaning(running: Running, lock: Lock | None) -> str:
                 f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
                 "and waits for a person. After a release this request may run if it is started again."
             )
-        return f"{end}Its lock token has an answer already, which stays: {lock.status}."
+        return f"{end}Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
     if lock.open_status is None:
-        until = "" if lock.expires_at in (None, times.NEVER) else f" until {lock.expires_at}"
         return (
             f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
-            f"{until}."
+            f"{_until(lock)}."
         )
     return f"{end}It was in its work, which may have taken effect: its record waits for a person."
 
@@ -201,7 +204,7 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
         return True
     for _ in range(3):
         lock = machine.locks.get(running.lock_token)
-        if lock is not None and not lock.is_reusable(times.now_text()):
+        if lock is not None and not _is_free(lock):
             return not _is_left(machine, running, lock)
         if machine.locks.cancel(lock, _record_of(machine, running, lock, failure), by=by, why=why):
             return True
@@ -209,6 +212,15 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
         f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again.",
         next_steps=[NextStep("show request", running.request_id)],
     )
+
+
+def _is_free(lock: Lock | None) -> bool:
+    """
+    Whether a record may be replaced. An answer must have expired by any clock that AWS accepts.
+
+    The clock of this machine may run ahead, and then the answer still counts for others.
+    """
+    return lock is None or lock.is_reusable(times.to_text(times.now() - _CLOCKS_DIFFER))
 
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
@@ -306,6 +318,10 @@ def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -
             next_steps=[NextStep("complete lock", lock.lock_token)],
         )
     return found.verdict != "alive"
+
+
+def _until(lock: Lock) -> str:
+    return "" if lock.expires_at in (None, times.NEVER) else f" until {lock.expires_at}"
 
 
 def _lock_of(machine: Machine, running: Running) -> Lock | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -289,6 +290,25 @@ def test_of_two_operators_at_once_the_answer_is_one_s(world: World):
 
     assert first == second
     says_so(world, world.lock())
+
+
+def test_an_answer_stays_for_an_operator_whose_clock_runs_ahead(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """For everyone else it has not expired yet."""
+    world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | {"callId": "call-2"})
+    expires = times.to_text(times.now() + timedelta(minutes=2))
+    before = world.put(
+        name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7", expiresAt=expires
+    )
+    ahead = times.now() + timedelta(minutes=4)
+    monkeypatch.setattr(times, "now", lambda: ahead)
+    running = find_running(world.machine, "order-1")
+
+    lock = cancel(world.machine, running, by="alice", why="x")
+
+    assert before == lock == world.lock()
+    assert meaning(running, before).endswith(f"which stays until {expires}: COMPLETED.")
 
 
 @pytest.mark.parametrize("status", [COMPLETED, FAILED])
