@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from math import nan
@@ -16,6 +17,7 @@ from steponce.cost.loops import loops_of
 from steponce.http_api.address import address_of, key_in
 from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.lint import lint
+from steponce.lint.lines import line_of
 from steponce.report.collector import _Visits
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
@@ -276,6 +278,28 @@ def deep_read(size: int) -> dict[str, Any]:
 def test_a_long_state_is_checked_in_proportion(make: Any):
     """A file of 32 KB took a gigabyte of memory."""
     assert is_linear(lint, make, 4_096)
+
+
+def lines_of_all(text: str) -> object:
+    """As the report of `steponce lint`, with a finding in each state."""
+    return [line_of(text, f"S{number}") for number in range(text.count("Pass"))]
+
+
+TEXTS = {
+    "JSON": lambda size: json.dumps(chain(size), indent=2),
+    "JSON on one line": lambda size: json.dumps(chain(size)),
+    "YAML": lambda size: "States:\n" + "".join(f"  S{n}:\n    Type: Pass\n" for n in range(size)),
+    "YAML on one line": lambda size: "{" + "".join(f"S{n}: {{Type: Pass}}, " for n in range(size)) + "}",
+    "quotes": lambda size: '"Pass' + '\\"' * size,
+    "spaces": lambda size: "Pass {" + " " * size,
+    "commas": lambda size: "Pass" + "," * size,
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_the_lines_of_many_findings_are_found_in_proportion(kind: str):
+    """A long definition with something in each state took ten seconds."""
+    assert is_linear(lines_of_all, TEXTS[kind], 4_096)
 
 
 @pytest.mark.parametrize("kind", ["states", "branches"])
