@@ -9,6 +9,7 @@ saw: if it has changed since, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from heapq import merge
 from typing import Any, Literal
 
@@ -233,6 +234,7 @@ class Operator:
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         self._expect_own(lock)
+        redelivery = execution_input.get("redelivery")
         envelope = Envelope.make(
             lock.request_id,
             execution_input["payload"],
@@ -240,7 +242,7 @@ class Operator:
             lock_token=lock.lock_token,
             requested_at=_time_of(execution_input),
             count_at=_counted_at(execution_input),
-            redelivery=execution_input.get("redelivery"),
+            redelivery=redelivery if isinstance(redelivery, Mapping) else None,
         )
         attempt = max(1, self._machine.attempt_of(lock, lock.request_id))
         newest, last = self._machine.newest(name_of(lock.request_id), attempt)
@@ -446,13 +448,19 @@ def _state(lock: Lock) -> str:
     return f"{lock.status}{error if lock.status == FAILED else ''}{done}"
 
 
-def _time_of(execution_input: Mapping[str, Any]) -> Any:
-    asked = execution_input.get("requestedAt")
-    return times.from_text(asked) if isinstance(asked, str) else None
+def _time_of(execution_input: Mapping[str, Any]) -> datetime | None:
+    return _time(execution_input.get("requestedAt"))
 
 
-def _counted_at(execution_input: Mapping[str, Any]) -> Any:
+def _counted_at(execution_input: Mapping[str, Any]) -> datetime | None:
     """When the window began in which a rate limit has admitted the execution. None if there was no limit."""
     limit = execution_input.get("limit")
-    start = limit.get("windowStart") if isinstance(limit, Mapping) else None
-    return times.from_text(start) if isinstance(start, str) else None
+    return _time(limit.get("windowStart")) if isinstance(limit, Mapping) else None
+
+
+def _time(text: Any) -> datetime | None:
+    """A time in an execution's input. None if somebody has written something else there by hand."""
+    try:
+        return times.from_text(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

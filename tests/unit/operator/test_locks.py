@@ -356,6 +356,24 @@ def test_a_retry_keeps_the_place_in_the_window_that_admitted_the_request(world: 
     assert (given["limit"], given["requestedAt"]) == (started["limit"], started["requestedAt"])
 
 
+@pytest.mark.parametrize(
+    "junk", [{"requestedAt": "yesterday"}, {"limit": {"windowStart": "noon"}}, {"redelivery": ["x"]}]
+)
+def test_a_retry_leaves_out_what_somebody_wrote_into_the_envelope_by_hand(
+    world: World, alice: Operator, junk: dict[str, Any]
+):
+    """The payload and the lock token are enough for the next attempt."""
+    world.held()
+    world.execution("order-1", "FAILED", *TO_WORK, error="Boom", given=envelope() | junk)
+    lock = alice.prepare("retry", world.lock())
+
+    _, receipt = alice.retry(lock, alice.payload_of(lock), "the bug is mended")
+
+    (started,) = world.sfn.started
+    assert arn("order-1--2") == receipt.execution_arn
+    assert all(started.get(name) != value for name, value in junk.items())
+
+
 def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Operator):
     """It keeps the caller's own id, and its next attempt's name is made of that."""
     slug = name_of("order/1")
