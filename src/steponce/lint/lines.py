@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|\'[^\']*+(?:\'|\Z)')
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|\'[^\']*+(?:\'|\Z)', re.DOTALL)
 _BARE = re.compile(r"(?:^|(?<=[{,]))[^{},:'\"]++(?=:)")
 _OF_OBJECT = re.compile(r"\s*:\s*(?:[{#]|\Z)")
 _BEFORE_KEY = " \t{,"
