@@ -30,12 +30,12 @@ from steponce.aws.dynamodb import Attributes
 from steponce.aws.errors import answering, error_code
 from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
-from steponce.executions import describe_execution
+from steponce.executions import describe_execution, states_entered
 from steponce.locks.table import PLACE, Locks
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH
+from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH, UNANSWERED, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -264,7 +264,7 @@ class MissedEnds:
         pace.turn(float("inf"))  # an examination that has begun is finished
         if self._is_carried_on(request, execution_arn):
             return
-        if self._may_be_answered(request, why, ended):
+        if self._may_be_answered(request, why, ended, execution_arn):
             self._resender.lay_aside(request, f"{why}: {_MAY_BE_ANSWERED}", execution_arn)
             looked.dead_lettered += 1
         elif self._resender.send_again(request, why, execution_arn) == "resent":
@@ -272,13 +272,17 @@ class MissedEnds:
         else:
             looked.dead_lettered += 1
 
-    def _may_be_answered(self, request: StartRequest, why: str, ended: datetime) -> bool:
+    def _may_be_answered(self, request: StartRequest, why: str, ended: datetime, execution_arn: str) -> bool:
         """
         Whether a record that is not valid any more may have answered the message after this end.
 
         The event of the end may have brought the message back in time, which leaves no trace but the record.
+        If the execution died in its work, the monitor or a person may have settled its record.
         """
         lock = self._locks.get(str(request.lock_token))
+        is_gone = lock is None or lock.locked_by != execution_arn
+        if is_gone and why not in UNANSWERED and WORK in states_entered(self._sfn, execution_arn):
+            return True
         if lock is None:
             return why in LOCK_HELD  # whoever held the lock had a record
         is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())

@@ -210,6 +210,27 @@ def test_a_message_whose_answer_may_have_expired_since_is_laid_aside(
     assert ([], [("o-1", error)]) == (world.sent, world.letters)
 
 
+@pytest.mark.parametrize(
+    ("state", "record", "found"),
+    [
+        ("DoWork", None, Looked(dead_lettered=1)),
+        ("DoWork", {"lockedBy": {"S": arn("o-9")}, "status": {"S": "INPROGRESS"}}, Looked(dead_lettered=1)),
+        ("DoWork", {"lockedBy": {"S": arn("o-1")}, "status": {"S": "RELEASED"}}, Looked(resent=1)),
+        ("AcquireLock", None, Looked(resent=1)),
+    ],
+    ids=["its record is gone", "another has its lock token", "it was released", "it had no lock"],
+)
+def test_a_message_whose_work_has_run_and_whose_record_is_gone_is_laid_aside(
+    world: World, state: str, record: dict[str, Any] | None, found: Looked
+) -> None:
+    """A person may have settled the record, and its answer may have expired since."""
+    world.end("o-1", status="ABORTED", error="Stopped")
+    world.sfn.histories[arn("o-1")].append({"stateEnteredEventDetails": {"name": state}})
+    if record:
+        world.put(**record)
+    assert found == world.look()
+
+
 def test_an_answer_that_had_expired_before_the_end_answered_nothing_after_it(world: World) -> None:
     """The lock token was used again after its retention."""
     world.end("o-1", error="RateLimited")
