@@ -102,6 +102,22 @@ def functions_may_write_to_their_destination(template: dict[str, Any]) -> None:
         assert re.search(rf"sqs:SendMessage.*{FOREIGN}", text)
 
 
+def functions_that_feed_their_own_queue_may_do_so(template: dict[str, Any]) -> None:
+    """By default Lambda ends a chain of messages after 16 invocations. ResendTries ends this one."""
+    transformed = transform(template)
+    feeding = [
+        mapping["FunctionName"]["Ref"]
+        for mapping in resources(transformed, "AWS::Lambda::EventSourceMapping").values()
+        if re.search(
+            rf"sqs:SendMessage.*{mapping['EventSourceArn'].get(ARN, ['no queue'])[0]}",
+            str(transformed["Resources"][f"{mapping['FunctionName']['Ref']}Role"]),
+        )
+    ]
+    assert ["StartFromQueueFunction"] == feeding
+    for name in feeding:
+        assert "Allow" == transformed["Resources"][name]["Properties"]["RecursiveLoop"]
+
+
 RULES: list[tuple[Callable[[dict[str, Any]], None], dict[str, Any]]] = [
     (
         foreign_records_have_a_queue_of_their_own,
@@ -140,6 +156,10 @@ RULES: list[tuple[Callable[[dict[str, Any]], None], dict[str, Any]]] = [
             f"{ON_FAILURE}/Destination": {ARN: [LETTERS, "Arn"]},
             "Resources/StartFromEventFunction/Properties/Policies": GONE,
         },
+    ),
+    (
+        functions_that_feed_their_own_queue_may_do_so,
+        {"Resources/StartFromQueueFunction/Properties/RecursiveLoop": "Terminate"},
     ),
 ]
 
