@@ -20,6 +20,7 @@ Action = Literal[
     "list letters",
     "show letter",
     "redrive letter",
+    "show limits",
     "invoke function",
 ]
 
@@ -31,8 +32,8 @@ class NextStep:
 
     Args:
         action: What to do. Its noun says what `key` is.
-        key: A request id, lock token, awaiting-step id, letter id or function ARN. Empty for a list, and if
-            the person chooses it.
+        key: A request id, lock token, awaiting-step id, letter id, limited user or function ARN. Empty for a
+            list, and if the person chooses it.
         lock_token: For a request that was started with a lock token of its own: that token.
         check_owner: For a start: check the lock's owner at once, and settle the lock if the owner is dead.
         machine: The ARN of the state machine that the step is for, if it is another one than was asked.

@@ -23,6 +23,7 @@ from steponce.cli.timeline import intervention
 from steponce.errors import RecordChanged, Refused
 from steponce.limits.record import Count
 from steponce.limits.table import Limits
+from steponce.next_step import NextStep
 
 LIMITS_TABLE = "LimitsTable"
 
@@ -92,14 +93,16 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
         which = f" by {name}" if name else ""
         raise Refused(
             f"Nothing is counted for {user!r}{which} in a window of {times.to_text(at)}. "
-            "List what is counted: steponce limits show USER"
+            "List what is counted.",
+            next_steps=[NextStep("show limits", user)],
         )
     why = confirmation.ask(_table(found, more=False), f"Reset {counted(len(found), 'limit')} of {user}?")
     changed = [count for count in found if not table.reset(count, by=confirmation.by, why=why)]
     if changed:
         raise RecordChanged(
             f"{len(changed)} of {counted(len(found), 'limit')} counted more requests since you looked, and "
-            "were left; the others are reset. Look again with the same command."
+            "were left; the others are reset. List what is counted, and reset those by name.",
+            next_steps=[NextStep("show limits", user)],
         )
     before = [_listed(count) for count in found]
     answer = {"done": "reset", "by": confirmation.by, "why": why, "user": user, "before": before}

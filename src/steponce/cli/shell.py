@@ -23,12 +23,14 @@ _COMMANDS: Mapping[Action, str] = {
     "list letters": "letters list",
     "show letter": "letters show {key}",
     "redrive letter": "letters redrive {key}",
+    "show limits": "limits show {key}",
 }
 _INVOKE = (
     "aws lambda invoke --function-name {key} --invocation-type Event --cli-binary-format raw-in-base64-out "
     "--payload file://event.json answer.json"
 )
 _ANOTHER_STACK = ("--stack", "NAME")
+_OF_NO_MACHINE = frozenset({"show limits"})
 _BY_REQUEST_ID = frozenset({"start request", "show request", "wait for request", "cancel request"})
 
 
@@ -50,6 +52,8 @@ class Named:
 
     def options(self, step: NextStep, stack: Sequence[str]) -> Sequence[str]:
         """The options of a step's command that name stack and machine."""
+        if step.action in _OF_NO_MACHINE:
+            return stack
         if step.machine is not None:
             name = self.known.get(step.machine)
             return _ANOTHER_STACK if name is None else [*stack, "--machine", name]

@@ -136,7 +136,9 @@ def test_reset_of_nothing_is_refused(world: World, run: Run) -> None:
     """A misspelt user or limit is not taken for done."""
     world.limiter().admit("ann", "a")
     for wrong in (["anna"], ["ann", "--name", "requests/hour"], ["ann", "--at", "2026-01-30T08:00:00Z"]):
-        assert (3, "Refused") == error_of(run("reset", *wrong, *SIGNED))
+        code, told = run("reset", *wrong, *SIGNED, "--stack", "my shop")
+        assert (3, "Refused") == error_of((code, told))
+        assert [f"steponce limits show {wrong[0]} --stack 'my shop'"] == told["error"]["next"]
 
 
 def test_a_limit_that_counts_while_somebody_thinks_is_left(
@@ -152,7 +154,9 @@ def test_a_limit_that_counts_while_somebody_thinks_is_left(
 
     monkeypatch.setattr(confirmation, "on_a_terminal", lambda: True)
     monkeypatch.setattr(confirmation.click, "confirm", think)
-    assert (3, "RecordChanged") == error_of(run("reset", "ann", "--why", "w"))
+    code, told = run("reset", "ann", "--why", "w")
+    assert (3, "RecordChanged") == error_of((code, told))
+    assert ["steponce limits show ann"] == told["error"]["next"]
     assert 2 == run("show", "ann")[1]["limits"][0]["counted"]
 
 
