@@ -159,8 +159,10 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     try:
         with looking_at(lock.locked_by):
             owner = describe_execution(sfn, lock.locked_by)
-            if owner is None or owner.is_open:
-                return owner is None
+            if owner is None or owner.owns(lock) is False:
+                return True  # forgotten, or another execution has its name now, as this one may
+            if owner.is_open:
+                return False
             history = History.read(sfn, lock.locked_by)
             child = None if history is None else _child(lock, history, sfn)
     except OwnerHidden:

@@ -453,6 +453,14 @@ def test_an_owner_that_cannot_be_described_is_gone() -> None:
     assert owner.is_gone(Lock.from_item(ITEM), dead_owner(None), 0)
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
+def test_an_owner_whose_name_another_execution_has_is_gone(status: str) -> None:
+    """In a stack made anew that may be the very execution that takes the lock over."""
+    strange = json.dumps(ENVELOPE | {"callId": "stranger"})
+    sfn = dead_owner(history(*TO_WORK), status=status, redriveCount=1, input=strange)
+    assert owner.is_gone(Lock.from_item(ITEM), sfn, 0)
+
+
 def refusing(call: str, code: str) -> StepFunctions:
     """Step Functions that refuses one call."""
     sfn = dead_owner(history(*TO_WORK))
