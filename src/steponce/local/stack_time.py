@@ -43,15 +43,16 @@ def install(file: Path) -> None:
         file.write_bytes(_FORM.pack(0.0))
     with file.open("r+b") as opened:
         _shared = mmap.mmap(opened.fileno(), _FORM.size)
+    # Static, because a class that keeps one of these, as logging.Formatter does, must not make it a method.
     replaced = {
         _real_datetime: StackDatetime,
-        _real_time: _time,
-        _real_time_ns: _time_ns,
-        _real_asctime: _asctime,
-        _real_ctime: _ctime,
-        _real_gmtime: _gmtime,
-        _real_localtime: _localtime,
-        _real_strftime: _strftime,
+        _real_time: staticmethod(_time),
+        _real_time_ns: staticmethod(_time_ns),
+        _real_asctime: staticmethod(_asctime),
+        _real_ctime: staticmethod(_ctime),
+        _real_gmtime: staticmethod(_gmtime),
+        _real_localtime: staticmethod(_localtime),
+        _real_strftime: staticmethod(_strftime),
     }
     for module in list(sys.modules.values()):
         # Many modules have imported them by name before.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +77,28 @@ def test_a_datetime_survives_pickle(moment: datetime):
     restore, parts = pickled(moment)
 
     assert moment == restore(*parts)
+
+
+LOGS = """
+import logging, sys, time
+from pathlib import Path
+from steponce.local import stack_time
+stack_time.install(Path(sys.argv[1]))
+logging.Formatter.converter = time.gmtime
+stack_time.move(86_400)
+logging.basicConfig(format="%(asctime)s", datefmt="%Y-%m-%d", stream=sys.stdout)
+logging.warning("")
+print(time.strftime("%Y-%m-%d", time.gmtime()))
+"""
+
+
+def test_a_class_may_keep_a_function_of_the_stack_s_time(tmp_path: Path):
+    """As Lambda's runtime sets `logging.Formatter.converter`. A plain function would become a method."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LOGS, str(tmp_path / "time")], capture_output=True, text=True, check=True
+    )
+    logged, now = ran.stdout.splitlines()
+    assert ("", now) == (ran.stderr, logged)
 
 
 def test_a_time_that_nothing_shares_cannot_be_moved():
