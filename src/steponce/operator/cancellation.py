@@ -148,6 +148,11 @@ def meaning(running: Running, lock: Lock | None) -> str:
                 f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
                 "and waits for a person. After a release this request may run if it is started again."
             )
+        if lock.is_reusable(times.now_text()):
+            return (
+                f"{end}The answer of its lock token, {lock.status}, has just expired, at {lock.expires_at}. "
+                "If this request is started again, it may run."
+            )
         return f"{end}Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
     if lock.open_status is None:
         return (

@@ -308,6 +308,8 @@ def test_an_answer_stays_for_an_operator_whose_clock_runs_ahead(
     lock = cancel(world.machine, running, by="alice", why="x")
 
     assert before == lock == world.lock()
+    assert f"COMPLETED, has just expired, at {expires}." in meaning(running, before)
+    monkeypatch.undo()
     assert meaning(running, before).endswith(f"which stays until {expires}: COMPLETED.")
 
 
