@@ -24,6 +24,7 @@ from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
+from steponce.wrap.kept_lines import keep_lines
 from tests.unit.cost.definitions import END, PASS, choice, machine, to
 from tests.unit.growth import is_linear
 
@@ -300,6 +301,23 @@ TEXTS = {
 def test_the_lines_of_many_findings_are_found_in_proportion(kind: str):
     """A long definition with something in each state took ten seconds."""
     assert is_linear(lines_of_all, TEXTS[kind], 4_096)
+
+
+def template(functions: int, indent: str) -> str:
+    """A template whose functions differ by their names alone."""
+    lines = [
+        f"  Function{n}:\n    Policies:\n{indent}- One\n    Runtime: python3.13" for n in range(functions)
+    ]
+    return "\n".join(["Resources:", *lines])
+
+
+def test_a_long_template_keeps_its_lines_in_time_in_proportion():
+    """Its lists are indented in another way than a program would write them."""
+
+    def keep(texts: tuple[str, str]) -> str:
+        return keep_lines(*texts, f"{texts[1]}\n  Another:\n    Runtime: python3.13")
+
+    assert is_linear(keep, lambda size: (template(size, "    "), template(size, "      ")), 4_096)
 
 
 @pytest.mark.parametrize("kind", ["states", "branches"])

@@ -8,6 +8,7 @@ in both has not changed, and stays as it was in the text.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
@@ -22,7 +23,7 @@ def keep_lines(text: str, before: str, after: str) -> str:
         after: The changed content, as the program writes it.
     """
     new = after.splitlines()
-    place = _places(before.splitlines(), new)
+    place = dict(_matches(before.splitlines(), new))
     lines: list[str] = []
     done = 0
     for begin, end, own in _segments(text.splitlines(), before.splitlines()):
@@ -35,21 +36,45 @@ def keep_lines(text: str, before: str, after: str) -> str:
     return "\n".join([*lines, *new[done:], ""])
 
 
-def _places(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:
-    """Where the lines that have not changed are now."""
-    blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-    return {a + line: b + line for a, b, size in blocks for line in range(size)}
-
-
 def _segments(text: Sequence[str], before: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str]]]:
     """Lines of the text with their begin and end in `before`. Lines that are alike come one by one."""
     own, written = _without_blanks(text), _without_blanks(before)
-    for tag, a, b, c, d in SequenceMatcher(None, own, written, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from ((c + n, c + n + 1, [text[a + n]]) for n in range(b - a))
-        else:
-            yield c, d, text[a:b]
+    a = b = 0
+    for line, place in [*_matches(own, written), (len(own), len(written))]:
+        if (a, b) != (line, place):
+            yield b, place, text[a:line]
+        if line < len(own):
+            yield place, place + 1, [text[line]]
+        a, b = line + 1, place + 1
 
 
 def _without_blanks(lines: Sequence[str]) -> list[str]:
     return ["".join(line.split()) for line in lines]
+
+
+def _matches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """
+    The numbers of lines that are the same in both, in order.
+
+    `SequenceMatcher` takes quadratic time where many lines are alike, as in templates. So it compares only
+    what lies between two lines of which there is one in each text.
+    """
+    a = b = 0
+    for line, place in [*_landmarks(old, new), (len(old), len(new))]:
+        between = SequenceMatcher(None, old[a:line], new[b:place], autojunk=False)
+        for block in between.get_matching_blocks():
+            yield from ((a + block.a + number, b + block.b + number) for number in range(block.size))
+        if line < len(old):
+            yield line, place
+        a, b = line + 1, place + 1
+
+
+def _landmarks(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Lines of which there is one in each text, as far as they stand in the same order."""
+    many_old, many_new = Counter(old), Counter(new)
+    place = {line: number for number, line in enumerate(new) if many_new[line] == 1}
+    last = -1
+    for number, line in enumerate(old):
+        if many_old[line] == 1 and place.get(line, -1) > last:
+            last = place[line]
+            yield number, last
