@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -154,12 +155,13 @@ def test_an_environment_that_nobody_interrupted_is_kept(set_up: Any, tmp_path: P
     assert (tmp_path / "env" / "beside").exists()
 
 
-def test_two_set_ups_never_run_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_two_set_ups_never_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The second waits for the first, and for what the first has started."""
-    inside, begun = threading.Event(), threading.Event()
+    said: Queue[str] = Queue()
+    inside = threading.Event()
+    monkeypatch.setattr(install, "print", lambda text, **_: said.put(text), raising=False)
 
     def second() -> None:
-        begun.set()
         with install.alone_in(tmp_path):
             inside.set()
 
@@ -168,9 +170,8 @@ def test_two_set_ups_never_run_at_once(tmp_path: Path, capsys: pytest.CaptureFix
     waiting = threading.Thread(target=second)
     try:
         waiting.start()
-        assert begun.wait(60)
-        while "Waiting" not in capsys.readouterr().out:
-            assert not inside.is_set()
+        assert "Waiting" in said.get(timeout=60)
+        assert not inside.is_set()
     finally:
         child.communicate()
     assert inside.wait(60)
