@@ -152,17 +152,18 @@ def test_another_payload_under_the_same_key_is_refused(scene: Scene, finished: b
     assert 1 == len(scene.charges(key))
 
 
-@pytest.mark.parametrize("finished", [False, True])
-def test_another_key_under_the_same_id_is_refused(scene: Scene, finished: bool):
+@pytest.mark.parametrize("so_far", ["running", "finished", "released"])
+def test_another_key_under_the_same_id_is_refused(scene: Scene, so_far: str):
     """One id is one request; with a second key its work would run twice."""
     order = scene.new_id()
-    with nullcontext() if finished else scene.working(order):
-        scene.client.start(order, VISA, lock_token=f"{order}/a")
-        if finished:
-            scene.client.wait(order, timeout_seconds=100)
+    payload = UNREACHABLE if so_far == "released" else VISA
+    with scene.working(order) if so_far == "running" else nullcontext():
+        scene.client.start(order, payload, lock_token=f"{order}/a")
+        if so_far != "running":
+            scene.closed(order)
 
         with pytest.raises(LockTokenMismatch, match="Send the first lock token again"):
-            scene.client.start(order, VISA, lock_token=f"{order}/b")
+            scene.client.start(order, payload, lock_token=f"{order}/b")
 
 
 def test_a_declined_card_is_a_final_answer(scene: Scene):
