@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steponce.lint.machine import reachable
+from steponce.monitoring.missed_ends import SEEN_AFTER
 
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
@@ -353,6 +354,9 @@ def rule_defaults_are_sane(template: Template) -> list[str]:
         "a waiting order is not overdue": default["ExpectedSeconds"]
         >= default["ConfirmationHeartbeatSeconds"] + default["ConfirmationExtensionSeconds"] + 3 * work,
         "a record outlives its execution's name": int(default["RetentionSeconds"]) >= 90 * 86_400,
+        "a record outlives the search for lost messages": not re.fullmatch(
+            parameters["RetentionSeconds"]["AllowedPattern"], str(int(2 * SEEN_AFTER.total_seconds()))
+        ),
         "an unknown outcome is for a person": default["WhenOutcomeUnknown"] == "hold",
         "everyone gets the same answer": default["WhenCompleted"] == "replay",
         "error names have no blanks": not re.search(r"\s", default["FinalErrors"]),

@@ -183,6 +183,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_defaults_are_sane, {"Parameters/WorkTimeoutSeconds/Default": 900}),
     (template.rule_defaults_are_sane, {"Parameters/ExpectedSeconds/Default": 60}),
     (template.rule_defaults_are_sane, {"Parameters/RetentionSeconds/Default": "86400"}),
+    (template.rule_defaults_are_sane, {"Parameters/RetentionSeconds/AllowedPattern": "[0-9]+"}),
     (template.rule_defaults_are_sane, {"Parameters/WhenOutcomeUnknown/Default": "take-over"}),
     (template.rule_defaults_are_sane, {"Parameters/WhenCompleted/Default": "refuse"}),
     (template.rule_defaults_are_sane, {"Parameters/LockTokenPath/Default": GONE}),
