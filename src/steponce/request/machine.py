@@ -11,6 +11,7 @@ from steponce.executions import (
     Execution,
     describe_execution,
     execution_arn_of,
+    find_lock_token,
     looking_at,
     runs_on,
     unqualified,
@@ -122,6 +123,17 @@ class Machine:
             return self.rules.lock_token(name, execution_input.get("payload", {}))
         except InvalidRequest:
             return None
+
+    def lock_token_asked_for(self, name: str, execution: Execution) -> str | None:
+        """
+        The lock token that an attempt has, whatever the rules were when it started.
+
+        Only a first attempt that was started by hand may have none in its input. Then its history has the one
+        that its machine made. The rules may have changed since, or this client may not know them.
+        """
+        given = "lockToken" in execution.input
+        asked = None if given else find_lock_token(self.sfn, self.execution_arn(name, 1))
+        return asked or self.lock_token_of(name, execution.input)
 
     def lock_token_of_request(self, name: str, first: Execution | None) -> str | None:
         """

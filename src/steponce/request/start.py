@@ -263,7 +263,7 @@ class Start:
         Raises:
             LockTokenMismatch: it has another lock token.
         """
-        other = self._machine.lock_token_of(self._name, execution.input)
+        other = self._machine.lock_token_asked_for(self._name, execution)
         if other not in (None, self._envelope.lockToken):
             raise LockTokenMismatch(
                 f"Request {self._request_id!r} was started with the lock token {other!r}, not "

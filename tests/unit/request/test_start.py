@@ -59,6 +59,14 @@ class Counting(World):
         self.execution(name, "ABORTED", *TO_WORK, error=error, closed=closed)
         return self.put(name=name, expectedCompletion=PAST, created=PAST, **record)
 
+    def by_hand(self, lock_token: str, status: str, error: str | None = None) -> None:
+        """Order-1 was started with a payload. Its machine made the lock token."""
+        self.execution("order-1", status, "PrepareRequest", given={"payload": PAYLOAD}, error=error)
+        entered = {"name": "AcquireLock", "input": json.dumps(envelope(lock_token))}
+        self.sfn.histories[arn("order-1")].insert(
+            1, {"type": "TaskStateEntered", "timestamp": NOW, "id": 2, "stateEnteredEventDetails": entered}
+        )
+
     def ask(self, request_id: str = "order-1") -> Receipt:
         """Start it, within the calls that are allowed."""
         self.calls.clear()
@@ -364,6 +372,36 @@ def test_a_first_attempt_by_hand_may_have_no_lock_token(world: Counting):
     )
     with pytest.raises(LockTokenMismatch):
         world.client.start("order-1", {"orderId": "2"})
+
+
+@pytest.mark.parametrize(
+    ("status", "record"), [("SUCCEEDED", COMPLETED), ("ABORTED", INPROGRESS), ("RUNNING", INPROGRESS)]
+)
+@pytest.mark.parametrize("path", [None, "customer"])
+def test_a_first_attempt_by_hand_has_the_lock_token_of_its_history(
+    world: Counting, status: str, record: str, path: str | None
+):
+    """The rules of its machine were others, or this client does not know them. The work ran twice."""
+    world.machine.rules = RequestRules(key_prefix="new", lock_token_path=path)
+    world.by_hand("old/order-1", status)
+    world.put("old/order-1", status=record, result="7", ttl=TTL)
+
+    with pytest.raises(LockTokenMismatch, match="with the lock token 'old/order-1'"):
+        world.client.start("order-1", PAYLOAD | {"customer": "c-1"})
+    assert [] == world.started()
+    assert "order-1" == world.client.start("order-1", PAYLOAD, lock_token="old/order-1").request_id
+
+
+def test_a_first_attempt_by_hand_that_was_released_keeps_the_lock_token_of_its_history(world: Counting):
+    """The caller that names it gets the next attempt."""
+    world.machine.rules = RequestRules(key_prefix="new")
+    world.by_hand("old/order-1", "FAILED", error="RetryLater")
+    world.put("old/order-1", status=RELEASED, openStatus=None, ttl=TTL)
+
+    with pytest.raises(LockTokenMismatch, match="with the lock token 'old/order-1'"):
+        world.client.start("order-1", PAYLOAD)
+    world.client.start("order-1", PAYLOAD, lock_token="old/order-1")
+    assert ["order-1--2"] == world.started()
 
 
 def test_a_quicker_caller_s_payload_is_compared(world: Counting):
