@@ -48,6 +48,7 @@ callbacks = Callbacks(steps, boto3.client("stepfunctions"))
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
     """Take an answer from the HTTP API, a batch of them from the queue, or one from an invocation."""
+    metrics.add_metric(counted("accepted"), MetricUnit.Count, 0)
     if "requestContext" in event:
         return http.resolve(event, context)
     if "Records" in event:
@@ -70,10 +71,15 @@ def answer_invocation(event: Any) -> Mapping[str, Any]:
     return {"verdict": resolve(*answer_to_step(event))}
 
 
+def counted(verdict: Verdict) -> str:
+    """The metric that counts a verdict."""
+    return f"Callback{verdict.capitalize()}"
+
+
 def resolve(step_id: str, answer: Answer) -> Verdict:
     """Every way of answering ends here."""
     verdict = callbacks.resolve(step_id, answer)
-    metrics.add_metric(f"Callback{verdict.capitalize()}", MetricUnit.Count, 1)
+    metrics.add_metric(counted(verdict), MetricUnit.Count, 1)
     logger.info("answered", verdict=verdict, outcome=answer.outcome, awaitingStepId=step_id)
     return verdict
 

@@ -12,6 +12,8 @@ from steponce.errors import InvalidAnswer, Unavailable
 from tests.unit.callback_links import CallbackLinks
 from tests.unit.triggers.world import Context, function, sqs_record
 
+pytestmark = pytest.mark.filterwarnings("error")  # Lambda would write them into the log
+
 SETTINGS = {"AwaitingStepsTable": "steps", "OpenShards": "10", "CallbackKey": "key"}
 SECRET = "tok_secret"
 OUTPUT = {"outcome": "success", "output": {"note": SECRET}}
