@@ -17,7 +17,7 @@ lock record would miss executions that never held a lock, or died before they co
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import nsmallest
@@ -262,7 +262,7 @@ class MissedEnds:
         if request is None or why == MISMATCH:
             return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
         pace.turn(float("inf"))  # an examination that has begun is finished
-        if self._is_carried_on(request, execution_arn):
+        if self._is_carried_on(request, ended, execution_arn):
             return
         if self._may_be_answered(request, why, ended, execution_arn):
             self._resender.lay_aside(request, f"{why}: {_MAY_BE_ANSWERED}", execution_arn)
@@ -288,18 +288,21 @@ class MissedEnds:
         is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())
         return is_over and (lock.expires_at or "") > times.to_text(ended)
 
-    def _is_carried_on(self, request: StartRequest, execution_arn: str) -> bool:
+    def _is_carried_on(self, request: StartRequest, ended: datetime, execution_arn: str) -> bool:
         """
         Whether the next attempt came as the same message. Then its own end brings the message back.
 
-        Another message with the same id has another lock token or payload.
+        Another message with the same id has another lock token or payload. An attempt that ended first brings
+        nothing back: while this execution was open, its message counted as a duplicate.
         """
         machine, _, execution_name = execution_arn.rpartition(":")
         name, attempt = split_attempt(execution_name)
         following = describe_execution(self._sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
         if following is None or not brings_back(following.input, request.lock_token):
             return False
-        return bool(following.input["payload"] == request.payload)
+        if following.closed is not None and following.closed <= times.to_text(ended):
+            return False
+        return _as_json(following.input["payload"]) == _as_json(request.payload)
 
 
 def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], float]) -> Iterator[Page]:
@@ -319,6 +322,11 @@ def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], 
         except StopIteration:
             return
         yield page
+
+
+def _as_json(payload: Mapping[str, Any]) -> str:
+    """A text by which payloads can be compared. In Python 1 and True are equal, and in JSON they are not."""
+    return json.dumps(payload, sort_keys=True)
 
 
 def _as_written(time: datetime) -> datetime:

@@ -246,11 +246,30 @@ def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> No
     assert [] == world.sent
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(-1, ["o-1"]), (0, ["o-1"]), (1, [])])
+def test_an_attempt_that_ended_before_carries_nothing_on(
+    world: World, seconds: int, found: list[str]
+) -> None:
+    """It left its message to the attempt that still ran, and that was this one."""
+    world.end("o-1")
+    world.end("o-1--2", OLD_ENOUGH + timedelta(seconds=seconds), error=CANCELLED)
+    world.look()
+    assert found == world.names()
+
+
 @pytest.mark.parametrize("other", [{"lockToken": "m/other"}, {"payload": {"n": "other"}}])
 def test_an_attempt_of_another_message_carries_nothing_on(world: World, other: dict[str, Any]) -> None:
     """Two messages had one id. Each has its own key or payload, and its own end."""
     world.end("o-1")
     world.end("o-1--2", NOW, status="RUNNING", **other)
+    world.look()
+    assert ["o-1"] == world.names()
+
+
+def test_true_is_another_payload_than_1(world: World) -> None:
+    """Python takes them for equal, and JSON does not."""
+    world.end("o-1", payload={"express": True})
+    world.end("o-1--2", NOW, status="RUNNING", payload={"express": 1})
     world.look()
     assert ["o-1"] == world.names()
 
