@@ -215,7 +215,7 @@ class Client:
         """
         name = name_of(request_id)
         if lock_token is None:
-            lock_token = self.machine.lock_token_of_request(name, self.machine.describe(name, 1))
+            lock_token = self.machine.lock_token_of_request(request_id, self.machine.describe(name, 1))
         if lock_token is None:
             raise _not_found(request_id)
         for _ in range(_READINGS):
@@ -302,7 +302,7 @@ class Client:
     ) -> Receipt | None:
         """No record answers: report on the newest attempt, which may not have its lock yet."""
         recorded = self.machine.attempt_of(lock, request_id)
-        execution, attempt = self.machine.newest(name, max(1, recorded))
+        execution, attempt = self.machine.newest_of_request(request_id, max(1, recorded))
         if execution is not None and self._has_other_token(execution, request_id, lock_token):
             return None
         arn = self.machine.execution_arn(name, attempt)
@@ -324,7 +324,7 @@ class Client:
         The key's record is another request's. As in `start`, it answers for this request if both have the
         same key and payload, and this one was not refused.
         """
-        execution, attempt = self.machine.newest(name, 1)
+        execution, attempt = self.machine.newest_of_request(request_id, 1)
         if execution is None or self.machine.lock_token_of(name, execution.input) != lock.lock_token:
             raise _not_found(request_id)
         arn = self.machine.execution_arn(name, attempt)
@@ -341,8 +341,8 @@ class Client:
         lock = self.machine.locks.get(lock_token) if lock_token else None
         if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
             return
-        name = name_of(request_id)
-        newest, _ = self.machine.newest(name, max(1, self.machine.attempt_of(lock, request_id)))
+        recorded = self.machine.attempt_of(lock, request_id)
+        newest, _ = self.machine.newest_of_request(request_id, max(1, recorded))
         if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
             return  # it may be settling the lock just now, or has done so
         execution = self.machine.owner(lock)

@@ -23,7 +23,7 @@ from steponce.executions import CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
-from steponce.request.machine import Machine, is_attempt_of, is_owner_open
+from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
 from steponce.workflow import FAILED, INPROGRESS
 
@@ -178,12 +178,10 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     """What there is of a request, and its execution's status."""
     first = machine.describe(name, 1)
     first_input = first.input if first else {}
-    token = machine.lock_token_of_request(name, first)
+    token = machine.lock_token_of_request(request_id, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
-    newest, attempt = machine.newest(name, max(1, recorded))
-    if newest is not None and attempt > 1 and not is_attempt_of(newest, request_id):
-        newest, attempt = first, 1
+    newest, attempt = machine.newest_of_request(request_id, max(1, recorded))
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven

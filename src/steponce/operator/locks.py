@@ -96,7 +96,7 @@ def lock_of_request(machine: Machine, request_id: str) -> Lock | None:
         name = name_of(request_id)
     except InvalidRequestId:
         return None
-    token = machine.lock_token_of_request(name, machine.describe(name, 1))
+    token = machine.lock_token_of_request(request_id, machine.describe(name, 1))
     return machine.locks.get(token) if token else None
 
 

@@ -148,7 +148,7 @@ class _Collector:
         if self._given_token is not None:
             return self._given_token
         execution = self._executions.get(first.execution_arn)
-        return self._client.machine.lock_token_of_request(self._name, execution)
+        return self._client.machine.lock_token_of_request(self._request_id, execution)
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest known one. After a dead owner the numbers may have a gap."""

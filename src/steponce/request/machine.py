@@ -77,6 +77,19 @@ class Machine:
                 execution, last = found, middle
         return execution, last
 
+    def newest_of_request(self, request_id: str, attempt: int) -> tuple[Execution | None, int]:
+        """
+        As `newest`, without executions that were started by hand under the names of attempts.
+
+        They are other requests, and this one must not get their answers.
+        """
+        name = name_of(request_id)
+        execution, last = self.newest(name, attempt)
+        while last > attempt and not (execution and is_attempt_of(execution, request_id)):
+            last -= 1
+            execution = self.describe(name, last)
+        return execution, last
+
     def holds(self, lock: Lock) -> bool:
         """Whether the owner of a lock is an execution of this machine."""
         return runs_on(self.arn, lock.locked_by)
@@ -135,19 +148,22 @@ class Machine:
         asked = None if given else find_lock_token(self.sfn, self.execution_arn(name, 1))
         return asked or self.lock_token_of(name, execution.input)
 
-    def lock_token_of_request(self, name: str, first: Execution | None) -> str | None:
+    def lock_token_of_request(self, request_id: str, first: Execution | None) -> str | None:
         """
         The lock token of a request. All its attempts have the same.
 
         Only a first attempt that was started by hand may have none. Then the next attempt says it.
 
         Args:
-            name: The request's name.
+            request_id: As the caller gave it.
             first: Its first attempt. None if Step Functions does not know it.
         """
+        name = name_of(request_id)
         token = self.lock_token_of(name, first.input if first else {})
         following = self.describe(name, 2) if first and token is None else None
-        return self.lock_token_of(name, following.input) if following else token
+        if following is None or not is_attempt_of(following, request_id):
+            return token
+        return self.lock_token_of(name, following.input)
 
     def token_to_give(self, request_id: str, lock_token: str) -> str | None:
         """The lock token, if a start of this request must name it. None if the id gives the same one."""

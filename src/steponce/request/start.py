@@ -118,7 +118,9 @@ class Start:
             return self._by_execution(1, first, lock)
         recorded = max(1, self._machine.attempt_of(lock, self._request_id))
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
-        if newest is not None and is_attempt_of(newest, self._request_id):
+        if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id):
+            newest = None  # another request, started by hand under the name of an attempt
+        if newest is not None and last > 1:
             self.expect_same_key(newest)
         if newest is not None and newest.is_open:
             return self._by_execution(last, newest, lock)
@@ -158,7 +160,8 @@ class Start:
         """
         attempt = max(1, self._machine.attempt_of(lock, self._request_id))
         looked = self._machine.describe(self._name, attempt + 1)
-        answer = self._by_record(lock, looked)
+        is_own = looked is not None and is_attempt_of(looked, self._request_id)
+        answer = self._by_record(lock, looked if is_own else None)
         if answer.execution_arn != lock.locked_by:
             return answer
         if owner is not None and owner.failure.error in TOO_LARGE and owner.owns(lock) is not False:
@@ -172,6 +175,8 @@ class Start:
             execution = looked if number == attempt + 1 else self._machine.describe(self._name, number)
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
+            if not is_attempt_of(execution, self._request_id):
+                continue  # another request, started by hand under this name
             if execution.is_open:
                 return self._by_execution(number, execution, lock)
             if death.may_still_work and (execution.closed or "") >= death.since:

@@ -67,6 +67,11 @@ class Counting(World):
             1, {"type": "TaskStateEntered", "timestamp": NOW, "id": 2, "stateEnteredEventDetails": entered}
         )
 
+    def another_by_hand(self, status: str) -> None:
+        """Another request, which somebody started under the name of the second attempt of order-1."""
+        given = {"payload": {"orderId": "9"}, "lockToken": "m/other"}
+        self.execution("order-1--2", status, given=given, error="CardDeclined")
+
     def ask(self, request_id: str = "order-1") -> Receipt:
         """Start it, within the calls that are allowed."""
         self.calls.clear()
@@ -447,17 +452,38 @@ def test_a_quicker_caller_that_has_released_its_lock_does_not_count_as_running(w
     assert ["order-1--3"] == world.started()
 
 
-def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Counting):
-    """It has brought its own lock token, so it is another request."""
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED", "SUCCEEDED"])
+def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Counting, status: str):
+    """It has brought its own lock token, so it is another request, and its end is not this one's."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
-    world.put(status=RELEASED, openStatus=None, ttl=TTL)
-    given = {"payload": PAYLOAD, "lockToken": "m/other"}
-    world.execution("order-1--2", "SUCCEEDED", given=given)
+    world.put(status=RELEASED, openStatus=None, ttl=TTL, failure='{"Error": "RetryLater", "Cause": null}')
+    world.another_by_hand(status)
     world.put("m/other", "order-1--2", status=COMPLETED, openStatus=None, ttl=TTL, requestId="order-1--2")
-    with pytest.raises(RequestNotFound):
-        world.client.status("order-1")
+
+    found = world.client.status("order-1")
+
+    assert ("FAILED", "RetryLater", arn("order-1")) == (found.status, found.error, found.execution_arn)
     world.client.start("order-1", PAYLOAD)
     assert ["order-1--3"] == world.started()
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
+def test_an_execution_by_hand_under_an_attempt_s_name_settles_no_death(world: Counting, status: str):
+    """The next name is free."""
+    world.dead()
+    world.another_by_hand(status)
+    assert (False, ["order-1--3"]) == (world.ask().duplicate, world.started())
+
+
+def test_an_execution_by_hand_under_an_attempt_s_name_names_no_lock_token(world: Counting):
+    """The first attempt by hand had none, and nobody has started the request since."""
+    world.machine.rules = RequestRules(key_prefix="m", lock_token_path="customer")
+    world.execution("order-1", "FAILED", "PrepareRequest", given={"payload": {"orderId": "9"}})
+    world.another_by_hand("SUCCEEDED")
+    answer = {"result": "7", "payloadHash": world.machine.rules.payload_hash({"orderId": "9"})}
+    world.put("m/other", "order-1--2", status=COMPLETED, ttl=TTL, requestId="order-1--2", **answer)
+    with pytest.raises(RequestNotFound):
+        world.client.status("order-1")
 
 
 def test_when_no_name_is_left_it_is_said_so(world: Counting):
