@@ -292,15 +292,16 @@ class MissedEnds:
         """
         Whether the next attempt came as the same message. Then its own end brings the message back.
 
-        Another message with the same id has another lock token or payload. An attempt that ended first brings
-        nothing back: while this execution was open, its message counted as a duplicate.
+        Another message with the same id has another lock token or payload. An attempt that failed before this
+        end brings nothing back: while this execution was open, its message counted as a duplicate.
         """
         machine, _, execution_name = execution_arn.rpartition(":")
         name, attempt = split_attempt(execution_name)
         following = describe_execution(self._sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
         if following is None or not brings_back(following.input, request.lock_token):
             return False
-        if following.closed is not None and following.closed <= times.to_text(ended):
+        ended_first = following.closed is not None and following.closed < times.to_text(ended)
+        if ended_first and following.status != "SUCCEEDED":
             return False
         return _as_json(following.input["payload"]) == _as_json(request.payload)
 

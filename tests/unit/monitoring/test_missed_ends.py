@@ -246,13 +246,21 @@ def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> No
     assert [] == world.sent
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(-1, ["o-1"]), (0, ["o-1"]), (1, [])])
-def test_an_attempt_that_ended_before_carries_nothing_on(
-    world: World, seconds: int, found: list[str]
+@pytest.mark.parametrize(
+    ("seconds", "status", "found"),
+    [(-1, "FAILED", ["o-1"]), (-1, "SUCCEEDED", []), (0, "FAILED", []), (1, "FAILED", [])],
+)
+def test_an_attempt_that_failed_before_carries_nothing_on(
+    world: World, seconds: int, status: str, found: list[str]
 ) -> None:
-    """It left its message to the attempt that still ran, and that was this one."""
+    """
+    Its message came back while this one still ran, and was a duplicate.
+
+    A message comes back after seconds. So that of an attempt that ended in the same moment found nothing that
+    ran.
+    """
     world.end("o-1")
-    world.end("o-1--2", OLD_ENOUGH + timedelta(seconds=seconds), error=CANCELLED)
+    world.end("o-1--2", OLD_ENOUGH + timedelta(seconds=seconds), error=CANCELLED, status=status)
     world.look()
     assert found == world.names()
 
