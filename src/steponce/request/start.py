@@ -101,11 +101,17 @@ class Start:
 
     def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
         """Answer from the record, unless it refused this id before. `execution` is an attempt of this id."""
+        known = execution
         if lock.request_id != self._request_id:
-            refused = self._refused_before(execution or self._machine.describe(self._name, 1))
+            known = execution or self._machine.describe(self._name, 1)
+            if known is None:
+                return self._running(1, duplicate=True)  # it is too new to be described
+            refused = self._refused_before(known)
             if refused is not None:
                 return refused
         self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
+        if known is not None and known.is_open and lock.status != INPROGRESS:
+            return self._running(1, duplicate=True)  # it is about to replay this answer, or to refuse it
         return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
@@ -219,10 +225,8 @@ class Start:
     def _is_mine(self, execution: Execution) -> bool:
         return bool(execution.input.get("callId") == self._envelope.callId)
 
-    def _refused_before(self, execution: Execution | None) -> Receipt | None:
+    def _refused_before(self, execution: Execution) -> Receipt | None:
         """The record is another request's. Check whether it refused this id, or this id has another key."""
-        if execution is None:
-            return None
         self.expect_same_key(execution)
         if execution.failure.error != DUPLICATE_REFUSED:
             return None

@@ -486,6 +486,32 @@ def test_an_execution_by_hand_under_an_attempt_s_name_names_no_lock_token(world:
         world.client.status("order-1")
 
 
+def test_an_open_execution_has_no_answer_yet_though_another_request_s_record_has_one(world: Counting):
+    """Where duplicates are refused, the caller got the other request's result, and then the refusal."""
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.execution("order-1", "RUNNING")
+    assert ("RUNNING", arn("order-1")) == (world.ask().status, world.ask().execution_arn)
+    world.sfn.close("order-1", "FAILED", "DuplicateRefused")
+    assert ("FAILED", "DuplicateRefused") == (world.ask().status, world.ask().error)
+
+
+@pytest.mark.parametrize("status", [COMPLETED, INPROGRESS])
+def test_an_execution_that_cannot_be_described_yet_may_have_another_lock_token(world: Counting, status: str):
+    """With the dead owner of another request's lock, the next attempt ran beside it, under another token."""
+    world.execution("order-9", "ABORTED", *TO_WORK)
+    world.put(name="order-9", status=status, expectedCompletion=PAST, result="7", callId="call-9")
+    world.execution("order-1", "RUNNING", *TO_WORK, given=envelope("m/other"))
+    world.sfn.refuse("describe_execution", "ExecutionDoesNotExist", "order-1")
+    assert ("RUNNING", arn("order-1"), []) == (
+        world.ask().status,
+        world.ask().execution_arn,
+        world.started(),
+    )
+    world.sfn.heal()
+    with pytest.raises(LockTokenMismatch):
+        world.ask()
+
+
 def test_when_no_name_is_left_it_is_said_so(world: Counting):
     """Instead of a name that Step Functions would not take."""
     world.execution("order-1", "FAILED")
