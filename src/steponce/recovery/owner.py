@@ -170,9 +170,12 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     return _redrives(owner, child) == redrive_count and (child is None or child.state != "running")
 
 
-def running_child(lock: Lock, sfn: SFNClient) -> str | None:
+def child_of(lock: Lock, sfn: SFNClient) -> Child | None:
     """
-    The execution that a lock's owner has started for its work, if it runs. The owner itself is not asked.
+    The execution that a lock's owner has started for its work. The owner itself is not asked.
+
+    Returns:
+        None if it has started none, or if Step Functions does not know it.
 
     Raises:
         OwnerHidden: one of the two may not be looked at from here.
@@ -184,8 +187,7 @@ def running_child(lock: Lock, sfn: SFNClient) -> str | None:
         history = History.read(sfn, lock.locked_by)
     if history is None or history.child_arn is None:
         return None
-    child = look_at_child(lock, history.child_arn, sfn)
-    return child.arn if child is not None and child.state == "running" else None
+    return look_at_child(lock, history.child_arn, sfn)
 
 
 def _work_timeout(

@@ -157,6 +157,19 @@ def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, act
     assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
 
 
+def start_child(world: World, lock: Lock) -> str:
+    """The ARN of an execution that runs, and is the work of an owner that died long ago."""
+    machine = ARN.replace(":m", ":theirs")
+    child = f"{machine.replace(':stateMachine:', ':execution:')}:{name_of_child(lock)}"
+    output = json.dumps({"ExecutionArn": child})
+    details = {"resourceType": "states", "resource": "startExecution.sync:2", "output": output}
+    world.execution("order-1", "FAILED", *TO_WORK)
+    event = {"type": "TaskSubmitted", "taskSubmittedEventDetails": details}
+    world.sfn.histories[arn("order-1")].insert(-1, event)
+    world.sfn.put(child)
+    return child
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("status", [INPROGRESS, FAILED])
 def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
@@ -164,23 +177,37 @@ def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
 ):
     """Its owner is dead, and AWS has not stopped it."""
     lock = world.put(status=status, openStatus=f"{status}#3")
-    machine = ARN.replace(":m", ":theirs")
-    started = {"ExecutionArn": f"{machine.replace(':stateMachine:', ':execution:')}:{name_of_child(lock)}"}
-    details = {"resourceType": "states", "resource": "startExecution.sync:2", "output": json.dumps(started)}
-    world.execution("order-1", "FAILED", *TO_WORK)
-    events = world.sfn.histories[arn("order-1")]
-    events.insert(-1, {"type": "TaskSubmitted", "taskSubmittedEventDetails": details})
-    world.sfn.put(started["ExecutionArn"])
+    child = start_child(world, lock)
 
-    with pytest.raises(Refused, match=f"{started['ExecutionArn']}.*still runs"):
+    with pytest.raises(Refused, match=f"{child}.*still runs"):
         alice.prepare(action, lock)
     assert lock == world.lock()
 
+    events = world.sfn.histories[arn("order-1")]
     world.execution("order-1", "RUNNING", *TO_WORK)  # redriven: to stop its work alone would be a failure
     world.sfn.histories[arn("order-1")] = events
     with pytest.raises(Refused, match="cancel it") as raised:
         alice.prepare(action, lock)
     assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("end", ["FAILED", "TIMED_OUT"])
+@pytest.mark.parametrize("status", [INPROGRESS, FAILED])
+def test_the_functions_of_an_execution_that_is_the_work_are_waited_for(
+    world: World, alice: Operator, action: LockAction, end: str, status: str
+):
+    """It has outlived its owner by an hour. Its own end does not end its functions."""
+    failure = json.dumps({"Error": "States.TaskFailed", "Cause": None}) if status == FAILED else None
+    lock = world.put(status=status, openStatus=f"{status}#3", failure=failure)
+    child = start_child(world, lock)
+    world.sfn.close(child, end, "States.Timeout")
+
+    with pytest.raises(Refused, match="may still run until"):
+        alice.prepare(action, lock)
+
+    world.sfn.close(child, end, "States.Timeout", at=datetime.now(UTC) - timedelta(seconds=WORK_TIMEOUT + 11))
+    assert world.lock() == alice.prepare(action, world.lock())
 
 
 @pytest.mark.parametrize("action", ACTIONS)
