@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
@@ -129,24 +130,32 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
     )
 
 
-def execution_events(sfn: SFNClient, execution_arn: str) -> list[HistoryEventTypeDef] | None:
+def execution_events(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventTypeDef] | None:
     """
     Read an execution's history. Its newest events may be missing.
+
+    Each event may hold 256 KB, and a history 25,000 of them. So the pages are read while the caller iterates.
 
     Returns:
         The events, oldest first. None if Step Functions does not know the execution.
 
     Raises:
-        Unavailable: throttled, or no answer; safe to try again.
+        Unavailable: throttled, or no answer; safe to try again. Also while the caller iterates.
     """
+    events = _each_event(sfn, execution_arn)
     try:
-        with answering("Step Functions"):
-            pages = sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn)
-            return [event for page in pages for event in page["events"]]
+        first = list(islice(events, 1))
     except ClientError as error:
         if error_code(error) in _UNKNOWN:
             return None
         raise
+    return chain(first, events)
+
+
+def _each_event(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventTypeDef]:
+    with answering("Step Functions"):
+        for page in sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn):
+            yield from page["events"]
 
 
 def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from weakref import WeakSet
 
 import pytest
 
-from steponce.executions import Execution, find_lock_token
+from steponce.executions import Execution, find_lock_token, states_entered
 from steponce.locks.record import Failure
+from steponce.recovery.history import History
 from tests.fakes.step_functions import StepFunctions
 from tests.unit.one_owner import BY_HAND, ENVELOPE, history
 
@@ -50,3 +55,31 @@ def test_the_history_tells_which_lock_an_execution_asked_for(states: list[Any], 
 
     assert found == find_lock_token(sfn, sfn.arn("by-hand"))
     assert find_lock_token(sfn, sfn.arn("forgotten")) is None
+
+
+class Page(dict[str, Any]):
+    """A page of a history. Unlike a plain dict it can be watched."""
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("read", [History.read, states_entered])
+def test_of_a_long_history_only_a_few_pages_are_in_memory(read: Any):
+    """Each event may hold an input of 256 KB, and a function has 256 MB."""
+    alive: WeakSet[Page] = WeakSet()
+    most = 0
+
+    def pages(**_whose: str) -> Iterator[Page]:
+        nonlocal most
+        for number in range(20):
+            entered = Page(name=f"Poll{number}", input="{}")
+            alive.add(entered)
+            gc.collect()
+            most = max(most, len(alive))
+            yield Page(events=[Page(type="TaskStateEntered", stateEnteredEventDetails=entered)])
+            del entered
+
+    sfn = cast("Any", SimpleNamespace(get_paginator=lambda _operation: SimpleNamespace(paginate=pages)))
+    found = read(sfn, "arn:long")
+    assert "Poll19" in (found if isinstance(found, frozenset) else found.last_state)
+    assert most <= 3

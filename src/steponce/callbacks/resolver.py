@@ -14,7 +14,7 @@ reply is lost, the next call still gives the right verdict.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -181,7 +181,7 @@ def _verdict(step: AwaitingStep, answer: Answer, call: str) -> Verdict:
 
 
 def _outcome_of(
-    events: Sequence[HistoryEventTypeDef], token: str, sent: Answer | None
+    events: Iterable[HistoryEventTypeDef], token: str, sent: Answer | None
 ) -> tuple[Answer | None, bool]:
     """
     Find the answer that the step got with this token or a retry's, and whether the step is over.
@@ -189,8 +189,9 @@ def _outcome_of(
     The events of one branch are linked by previousEventId. While a retry may follow, the step is not over.
     """
     linked: set[int] = set()
-    submitted = False
+    submitted, last_event = False, ""
     for event in events:
+        last_event = event["type"]
         scheduled = event.get("taskScheduledEventDetails")
         starts = not linked and scheduled is not None and token in scheduled["parameters"]
         if not starts and event.get("previousEventId") not in linked:
@@ -203,7 +204,7 @@ def _outcome_of(
         if arrived is not None and (arrived.outcome == "success" or submitted or arrived == sent):
             return arrived, True
         submitted = event["type"] == "TaskSubmitted" or (submitted and scheduled is None)
-    return None, bool(events) and events[-1]["type"] in EXECUTION_ENDS
+    return None, last_event in EXECUTION_ENDS
 
 
 def _answer_in(event: HistoryEventTypeDef) -> Answer | None:
