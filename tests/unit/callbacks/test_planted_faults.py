@@ -43,7 +43,7 @@ def races(other: Answer, meanwhile: str) -> Callable[..., None]:
 
 
 BY_CLAIM = '"accepted" if step.claim == call else "duplicate"'
-END_IN_SIGHT = 'return None, last_event in EXECUTION_ENDS'
+END_IN_SIGHT = "return None, last_event in EXECUTION_ENDS"
 OF_WAITING = "#status IN (:pending, :late) AND"
 PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
     (resolver, BY_CLAIM, '"accepted"', some_order),
