@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import json
 import sys
 import types
 import typing
@@ -18,6 +20,9 @@ from steponce.request.canonical import MAX_DEPTH
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+_UNRESOLVED = (NameError, TypeError, AttributeError)
+"""What resolving an annotation raises."""
 
 
 def plain(value: Any) -> Any:
@@ -95,20 +100,36 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
 
 def _restore_class(value: Any, kind: type) -> Any:
     if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
         accepted = {field.name for field in dataclasses.fields(kind) if field.init}
         return kind(**{name: item for name, item in given.items() if name in accepted})
     if typing.is_typeddict(kind):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
     if _is_model(kind):
-        return kind.model_validate(value)
+        return _restore_model(value, kind)
     if issubclass(kind, date):
         return kind.fromisoformat(value)
     if issubclass(kind, tuple):
-        return kind(value)
+        return _restore_tuple(value, kind)
     return kind(value) if issubclass(kind, Enum | UUID | Decimal) else value
+
+
+def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
+    """Convert to a pydantic model. `plain` gave JSON, with the names of the fields and not their aliases."""
+    knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
+    options: Any = {"by_name": True} if knows_names else {}
+    return kind.model_validate_json(json.dumps(value), **options)
+
+
+def _restore_tuple(value: Any, kind: type[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Convert to a subclass of tuple. A NamedTuple has a type for each item."""
+    names = getattr(kind, "_fields", None)
+    if names is None:
+        return kind(value)
+    hints = _hints(kind)
+    return kind(*(restore(item, hints.get(name, Any)) for name, item in zip(names, value, strict=True)))
 
 
 def _is_model(kind: type) -> TypeGuard[type[BaseModel]]:
@@ -121,5 +142,27 @@ def result_type(function: Any) -> Any:
     """The annotation of a function's return value. Any if there is none, or it cannot be resolved."""
     try:
         return get_type_hints(function).get("return", Any)
-    except (NameError, TypeError, AttributeError):
+    except _UNRESOLVED:
+        return _hint(function, "return", getattr(inspect.unwrap(function), "__globals__", {}))
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The annotations of a class. Any for one that cannot be resolved."""
+    try:
+        return get_type_hints(kind)
+    except _UNRESOLVED:
+        return {
+            name: _hint(one, name, vars(sys.modules[one.__module__]))
+            for one in reversed(kind.__mro__)
+            for name in inspect.get_annotations(one)
+        }
+
+
+def _hint(owner: Any, name: str, names: dict[str, Any]) -> Any:
+    """Resolve one annotation alone. Others may name what is imported for type checkers only."""
+    annotations = inspect.get_annotations(owner)
+    try:
+        alone = types.SimpleNamespace(__annotations__={name: annotations[name]})
+        return get_type_hints(alone, names)[name]
+    except (*_UNRESOLVED, KeyError):
         return Any

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from steponce import (
     PayloadMismatch,
@@ -29,6 +29,9 @@ from steponce.workflow import COMPLETED
 from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
 from tests.unit.guards.world import KEY, NOW, World
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 @dataclass
@@ -70,6 +73,29 @@ class Model(BaseModel):
     order: Order
 
 
+class StrictModel(BaseModel):
+    """A model that takes no text for a time from Python, and whose field has another name outside."""
+
+    model_config = ConfigDict(strict=True)
+
+    charged_at: datetime = Field(alias="chargedAt")
+
+
+class Period(NamedTuple):
+    """A named tuple."""
+
+    start: datetime
+    days: int
+
+
+@dataclass
+class Invocation:
+    """A field's type is known to type checkers only."""
+
+    at: datetime
+    context: LambdaContext | None = None
+
+
 CHARGE = Charge(UUID(int=1), NOW, Decimal("1.50"), [Colour.RED], Order("o-1", 1))
 
 
@@ -95,6 +121,9 @@ RETURNED = [
     (Charge, CHARGE),
     (Receipt, {"order": Order("o-1", 1)}),
     (Model, Model(at=NOW, order=Order("o-1", 1))),
+    (StrictModel, StrictModel(chargedAt=NOW)),
+    (Period, Period(NOW, 1)),
+    (Invocation, Invocation(NOW)),
     (list[Charge], [CHARGE]),
     (dict[str, Order], {"a": Order("o-1", 1)}),
     (Order | None, None),
@@ -114,6 +143,16 @@ def test_a_replayed_result_has_the_annotated_type(world: World, kind: Any, value
     work.__annotations__["return"] = kind
     guarded = world.guard().idempotent(lock_token="key")(work)
     assert value == guarded("o-1") == guarded("o-1")
+
+
+def test_an_argument_of_an_unknown_type_does_not_change_the_type_of_a_replay(world: World) -> None:
+    """The module imports the argument's type for type checkers only."""
+
+    @world.guard().idempotent(lock_token="key")
+    def work(key: str, context: LambdaContext | None = None) -> Charge:
+        return CHARGE
+
+    assert CHARGE == work("o-1") == work("o-1")
 
 
 def test_your_own_pair_of_functions_goes_first(world: World) -> None:
