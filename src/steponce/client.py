@@ -40,7 +40,7 @@ from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
 from steponce.request.workflows import Workflow, Workflows
-from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, RELEASING
+from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS
 
 NOT_YET_VISIBLE_SECONDS = 2
 """How long `wait` accepts that an execution cannot be described yet."""
@@ -362,7 +362,7 @@ def _may_be_over(receipt: Receipt) -> bool:
     """Whether a failed request may have another attempt by now, which is not visible yet."""
     if receipt.resets_at is not None:
         return receipt.resets_at <= times.now()
-    return receipt.error in RELEASING
+    return receipt.may_run_again
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

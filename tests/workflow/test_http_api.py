@@ -16,15 +16,16 @@ from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.http_api import POSTED, READ, Answer, complaints
-from tests.workflow.faults import Faults
+from tests.workflow.faults import Faults, Hold
 from tests.workflow.scene import BUG, DECLINED, KILLED, UNREACHABLE, VISA, Scene
+from tests.workflow.waiting import CONFIRMED, Waiting
 
 HARD_KEYS = ["a/b?c=d#e%41", "..", "~YQ", 'say "hi"', "back\\slash", "a b", "[x]{y}|z^`", "order:1@shop"]
 
 
 def _scene(parts: Parts, name: str, **parameters: str) -> Iterator[Scene]:
     faults = Faults()
-    options = parts.options(name, {"lambda": faults.through})
+    options = parts.options(name, {"dynamodb": faults.through, "lambda": faults.through})
     with LocalStack.from_template(
         TEMPLATE, name=name, parameters=parameters, deliveries=False, **options
     ) as stack:
@@ -169,6 +170,31 @@ def test_where_nothing_happened_the_same_request_tries_again(scene: Scene):
     again = post(scene, key, UNREACHABLE, "wait=25")
     assert (200, 2) == (again.status, again.body["attempt"])
     assert 1 == len(scene.charges(scene.key(key)))
+
+
+def test_a_request_that_died_before_its_lock_is_not_finished(scene: Scene):
+    """503, and a GET says so, too; then the next attempt charges once, and everyone gets its result."""
+    key = scene.new_id("http")
+    held = scene.faults.plan("AcquireLock", Hold(arrives=False), key=scene.key(key))
+    assert isinstance(held, Hold)
+    location = post(scene, key).headers["Location"]
+    held.wait()
+    scene.stop(key)
+    told = get(scene, location)
+    held.go_on.set()
+    assert ("FAILED", 0, True) == (told.body["status"], told.body["attempt"], "detail" in told.body)
+
+    again = post(scene, key, VISA, "wait=25")
+    assert (200, "COMPLETED", 1) == (again.status, again.body["status"], again.body["attempt"])
+    assert 1 == len(scene.charges(scene.key(key)))
+
+
+def test_a_step_that_fails_after_the_work_is_an_answer(scene: Scene):
+    """200, even if its error is RetryLater: the charge has happened, and its record waits for a person."""
+    waiting = Waiting.begin(scene)
+    waiting.answer_raw({"outcome": "failure", "error": "RetryLater", "cause": ""})
+    answer = post(scene, waiting.name, CONFIRMED, "wait=25")
+    assert (200, "FAILED", "RetryLater") == (answer.status, answer.body["status"], answer.body["error"])
 
 
 def test_an_unknown_outcome_is_told_without_naming_resources(scene: Scene):

@@ -17,6 +17,7 @@ UNSETTLED = (
     "The execution of this request is closed, and how it ended is not on record yet. That is being settled; "
     "ask again later."
 )
+MAY_RUN_AGAIN = "Nothing has happened. The same POST starts the next attempt."
 PROBLEMS = {
     "key-malformed": (HTTPStatus.BAD_REQUEST, "The Idempotency-Key is missing or malformed"),
     "payload-malformed": (HTTPStatus.BAD_REQUEST, "The body cannot be used as a payload"),
@@ -63,6 +64,8 @@ def answer(
         body["result"] = receipt.result
     if receipt.status == "FAILED":
         body |= {"error": receipt.error, "cause": _cause(receipt)}
+    if receipt.may_run_again:
+        body["detail"] = MAY_RUN_AGAIN
     if found.unsettled:
         body["detail"] = UNSETTLED
     return _reply(status, "application/json", body, headers or {})

@@ -32,13 +32,7 @@ from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limi
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from steponce.workflow import LIMIT_CHANGED, LOCK_HELD, MISMATCH, RELEASING
-
-WITHOUT_LOCK = LOCK_HELD | {LIMIT_CHANGED}
-"""
-Errors by which the workflow says that it did not get the lock. Work may raise an error of such a name, too,
-for example by a guard; then there is a record, and sending the request again starts nothing.
-"""
+from steponce.workflow import MISMATCH
 
 OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "
@@ -155,8 +149,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
 def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
-    error = receipt.error if receipt.attempt == 0 else None
-    if error == MISMATCH:
+    if receipt.error == MISMATCH and receipt.attempt == 0:  # with a record it is an error of the work
         return problem("payload-mismatch", OTHER_PAYLOAD)
     if receipt.resets_at is not None:
         return problem(
@@ -166,7 +159,7 @@ def started_response(key: str, found: Found, wait: int | None, rules: RequestRul
             replayed=receipt.duplicate,
             headers=rate_limit_headers(rules.request_limit(), receipt.resets_at),
         )
-    if receipt.error in RELEASING or error in WITHOUT_LOCK:
+    if receipt.may_run_again:
         return problem(
             "nothing-happened",
             f"{receipt.error}: nothing has happened yet. Send the same request again for the next attempt.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Kept
-from steponce.workflow import COMPLETED, INPROGRESS
+from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INPROGRESS, MISMATCH, RELEASED
 
 if TYPE_CHECKING:
     from steponce.locks.results import Results
@@ -51,6 +51,8 @@ class Receipt:
         cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
+        may_run_again: Whether nothing has happened, so that the next start runs the request. It is FAILED,
+            and its lock was released or it never had one.
     """
 
     request_id: str
@@ -62,6 +64,7 @@ class Receipt:
     cause: str | None = None
     execution_arn: str = ""
     attempt: int = 0
+    may_run_again: bool = False
 
     def __repr__(self) -> str:
         """Without reading anything."""
@@ -100,8 +103,17 @@ class Receipt:
         cls, request_id: str, lock_token: str, execution_arn: str, failure: Failure, *, duplicate: bool
     ) -> Self:
         """The receipt of an execution that failed and left no record."""
-        error, cause = failure.error, failure.cause
-        return cls(request_id, lock_token, "FAILED", duplicate, None, error, cause, execution_arn, 0)
+        return cls(
+            request_id=request_id,
+            lock_token=lock_token,
+            status="FAILED",
+            duplicate=duplicate,
+            result=None,
+            error=failure.error,
+            cause=failure.cause,
+            execution_arn=execution_arn,
+            may_run_again=failure.error not in (MISMATCH, DUPLICATE_REFUSED),
+        )
 
     @classmethod
     def from_lock(cls, request_id: str, lock: Lock, results: Results, *, duplicate: bool) -> Self:
@@ -117,4 +129,5 @@ class Receipt:
             cause=failure.cause,
             execution_arn=lock.locked_by,
             attempt=lock.attempt,
+            may_run_again=lock.status == RELEASED,
         )

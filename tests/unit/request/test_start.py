@@ -467,6 +467,22 @@ def test_an_execution_by_hand_under_an_attempt_s_name_is_no_second_key(world: Co
     assert ["order-1--3"] == world.started()
 
 
+def test_a_wait_goes_on_to_the_attempt_that_follows_a_release(world: Counting):
+    """Whatever error it had: an operator's retry releases the record, and then starts the attempt."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="States.Timeout")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL, failure='{"Error": "States.Timeout", "Cause": null}')
+
+    looks: list[str] = []
+
+    def start_the_attempt(_operation: str, about: str) -> None:
+        looks.append(about)
+        if looks.count(arn("order-1--2")) == 2:
+            world.put(name="order-1--2", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+
+    world.sfn.before_call = start_the_attempt
+    assert ("COMPLETED", 7) == ((done := world.client.wait("order-1")).status, done.result)
+
+
 @pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
 def test_an_execution_by_hand_under_an_attempt_s_name_settles_no_death(world: Counting, status: str):
     """The next name is free."""
