@@ -17,7 +17,7 @@ UNSETTLED = (
     "The execution of this request is closed, and how it ended is not on record yet. That is being settled; "
     "ask again later."
 )
-MAY_RUN_AGAIN = "Nothing has happened. The same POST starts the next attempt."
+MAY_RUN_AGAIN = "This answer is not final. The same POST starts the next attempt."
 PROBLEMS = {
     "key-malformed": (HTTPStatus.BAD_REQUEST, "The Idempotency-Key is missing or malformed"),
     "payload-malformed": (HTTPStatus.BAD_REQUEST, "The body cannot be used as a payload"),

@@ -33,8 +33,7 @@ SCHEMAS: dict[str, Any] = {
             "cause": _TEXT_OR_NULL | {"description": "The error's text; once FAILED."},
             "detail": {
                 "type": "string",
-                "description": "Why a request that is over counts as RUNNING; or that nothing has happened, "
-                "so that FAILED is not final.",
+                "description": "Why a request that is over counts as RUNNING, or that FAILED is not final.",
             },
         },
         "oneOf": [
@@ -205,8 +204,8 @@ START: dict[str, Any] = {
 }
 READ: dict[str, Any] = {
     "summary": "Tell what became of a request",
-    "description": "After FAILED with a detail nothing has happened: the same POST starts the next attempt. "
-    "After RateLimited it does so once the window is over, whose end the cause names.",
+    "description": "After FAILED with a detail the answer is not final: the same POST starts the next "
+    "attempt. After RateLimited it does so once the window is over, whose end the cause names.",
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),

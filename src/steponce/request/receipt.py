@@ -51,8 +51,8 @@ class Receipt:
         cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
-        may_run_again: Whether nothing has happened, so that the next start runs the request. It is FAILED,
-            and its lock was released or it never had one.
+        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released, it
+            never had one, or its record has expired.
     """
 
     request_id: str
