@@ -17,7 +17,8 @@ from steponce.aws.pace import Pace
 from steponce.camelcase import json_object
 from steponce.errors import RecordUnreadable
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import MissedEnds, Place
+from steponce.monitoring.missed_ends import MissedEnds
+from steponce.monitoring.place import Place
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
 

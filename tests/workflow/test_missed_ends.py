@@ -12,7 +12,8 @@ import pytest
 from steponce import environment
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds, Place
+from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds
+from steponce.monitoring.place import Place
 from steponce.request.names import name_of
 from steponce.triggers.resend import Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record

@@ -12,6 +12,10 @@ have its answer. Sent again, it might run the work a second time, so it is dead-
 
 The list costs the workflow neither a state nor a write, and it contains every kind of end. A marker on the
 lock record would miss executions that never held a lock, or died before they could write.
+
+The list knows starts, and no ends. So each round would have to list back for as long as an execution may run.
+Now and then a round notes the start of the oldest execution that is open. What ends later started no earlier,
+so later rounds list back to that start only.
 """
 
 from __future__ import annotations
@@ -26,19 +30,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Attributes
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering
 from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution, states_entered
-from steponce.locks.table import PLACE, Locks
+from steponce.locks.table import Locks
+from steponce.monitoring.place import Bound, Place
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
 from steponce.triggers.start_request import StartRequest
 from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH, UNANSWERED, WORK
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_stepfunctions import SFNClient
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
@@ -69,58 +72,6 @@ _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
 
 Page = TypeVar("Page")
-
-
-class Place:
-    """
-    The time up to which a machine's ends have been examined, stored in the lock table.
-
-    The item's key is a blank, which no lock token is. The item has one attribute for each machine.
-
-    Args:
-        dynamodb: A DynamoDB client that may read and update the table.
-        table: The name of the lock table.
-        machine_arn: The ARN of the state machine.
-    """
-
-    def __init__(self, dynamodb: DynamoDBClient, table: str, machine_arn: str) -> None:
-        self._dynamodb = dynamodb
-        self._item: Any = {"TableName": table, "Key": {"lockToken": {"S": PLACE}}}
-        self._machine_arn = machine_arn
-
-    def read(self) -> datetime | None:
-        """
-        Read the place: all ends before this time have been examined. None before the first round.
-
-        Raises:
-            RecordUnreadable: another program has damaged the item.
-            Unavailable: no answer; safe to try again.
-        """
-        with answering("DynamoDB"):
-            item = self._dynamodb.get_item(**self._item, ConsistentRead=True).get("Item")
-        text = None if item is None else Attributes(item, "lockToken").optional_time(self._machine_arn)
-        return None if text is None else times.from_text(text)
-
-    def move(self, to: datetime) -> None:
-        """
-        Store the place. The fence: a place only moves forward, so a slow round does not undo a later one.
-
-        Raises:
-            Unavailable: no answer; safe to try again.
-        """
-        try:
-            with answering("DynamoDB"):
-                self._dynamodb.update_item(
-                    **self._item,
-                    UpdateExpression="SET #machine = :to",
-                    # First round: not_exists. Only forward: less than.
-                    ConditionExpression="attribute_not_exists(#machine) OR #machine < :to",
-                    ExpressionAttributeNames={"#machine": self._machine_arn},
-                    ExpressionAttributeValues={":to": {"S": times.to_text(to)}},
-                )
-        except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
-                raise
 
 
 @dataclass
@@ -208,6 +159,7 @@ class MissedEnds:
             looked.left -= 1
         try:
             self._place.move(reached)
+            self._renew_bounds(reached, seconds_left)
         except (Unavailable, ClientError) as error:
             skip(error, self._machine_arn)
         return looked
@@ -226,11 +178,12 @@ class MissedEnds:
         List the bad ends of this period, and count each as left.
 
         The list begins with the newest execution. It ends at one that started so early that it must have
-        ended before the period.
+        ended before the period, by the longest time that an execution may run or by a bound.
 
         Source: ListExecutions API reference ("sorted by time, with the most recent execution first").
         """
-        earliest, pace = since - self._longest_run(), Pace(LISTS_PER_SECOND)
+        bounds = [one.started for one in self._place.bounds() if one.ends_after <= since]
+        earliest, pace = max([since - self._longest_run(), *bounds]), Pace(LISTS_PER_SECOND)
         for status in _ENDED_BADLY:
             for execution in self._list(status, pace, seconds_left):
                 if execution["startDate"] < earliest:
@@ -239,6 +192,24 @@ class MissedEnds:
                 if since <= _as_written(ended) < until:
                     looked.left += 1
                     yield ended, execution["executionArn"]
+
+    def _renew_bounds(self, reached: datetime, seconds_left: Callable[[], float]) -> None:
+        """
+        Keep the newest bound that holds for the next round, and note another one if none is kept for later.
+
+        SEEN_AFTER is the margin on both sides: for executions that the list does not show yet, and for clocks
+        that differ.
+        """
+        known = sorted(self._place.bounds(), key=lambda one: one.ends_after)
+        if known and known[-1].ends_after > reached:
+            return
+        began, pace = times.now(), Pace(LISTS_PER_SECOND)
+        try:
+            starts = [one["startDate"] for one in self._list("RUNNING", pace, seconds_left)]
+        except Unavailable:
+            return  # the next round tries again, and the bounds that are known go on holding
+        bound = Bound(times.now() + SEEN_AFTER, min([began - SEEN_AFTER, *starts]))
+        self._place.store_bounds([*known[-1:], bound])
 
     def _list(
         self, status: Any, pace: Pace, seconds_left: Callable[[], float]
@@ -316,7 +287,7 @@ def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], 
     rest = iter(pages)
     while True:
         if seconds_left() <= 0:
-            raise Unavailable("More executions ended badly than this round has time to list.")
+            raise Unavailable("There are more executions than this round has time to list.")
         pace.turn(seconds_left())
         try:
             page = next(rest)

@@ -15,7 +15,7 @@ from steponce.aws import times
 from steponce.aws.pace import Pace
 from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
-from steponce.locks.table import Locks
+from steponce.locks.table import PLACE, Locks
 from steponce.monitoring.missed_ends import (
     FIRST_LOOK,
     LONGEST_LOOK,
@@ -23,8 +23,8 @@ from steponce.monitoring.missed_ends import (
     SEEN_AFTER,
     Looked,
     MissedEnds,
-    Place,
 )
+from steponce.monitoring.place import Place
 from steponce.triggers.start_request import StartRequest
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
@@ -360,7 +360,66 @@ def test_the_list_is_read_no_further_than_an_execution_can_last(world: World) ->
     for number in range(2_500):
         world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 * number), tries=None)
     world.look()
-    assert 1 + 1 + 1 == world.sfn.calls["list_executions"]  # 1,000 of them are six days
+    assert 1 + 1 + 1 + 1 == world.sfn.calls["list_executions"]  # 1,000 of them are six days
+
+
+def test_a_later_round_lists_back_to_the_oldest_execution_that_was_open(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was open is found, however old it is. All the old ends are listed only in the first rounds."""
+    world.sfn.definition = {"TimeoutSeconds": timedelta(days=30).total_seconds()}
+    for number in range(2_500):
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(days=1, minutes=9 * number), tries=None)
+    world.end("slow", NOW, tries=0)
+    opened = NOW - timedelta(days=3)
+    world.sfn.executions[arn("slow")] |= {"startDate": opened, "status": "RUNNING"}
+    pages = []
+    for minutes in range(0, 90, 5):
+        later(monkeypatch, minutes=minutes)
+        before = world.sfn.calls["list_executions"]
+        world.look()
+        pages.append(world.sfn.calls["list_executions"] - before)
+    assert (3 + 1 + 1 + 1, 1 + 1 + 1) == (pages[0], pages[-1])
+
+    ended = NOW + timedelta(minutes=90)
+    world.sfn.executions[arn("slow")] |= {"status": "FAILED", "stopDate": ended}
+    later(monkeypatch, minutes=90 + 17)
+    assert Looked(resent=1) == world.look()
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-31T12:00:00.000Z"])
+def test_damaged_bounds_are_named(world: World, text: str) -> None:
+    """Nothing is examined, and nothing is moved, until somebody mends them."""
+    world.look()
+    names = {"#bounds": f"{MACHINE} bounds"}
+    key = {"TableName": "locks", "Key": {"lockToken": {"S": PLACE}}, "ExpressionAttributeNames": names}
+    values = {":bounds": {"S": text}}
+    world.dynamodb.update_item(
+        **key, UpdateExpression="SET #bounds = :bounds", ExpressionAttributeValues=values
+    )
+    world.end("o-1")
+    assert Looked() == world.look()
+    assert [("RecordUnreadable", "m")] == world.skipped
+
+
+def test_a_round_that_cannot_list_what_is_open_keeps_the_bounds_that_it_has(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They hold for later ends, too, and the next round notes another one."""
+    world.look()
+    known, lists = world.place.bounds(), world.sfn.calls["list_executions"]
+
+    def throttle_the_last(operation: str, _about: str) -> None:
+        if operation == "list_executions" and world.sfn.calls[operation] == lists + 3:
+            raise client_error("ThrottlingException")
+
+    later(monkeypatch, hours=1)
+    world.sfn.before_call = throttle_the_last
+    assert Looked() == world.look()
+    assert ([], known) == (world.skipped, world.place.bounds())
+    world.sfn.before_call = None
+    world.look()
+    assert known == world.place.bounds()[:-1]
 
 
 @pytest.mark.parametrize("error", [Unavailable("throttled"), client_error("AccessDeniedException")], ids=repr)
