@@ -15,7 +15,12 @@ from .renderings import defaults
 Document = dict[str, Any]
 
 STACK = "steponce"
-EVERYTHING = {"Alarms": "yes", "Dashboard": "yes", "FifoQueue": "yes"}
+EVERYTHING = {
+    "Alarms": "yes",
+    "Dashboard": "yes",
+    "FifoQueue": "yes",
+    "StreamArn": "arn:aws:kinesis:us-east-1:123456789012:stream/orders",
+}
 """The values of the template's parameters with which the nested stack has all that it can have."""
 
 ALARM, DASHBOARD, TOPIC = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::SNS::Topic"

@@ -10,6 +10,7 @@ import pytest
 
 from steponce.callbacks.answer import Verdict
 from steponce.local.errors import TemplateError
+from steponce.triggers.sqs import MAX_DELAY_SECONDS
 from steponce.triggers.starter import COUNTED
 
 from .documents import FUNCTIONS, GONE, ROOT, monitoring, spoilt, template, transformed_template
@@ -163,12 +164,13 @@ def test_a_misspelt_name_is_found(fault: dict[str, Any]) -> None:
 
 
 def test_nothing_is_made_that_nobody_wants() -> None:
-    """Alarms, their topic, the FIFO queue's alarm and the dashboard depend on the parameters."""
+    """Alarms, their topic, those of the FIFO queue and the stream, and the dashboard depend on parameters."""
     usual = Nested(monitoring())
     assert usual.is_made
     assert usual.of_kind(TOPIC)
     assert not usual.of_kind(DASHBOARD)
-    assert {"DeadFifoLetters"} == set(everything(monitoring()).alarms()) - set(usual.alarms())
+    more = {"DeadFifoLetters", "FifoMessagesWait", "StreamWaits"}
+    assert more == set(everything(monitoring()).alarms()) - set(usual.alarms())
 
     chart = Nested(monitoring(), Alarms="no", Dashboard="yes")
     assert chart.is_made
@@ -177,6 +179,22 @@ def test_nothing_is_made_that_nobody_wants() -> None:
 
     # CloudFormation makes no empty stack.
     assert not Nested(monitoring(), Alarms="no", Dashboard="no").is_made
+
+
+@pytest.mark.parametrize("queue", ["RequestsQueue", "RequestsFifoQueue"])
+def test_messages_that_nobody_receives_have_an_alarm(queue: str) -> None:
+    """An hour is longer than any delay of a resent message, and shorter than their time in the queue."""
+    nested = everything(monitoring())
+    watched = [{"Name": "QueueName", "Value": nested.parent.resolve({"Fn::GetAtt": [queue, "QueueName"]})}]
+    ages = [it for it in nested.alarms().values() if it.get("MetricName") == "ApproximateAgeOfOldestMessage"]
+    (alarm,) = [it for it in ages if it["Dimensions"] == watched]
+    assert MAX_DELAY_SECONDS < alarm["Threshold"] < 86_400
+
+
+def test_records_that_wait_in_the_stream_have_an_alarm() -> None:
+    """Long before a stream forgets them, which is a day by default."""
+    alarm = everything(monitoring()).alarms()["StreamWaits"]
+    assert ("IteratorAge", 3_600_000) == (alarm["MetricName"], alarm["Threshold"])
 
 
 def test_the_dashboard_has_the_stack_s_name() -> None:
