@@ -1,7 +1,8 @@
 """
 One round of the monitor: it finds and settles what no event reported.
 
-A round first closes expired awaiting steps, in at most a quarter of the time. The locks get the rest.
+A round first closes expired awaiting steps, in at most a quarter of the time. The locks get the rest. Each
+round takes the steps in another order. So steps that cannot be closed yet do not keep it from the others.
 
 A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
 little time or too low a rate limit for all of them, it takes one share of them, and the next round takes the
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain
 from math import ceil
 from typing import Protocol
 
@@ -194,8 +194,9 @@ class Monitor:
 
     def _settle_steps(self, tally: Tally, now: datetime) -> None:
         kept = self._time() * (1 - _SHARE_OF_STEPS)
-        past = self._steps.ids(PENDING, until=times.to_text(now))
-        for step_id in chain(past, self._steps.ids(ANSWERING)):
+        number = int(now.timestamp()) // ROUND_SECONDS
+        found = [*self._steps.ids(PENDING, until=times.to_text(now)), *self._steps.ids(ANSWERING)]
+        for step_id in sorted(found, key=lambda step_id: sha256(f"{number}/{step_id}")):
             if self._time() <= kept:
                 break
             try:

@@ -476,3 +476,22 @@ def test_steps_leave_time_for_the_locks(
     monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20.0 - clock.slept)
     tally = world.round(wait, per_second=1)
     assert (1, True) == (tally.repairs, 0 < tally.skipped <= 7)
+
+
+def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their executions run on, and there are more of them than one round can look at."""
+    claimed = world.put_step(wait, callId="claimed")
+    world.steps.claim(claimed, YES, "a call that died")
+    for number in range(40):
+        world.put_step(wait, callId=f"run-{number}")
+    wait.submit()
+    wait.lag()
+    clock = PaceClock(monkeypatch)
+    for number in range(20):
+        at(monkeypatch, hours=3, seconds=number * ROUND_SECONDS)
+        end = clock.slept + 20 + SPARE_SECONDS
+        monkeypatch.setattr(World, "seconds_left", lambda _self, end=end: end - clock.slept)
+        world.round(wait, per_second=1)
+    assert [YES] == wait.got
