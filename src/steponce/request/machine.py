@@ -77,14 +77,21 @@ class Machine:
                 execution, last = found, middle
         return execution, last
 
-    def newest_of_request(self, request_id: str, attempt: int) -> tuple[Execution | None, int]:
+    def newest_of_request(
+        self, request_id: str, attempt: int, execution: Execution | None = None
+    ) -> tuple[Execution | None, int]:
         """
         As `newest`, without executions that were started by hand under the names of attempts.
 
         They are other requests, and this one must not get their answers.
+
+        Args:
+            request_id: As the caller gave it.
+            attempt: Where the search starts.
+            execution: The execution of that attempt, if it is known already.
         """
         name = name_of(request_id)
-        execution, last = self.newest(name, attempt)
+        execution, last = self.newest_after(name, attempt, execution or self.describe(name, attempt))
         while last > attempt and not (execution and is_attempt_of(execution, request_id)):
             last -= 1
             execution = self.describe(name, last)

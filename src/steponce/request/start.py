@@ -27,7 +27,7 @@ from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
-from steponce.workflow import DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
+from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
 
 REFUSAL_STANDS = timedelta(seconds=10)
 """How long a refusal by the rate limit is repeated without a new execution for the same request."""
@@ -101,18 +101,32 @@ class Start:
 
     def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
         """Answer from the record, unless it refused this id before. `execution` is an attempt of this id."""
-        known = execution
+        known, attempt = execution, 1
         if lock.request_id != self._request_id:
-            known = execution or self._machine.describe(self._name, 1)
+            if known is None:
+                known, attempt = self._attempt_to_ask(lock)
             if known is None:
                 return self._running(1, duplicate=True)  # it is too new to be described
-            refused = self._refused_before(known)
+            refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused
         self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
         if known is not None and known.is_open and lock.status != INPROGRESS:
-            return self._running(1, duplicate=True)  # it is about to replay this answer, or to refuse it
+            return self._running(attempt, duplicate=True)  # it is about to replay or to refuse this answer
         return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
+
+    def _attempt_to_ask(self, lock: Lock) -> tuple[Execution | None, int]:
+        """
+        Find the attempt that says whether another request's record has refused this id.
+
+        That is the newest one. It is looked for only where the first may say something else.
+        """
+        first = self._machine.describe(self._name, 1)
+        if first is None or first.is_open or first.status == "SUCCEEDED":
+            return first, 1
+        if lock.status != COMPLETED and first.failure.error != DUPLICATE_REFUSED:
+            return first, 1
+        return self._machine.newest_of_request(self._request_id, 1, first)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""
@@ -225,12 +239,12 @@ class Start:
     def _is_mine(self, execution: Execution) -> bool:
         return bool(execution.input.get("callId") == self._envelope.callId)
 
-    def _refused_before(self, execution: Execution) -> Receipt | None:
+    def _refused_before(self, execution: Execution, attempt: int) -> Receipt | None:
         """The record is another request's. Check whether it refused this id, or this id has another key."""
         self.expect_same_key(execution)
         if execution.failure.error != DUPLICATE_REFUSED:
             return None
-        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, 1)
+        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=True)
 
     def _expect_same_payload(self, same: bool) -> None:

@@ -511,6 +511,23 @@ def test_an_open_execution_has_no_answer_yet_though_another_request_s_record_has
     assert ("FAILED", "DuplicateRefused") == (world.ask().status, world.ask().error)
 
 
+@pytest.mark.parametrize(
+    ("errors", "refused"),
+    [(["AlreadyInProgress", "DuplicateRefused"], True), (["DuplicateRefused", "AlreadyInProgress"], False)],
+)
+def test_the_newest_attempt_says_whether_another_request_s_answer_was_refused(
+    world: Counting, errors: list[str], refused: bool
+):
+    """`start` and `status` gave two answers where an attempt before it had ended otherwise."""
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.execution("order-1", "FAILED", error=errors[0])
+    world.attempts(2, error=errors[1])
+    found = [world.ask(), world.client.status("order-1")]
+    expected = ("FAILED", "DuplicateRefused", None) if refused else ("COMPLETED", None, 7)
+    assert [expected] * 2 == [(one.status, one.error, one.result) for one in found]
+    assert {arn("order-1--2") if refused else arn("order-9")} == {one.execution_arn for one in found}
+
+
 @pytest.mark.parametrize("status", [COMPLETED, INPROGRESS])
 def test_an_execution_that_cannot_be_described_yet_may_have_another_lock_token(world: Counting, status: str):
     """With the dead owner of another request's lock, the next attempt ran beside it, under another token."""
