@@ -195,8 +195,9 @@ class Guard:
                 get the other's results.
 
         A replayed result has the type of the function's annotation: a dataclass, TypedDict, pydantic model,
-        or a list, dict or union of these. `serialize` and `deserialize` replace this conversion. Calls raise
-        what `begin` and its block raise.
+        or a list, dict or union of these. The classes of a union need different fields, or a field with a
+        Literal. `serialize` and `deserialize` replace this conversion. Calls raise what `begin` and its block
+        raise.
         """
 
         def decorate(function: F) -> F:

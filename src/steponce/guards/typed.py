@@ -72,6 +72,8 @@ def restore(value: Any, kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is typing.Annotated:
         return restore(value, arguments[0])
+    if origin is typing.Literal:
+        return _restore_literal(value, arguments)
     if origin in (Union, types.UnionType):
         return _restore_one_of(value, arguments)
     if origin is tuple:
@@ -85,17 +87,51 @@ def restore(value: Any, kind: Any) -> Any:
 
 
 def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
-    """Convert to the first type of a union that the value fits."""
+    """
+    Convert to the type of a union that the value fits.
+
+    If it fits several, those count of which `plain` makes the same value again. Of `str | date`, which both
+    fit a text, the first one counts. Two classes that fit raise TypeError, because a replay must not give
+    another class than the first call.
+    """
     if value is None and type(None) in kinds:
         return None
-    for kind in kinds:
-        try:
-            found = restore(value, kind)
-        except (TypeError, ValueError, KeyError, AttributeError):
-            continue
-        if not isinstance(kind, type) or isinstance(found, kind) or typing.is_typeddict(kind):
-            return found
-    raise TypeError(f"The value fits none of {', '.join(map(str, kinds))}.")
+    fitting = [(kind, found) for kind in kinds for found in _fitting(value, kind)]
+    if len(fitting) > 1:
+        fitting = [(kind, found) for kind, found in fitting if _is_same(value, kind, found)]
+    classes = {type(found) for _, found in fitting if _has_fields(type(found))}
+    if not fitting or len(classes) > 1:
+        raise TypeError(f"The value does not fit one of {', '.join(map(str, kinds))}.")
+    return fitting[0][1]
+
+
+def _fitting(value: Any, kind: Any) -> list[Any]:
+    """The value as a type of a union has it. Empty if it does not fit."""
+    try:
+        found = restore(value, kind)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return []
+    is_kind = not isinstance(kind, type) or typing.is_typeddict(kind) or isinstance(found, kind)
+    return [found] if is_kind else []
+
+
+def _is_same(value: Any, kind: Any, found: Any) -> bool:
+    """Whether a type has taken in all of a value, and has added nothing."""
+    if typing.is_typeddict(kind) and not set(value) <= set(kind.__annotations__):
+        return False
+    return bool(plain(found) == value)
+
+
+def _has_fields(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or _is_model(kind)
+
+
+def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
+    """Convert to the one of these values that the value is; an Enum's member is stored by its value."""
+    for option in options:
+        if plain(option) == value:
+            return option
+    raise ValueError(f"The value is none of {', '.join(map(repr, options))}.")
 
 
 def _restore_class(value: Any, kind: type) -> Any:

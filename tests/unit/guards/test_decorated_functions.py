@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
 import pytest
@@ -96,6 +96,55 @@ class Invocation:
     context: LambdaContext | None = None
 
 
+@dataclass
+class Declined:
+    """One of two answers, whose fields need not be given."""
+
+    reason: str = ""
+
+
+@dataclass
+class Accepted:
+    """The other answer."""
+
+    charge_id: str
+
+
+@dataclass
+class Debit:
+    """A field says which of two classes with the same fields it is."""
+
+    amount: int
+    kind: Literal["debit"] = "debit"
+
+
+@dataclass
+class Credit:
+    """The other class."""
+
+    amount: int
+    kind: Literal["credit"] = "credit"
+
+
+class Short(BaseModel):
+    """A model that ignores fields which it does not know."""
+
+    order: str
+
+
+class Long(BaseModel):
+    """A model with one more field."""
+
+    order: str
+    note: str
+
+
+class Due(TypedDict):
+    """A typed dictionary with a time."""
+
+    due: datetime
+
+
 CHARGE = Charge(UUID(int=1), NOW, Decimal("1.50"), [Colour.RED], Order("o-1", 1))
 
 
@@ -125,6 +174,13 @@ RETURNED = [
     (Period, Period(NOW, 1)),
     (Invocation, Invocation(NOW)),
     (list[Charge], [CHARGE]),
+    (Declined | Accepted, Accepted("ch-1")),
+    (Declined | Accepted, Declined("no money")),
+    (Debit | Credit, Credit(5)),
+    (Short | Long, Long(order="o-1", note="n")),
+    (Receipt | Due, {"due": NOW}),
+    (Literal["yes"] | None, "yes"),
+    (Literal[Colour.RED], Colour.RED),
     (dict[str, Order], {"a": Order("o-1", 1)}),
     (Order | None, None),
     (str | Order, Order("o-1", 1)),
@@ -143,6 +199,23 @@ def test_a_replayed_result_has_the_annotated_type(world: World, kind: Any, value
     work.__annotations__["return"] = kind
     guarded = world.guard().idempotent(lock_token="key")(work)
     assert value == guarded("o-1") == guarded("o-1")
+
+
+def test_a_replay_does_not_guess_between_two_classes(world: World) -> None:
+    """Their fields have the same names, and nothing says which of the two the result was."""
+
+    @dataclass
+    class Failed:
+        reason: str = ""
+
+    def work(key: str) -> Any:
+        return Failed("no answer")
+
+    work.__annotations__["return"] = Declined | Failed
+    guarded = world.guard().idempotent(lock_token="key", name="work")(work)
+    guarded("o-1")
+    with pytest.raises(RecordUnreadable, match="type"):
+        guarded("o-1")
 
 
 def test_an_argument_of_an_unknown_type_does_not_change_the_type_of_a_replay(world: World) -> None:
