@@ -119,12 +119,15 @@ class Start:
         """
         Find the attempt that says whether another request's record has refused this id.
 
-        That is the newest one. It is looked for only where the first may say something else.
+        That is the newest one. It is looked for only where the first may say something else. A first attempt
+        that succeeded since the record was taken has replayed it, and no attempt follows.
         """
         first = self._machine.describe(self._name, 1)
-        if first is None or first.is_open or first.status == "SUCCEEDED":
+        if first is None or first.is_open:
             return first, 1
-        if lock.status != COMPLETED and first.failure.error != DUPLICATE_REFUSED:
+        has_replayed = first.status == "SUCCEEDED" and (first.closed or "") >= lock.created
+        may_be_refused = lock.status == COMPLETED or first.failure.error == DUPLICATE_REFUSED
+        if has_replayed or not may_be_refused:
             return first, 1
         return self._machine.newest_of_request(self._request_id, 1, first)
 

@@ -528,6 +528,19 @@ def test_the_newest_attempt_says_whether_another_request_s_answer_was_refused(
     assert {arn("order-1--2") if refused else arn("order-9")} == {one.execution_arn for one in found}
 
 
+def test_a_first_attempt_that_succeeded_before_the_record_was_taken_says_nothing_of_it(world: Counting):
+    """Its own answer has expired, another request took the key, and its next attempt was refused."""
+    answer = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"}
+    world.put(name="order-9", created=times.to_text(NOW), **answer)
+    world.execution("order-1", "SUCCEEDED", closed=NOW - timedelta(days=1))
+    world.attempts(2, error="DuplicateRefused")
+    found = [world.ask(), world.client.status("order-1")]
+    assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in found]
+
+    world.execution("order-1", "SUCCEEDED", closed=NOW)
+    assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
+
+
 @pytest.mark.parametrize("status", [COMPLETED, INPROGRESS])
 def test_an_execution_that_cannot_be_described_yet_may_have_another_lock_token(world: Counting, status: str):
     """With the dead owner of another request's lock, the next attempt ran beside it, under another token."""
