@@ -42,6 +42,7 @@ from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms, expect_seconds
+from steponce.guards.typed import MISFITS
 from steponce.locks.claim import Claim
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
@@ -294,7 +295,7 @@ class Run:
         result = self._results.read(record)
         try:
             found = self._terms.deserialize(result)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except MISFITS as error:
             raise RecordUnreadable(
                 self.lock_token,
                 "result",

@@ -21,6 +21,9 @@ from steponce.request.canonical import MAX_DEPTH
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError)
+"""What `restore` raises for a value that does not fit a type. Decimal has an ArithmeticError for a text."""
+
 _UNRESOLVED = (NameError, TypeError, AttributeError)
 """What resolving an annotation raises."""
 
@@ -67,7 +70,7 @@ def restore(value: Any, kind: Any) -> Any:
         kind: A type or an annotation. One that this module does not know leaves the value unchanged.
 
     Raises:
-        TypeError, ValueError, KeyError: the value does not fit the type.
+        MISFITS: the value does not fit the type.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is typing.Annotated:
@@ -99,8 +102,8 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     fitting = [(kind, found) for kind in kinds for found in _fitting(value, kind)]
     if len(fitting) > 1:
         fitting = [(kind, found) for kind, found in fitting if _is_same(value, kind, found)]
-    classes = {type(found) for _, found in fitting if _has_fields(type(found))}
-    if not fitting or len(classes) > 1:
+    with_fields = [(type(found), found) for kind, found in fitting if _has_fields(kind)]
+    if not fitting or any(one != with_fields[0] for one in with_fields):
         raise TypeError(f"The value does not fit one of {', '.join(map(str, kinds))}.")
     return fitting[0][1]
 
@@ -109,7 +112,7 @@ def _fitting(value: Any, kind: Any) -> list[Any]:
     """The value as a type of a union has it. Empty if it does not fit."""
     try:
         found = restore(value, kind)
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except MISFITS:
         return []
     is_kind = not isinstance(kind, type) or typing.is_typeddict(kind) or isinstance(found, kind)
     return [found] if is_kind else []
@@ -122,8 +125,9 @@ def _is_same(value: Any, kind: Any, found: Any) -> bool:
     return bool(plain(found) == value)
 
 
-def _has_fields(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or _is_model(kind)
+def _has_fields(kind: Any) -> bool:
+    has_names = dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or hasattr(kind, "_fields")
+    return has_names or (isinstance(kind, type) and _is_model(kind))
 
 
 def _restore_literal(value: Any, options: Sequence[Any]) -> Any:

@@ -139,6 +139,12 @@ class Long(BaseModel):
     note: str
 
 
+class Rate(NamedTuple):
+    """A named tuple with a number."""
+
+    rate: Decimal
+
+
 class Due(TypedDict):
     """A typed dictionary with a time."""
 
@@ -179,6 +185,7 @@ RETURNED = [
     (Debit | Credit, Credit(5)),
     (Short | Long, Long(order="o-1", note="n")),
     (Receipt | Due, {"due": NOW}),
+    (Rate | list[str], ["no number"]),
     (Literal["yes"] | None, "yes"),
     (Literal[Colour.RED], Colour.RED),
     (dict[str, Order], {"a": Order("o-1", 1)}),
