@@ -26,7 +26,7 @@ from steponce.guards.holder import Holder
 from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
 from steponce.guards.run import Run, in_thread
 from steponce.guards.terms import Terms, as_it_is
-from steponce.guards.typed import plain, restore, result_type
+from steponce.guards.typed import plain, plain_argument, restore, result_type
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
@@ -161,7 +161,8 @@ class Guard:
             ResultUnreadable: the answer is a large result that cannot be read from the stack's bucket.
         """
         check_lock_token(lock_token)
-        return self._run(lock_token, self._hash(plain(payload)), context, replace(self._terms, **options))
+        payload_hash = self._hash(plain_argument(payload))
+        return self._run(lock_token, payload_hash, context, replace(self._terms, **options))
 
     def idempotent(
         self,
@@ -331,7 +332,7 @@ class _Call:
         if next(iter(given), None) in ("self", "cls"):
             del given[next(iter(given))]
         contexts = {name: value for name, value in given.items() if is_context(value)}
-        document = {name: plain(value) for name, value in given.items() if name not in contexts}
+        document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
         payload = document if self._payload is None else self._find(self._payload, document, "payload")
         payload_hash = self._guard._hash(payload)
         key = payload_hash if self._lock_token is None else self._find_key(self._lock_token, document)

@@ -8,7 +8,7 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -30,14 +30,27 @@ _UNRESOLVED = (NameError, TypeError, AttributeError)
 
 def plain(value: Any) -> Any:
     """
-    Convert a value to JSON's types: dataclasses and pydantic models to objects, enums to their values, and
+    Convert a result to JSON's types: dataclasses and pydantic models to objects, enums to their values, and
     dates, UUIDs and decimals to text. Other values stay unchanged, and `canonical_json` may refuse them.
 
     Raises:
         InvalidPayload: it holds itself, or is nested too deeply.
     """
+    return _converted(value, _masked)
+
+
+def plain_argument(value: Any) -> Any:
+    """
+    As `plain`, for an argument of a call: with the secrets of pydantic models, which their JSON masks.
+
+    Otherwise two calls that differ in a secret alone would be the same request. A record has only their hash.
+    """
+    return _converted(value, _with_secrets)
+
+
+def _converted(value: Any, of_model: Callable[[BaseModel], Any]) -> Any:
     try:
-        return _plain(value)
+        return _plain(value, of_model)
     except RecursionError:
         raise InvalidPayload(
             f"A value of this call holds itself, or is nested too deeply. Send a flatter one, of at most "
@@ -45,20 +58,62 @@ def plain(value: Any) -> Any:
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, of_model: Callable[[BaseModel], Any]) -> Any:
     if isinstance(value, Enum):
-        return _plain(value.value)
+        return _plain(value.value, of_model)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = dataclasses.fields(value)
+        return {field.name: _plain(getattr(value, field.name), of_model) for field in fields}
     if _is_model(type(value)):
-        return value.model_dump(mode="json")
+        return of_model(value)
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, of_model) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, of_model) for item in value]
     if isinstance(value, date):  # a datetime is one
         return value.isoformat()
     return str(value) if isinstance(value, UUID | Decimal) else value
+
+
+def _masked(model: BaseModel) -> Any:
+    return model.model_dump(mode="json")
+
+
+def _with_secrets(model: BaseModel) -> Any:
+    revealed = {name: _revealed(value) for name, value in _fields_with_secrets(model)}
+    if revealed and model.__pydantic_root_model__:
+        return revealed["root"]
+    return _masked(model) | revealed if revealed else _masked(model)
+
+
+def _fields_with_secrets(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    for name in type(model).model_fields:
+        value = getattr(model, name, None)
+        if _has_secret(value):
+            yield name, value
+
+
+def _has_secret(value: Any) -> bool:
+    if _is_model(type(value)):
+        return any(_fields_with_secrets(value))
+    if isinstance(value, Mapping):
+        return any(map(_has_secret, value.values()))
+    return any(map(_has_secret, value)) if isinstance(value, list | tuple) else _is_secret(value)
+
+
+def _is_secret(value: Any) -> bool:
+    return hasattr(value, "get_secret_value")
+
+
+def _revealed(value: Any) -> Any:
+    """A field with a secret in it, as text."""
+    if _is_secret(value):
+        return str(value.get_secret_value())
+    if isinstance(value, Mapping):
+        return {key: _revealed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_revealed(item) for item in value]
+    return plain_argument(value)
 
 
 def restore(value: Any, kind: Any) -> Any:
@@ -160,7 +215,10 @@ def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     """Convert to a pydantic model. `plain` gave JSON, with the names of the fields and not their aliases."""
     knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
     options: Any = {"by_name": True} if knows_names else {}
-    return kind.model_validate_json(json.dumps(value), **options)
+    found = kind.model_validate_json(json.dumps(value), **options)
+    if _has_secret(found):
+        raise ValueError("The stored result has a mask in place of a secret.")
+    return found
 
 
 def _restore_tuple(value: Any, kind: type[tuple[Any, ...]]) -> tuple[Any, ...]:

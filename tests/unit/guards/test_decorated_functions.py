@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
 from steponce import (
     PayloadMismatch,
@@ -79,6 +79,13 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(strict=True)
 
     charged_at: datetime = Field(alias="chargedAt")
+
+
+class Card(BaseModel):
+    """A model whose JSON masks a field."""
+
+    token: SecretStr
+    amount: int
 
 
 class Period(NamedTuple):
@@ -223,6 +230,54 @@ def test_a_replay_does_not_guess_between_two_classes(world: World) -> None:
     guarded("o-1")
     with pytest.raises(RecordUnreadable, match="type"):
         guarded("o-1")
+
+
+@pytest.mark.parametrize("wrapped", [lambda card: card, lambda card: [{"card": card}]])
+def test_two_calls_that_differ_in_a_secret_are_two_requests(world: World, wrapped: Any) -> None:
+    """The model's own JSON is the same for both."""
+
+    @world.guard().idempotent(name="charge")
+    def charge(card: Any) -> str:
+        charged.append(card)
+        return str(len(charged))
+
+    charged: list[Any] = []
+    alice, bob = (wrapped(Card(token=SecretStr(name), amount=5)) for name in ("alice", "bob"))
+    assert ["1", "2", "1"] == [charge(alice), charge(bob), charge(alice)]
+
+
+def test_a_secret_in_a_model_in_a_model_tells_calls_apart(world: World) -> None:
+    """Also in a list of the outer model."""
+
+    class Cards(RootModel[list[Card]]):
+        pass
+
+    class Wallet(BaseModel):
+        cards: Cards
+        at: datetime
+
+    @world.guard().idempotent(name="charge")
+    def charge(wallet: Wallet) -> str:
+        charged.append(wallet)
+        return str(len(charged))
+
+    charged: list[Wallet] = []
+    cards = [Cards([Card(token=SecretStr(name), amount=5)]) for name in ("a", "b", "a")]
+    wallets = [Wallet(cards=some, at=NOW) for some in cards]
+    assert ["1", "2", "1"] == [charge(wallet) for wallet in wallets]
+
+
+def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
+    """The record does not have the secret of the first call's result."""
+
+    @world.guard().idempotent(lock_token="key")
+    def work(key: str) -> Card:
+        return Card(token=SecretStr("alice"), amount=5)
+
+    assert "alice" == work("o-1").token.get_secret_value()
+    assert "alice" not in str(world.lock("test_a_replay_gives_no_mask_for_a_secret.<locals>.work/o-1").result)
+    with pytest.raises(RecordUnreadable, match="type"):
+        work("o-1")
 
 
 def test_an_argument_of_an_unknown_type_does_not_change_the_type_of_a_replay(world: World) -> None:
