@@ -8,6 +8,7 @@ stopped, taken over and redriven would run its work beside its successor's.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -18,6 +19,9 @@ from steponce.aws.forks import own_connections
 from steponce.errors import LockLost, RetryLater, Unavailable
 from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
+
+_passed: deque[tuple[str, str, int]] = deque(maxlen=1_000)
+"""The attempts whose check has passed in this process, the latest ones."""
 
 
 def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
@@ -31,17 +35,22 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
     Raises:
         LockLost: this attempt does not hold the lock. Stop without any effect.
         RetryLater: the table did not answer. Nothing was done, so the workflow tries again.
+        Unavailable: the same, after an earlier check of this attempt has passed in this process. The work may
+            have had an effect since, so the request waits for a person.
     """
+    mine = (INPROGRESS, work["callId"], work["attempt"])
     try:
         lock = (locks or _locks()).get(work["lockToken"])
     except Unavailable as error:
+        if mine in _passed:
+            raise Unavailable(f"The lock could not be read again ({error}).") from error
         raise RetryLater(f"The lock could not be read ({error}). Nothing was done.") from error
-    mine = (INPROGRESS, work["callId"], work["attempt"])
     if lock is None or (lock.status, lock.call_id, lock.attempt) != mine:
         raise LockLost(
             f"Attempt {work['attempt']} no longer holds the lock {work['lockToken']!r}. Nothing was done. "
             "The present owner of the lock answers the request."
         )
+    _passed.append(mine)
 
 
 @cache

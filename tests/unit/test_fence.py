@@ -1,5 +1,6 @@
 """Right before its effect, the work learns whether it still holds the lock."""
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,12 @@ def check(answer: Any) -> None:
     fence.check(WORK, Table(answer))
 
 
+@pytest.fixture(autouse=True)
+def process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in which no check has passed before."""
+    monkeypatch.setattr(fence, "_passed", deque())
+
+
 def test_the_holder_may_go_on() -> None:
     """Same call, same attempt, still in progress."""
     assert check(MINE) is None
@@ -79,6 +86,16 @@ def test_a_table_that_does_not_answer_means_retry_later() -> None:
     """Nothing was done, so the workflow may try again."""
     with pytest.raises(RetryLater, match="DynamoDB said Throttling"):
         check(Unavailable("DynamoDB said Throttling."))
+
+
+def test_after_a_check_that_has_passed_nothing_says_retry_later() -> None:
+    """The work may have had its first effect. The next attempt may still say it: it has begun anew."""
+    silent = Unavailable("DynamoDB said Throttling.")
+    check(MINE)
+    with pytest.raises(Unavailable, match="again"):
+        check(silent)
+    with pytest.raises(RetryLater):
+        fence.check(WORK | {"attempt": 3}, Table(silent))
 
 
 def test_any_other_error_stays_what_it_is() -> None:

@@ -177,6 +177,7 @@ class Run:
         Raises:
             LockLost: this call does not hold the lock. Stop without any effect.
             RetryLater: the table did not answer.
+            Unavailable: the same, after an earlier check has passed. The call may have had an effect since.
         """
         self._expect_begun("check")
         if self._holder is None:

@@ -365,3 +365,17 @@ def test_a_record_that_stays_in_transactions_is_no_answer(
     world.fault = conflict
     with pytest.raises(Unavailable, match="TransactionConflictException"):
         complete(world.guard())
+
+
+def test_a_check_after_an_effect_does_not_release_the_lock(world: World) -> None:
+    """The table does not answer to the second one. The next call would repeat the first effect."""
+
+    def no_read(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+    with pytest.raises(Unavailable), world.guard().begin(KEY, ORDER) as run:
+        run.check()
+        world.fault = no_read
+        run.check()
+    assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)
