@@ -8,7 +8,6 @@ stopped, taken over and redriven would run its work beside its successor's.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -17,11 +16,9 @@ import boto3
 
 from steponce.aws.forks import own_connections
 from steponce.errors import LockLost, RetryLater, Unavailable
+from steponce.locks.claim import may_have_acted, note_passed
 from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
-
-_passed: deque[tuple[str, str, int]] = deque(maxlen=1_000)
-"""The attempts whose check has passed in this process, the latest ones."""
 
 
 def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
@@ -38,19 +35,19 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
         Unavailable: the same, after an earlier check of this attempt has passed in this process. The work may
             have had an effect since, so the request waits for a person.
     """
-    mine = (INPROGRESS, work["callId"], work["attempt"])
+    call_id, attempt = work["callId"], work["attempt"]
     try:
         lock = (locks or _locks()).get(work["lockToken"])
     except Unavailable as error:
-        if mine in _passed:
+        if may_have_acted(call_id, attempt):
             raise Unavailable(f"The lock could not be read again ({error}).") from error
         raise RetryLater(f"The lock could not be read ({error}). Nothing was done.") from error
-    if lock is None or (lock.status, lock.call_id, lock.attempt) != mine:
+    if lock is None or (lock.status, lock.call_id, lock.attempt) != (INPROGRESS, call_id, attempt):
         raise LockLost(
-            f"Attempt {work['attempt']} no longer holds the lock {work['lockToken']!r}. Nothing was done. "
+            f"Attempt {attempt} no longer holds the lock {work['lockToken']!r}. Nothing was done. "
             "The present owner of the lock answers the request."
         )
-    _passed.append(mine)
+    note_passed(call_id, attempt)
 
 
 @cache

@@ -10,6 +10,7 @@ from moto import mock_aws
 
 from steponce import fence
 from steponce.errors import LockLost, RetryLater, Unavailable
+from steponce.locks import claim
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 
@@ -55,7 +56,7 @@ def check(answer: Any) -> None:
 @pytest.fixture(autouse=True)
 def process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One in which no check has passed before."""
-    monkeypatch.setattr(fence, "_passed", deque())
+    monkeypatch.setattr(claim, "_passed", deque())
 
 
 def test_the_holder_may_go_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,6 +16,19 @@ _HOLDS = (
     "callId = :callId AND attempt = :attempt AND #status = :inprogress "
     "AND (attribute_not_exists(leaseUntil) OR leaseUntil > :now)"
 )
+
+_passed: deque[tuple[str, int]] = deque(maxlen=1_000)
+"""The attempts, as callId and number, that may have had an effect in this process: the latest ones."""
+
+
+def note_passed(call_id: str, attempt: int) -> None:
+    """Note that an attempt was seen to hold its lock, so that it may have an effect from now on."""
+    _passed.append((call_id, attempt))
+
+
+def may_have_acted(call_id: str, attempt: int) -> bool:
+    """Whether an attempt may have had an effect in this process. Then RetryLater would repeat it."""
+    return (call_id, attempt) in _passed
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from steponce.aws.errors import answering, error_code
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
-from steponce.locks.claim import Claim
+from steponce.locks.claim import Claim, may_have_acted, note_passed
 from steponce.updates.item import Changes, ItemOf, default_client
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def update_if_mine(
     Raises:
         LockLost: this attempt does not hold the lock, or the lease of its run is over. Nothing was written.
         RetryLater: others were at one of the two items in every try. Nothing was written.
-        Unavailable: DynamoDB did not answer. The change may have been written.
+        Unavailable: DynamoDB did not answer, and the change may have been written. Or as RetryLater, after a
+            check or an update of this attempt has passed in this process: it may have had an effect since.
         InvalidRequest: the key or a change cannot be used. Nothing was written.
         RecordUnreadable: another program has damaged the lock record. Nothing was written.
     """
@@ -118,6 +119,8 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
         try:
             with answering("DynamoDB"):
                 dynamodb.transact_write_items(TransactItems=actions, ClientRequestToken=token)
+            if claim is not None:
+                note_passed(claim.call_id, claim.attempt)
             return
         except ClientError as error:
             _expect_busy(error, claim)
@@ -127,7 +130,10 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
             time.sleep(next(waits))
     if lost is not None:
         raise lost
-    raise RetryLater("Others were at the lock or at the record in every try. Nothing was written.")
+    problem = "Others were at the lock or at the record in every try. Nothing was written."
+    if claim is not None and may_have_acted(claim.call_id, claim.attempt):
+        raise Unavailable(f"{problem} The work may have had another effect before.")
+    raise RetryLater(problem)
 
 
 def _expect_busy(error: ClientError, claim: Claim | None) -> None:

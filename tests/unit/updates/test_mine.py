@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,12 +14,19 @@ from botocore.exceptions import ClientError
 from steponce import InvalidRequest, LockLost, RetryLater, Unavailable, updates
 from steponce.errors import RecordUnreadable
 from steponce.guards.guard import DISABLED
+from steponce.locks import claim
 from steponce.updates import mine
 from tests.unit.limits.world import dies_after, dies_before, lost_and_repeated
 from tests.unit.shared_clients import shared
 from tests.unit.updates.world import KEY, LOCKS, TABLE, World, after, cancelled
 
 CONFLICT = cancelled("TransactionConflict", "None")
+
+
+@pytest.fixture(autouse=True)
+def process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in which no attempt has passed a check before."""
+    monkeypatch.setattr(claim, "_passed", deque())
 
 
 def change(world: World, work: Any, **changes: Any) -> None:
@@ -116,6 +124,16 @@ def test_conflicts_without_end_mean_retry_later(world: World) -> None:
         change(world, work)
     assert mine.TRIES == len(world.calls)
     assert None is world.item()
+
+
+def test_conflicts_after_an_earlier_change_are_no_reason_to_repeat_it(world: World) -> None:
+    """The first change, and what the work did beside it, would happen again."""
+    work = world.lock(1)
+    change(world, work)
+    world.faults = [CONFLICT] * mine.TRIES
+    with pytest.raises(Unavailable, match="another effect"):
+        change(world, work, city="Basel")
+    assert "Bern" == world.read()["city"]
 
 
 @pytest.mark.parametrize("fault", [dies_before, dies_after, lost_and_repeated], ids=lambda one: one.__name__)
