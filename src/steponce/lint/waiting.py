@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from steponce.lint.facts import parse
@@ -12,6 +13,7 @@ from steponce.lint.rule import Rules
 WAITING = Rules("general")
 
 _LIMITS = ("TimeoutSeconds", "TimeoutSecondsPath", "HeartbeatSeconds", "HeartbeatSecondsPath")
+_CALL = {"callId", "callId.$"}
 
 
 @WAITING.rule("task-timeout", "warning")
@@ -135,6 +137,35 @@ def token_without_wait(machine: Machine) -> Complaints:
         if read and not call.waits_for_token and call.integration in ("optimized", "sdk"):
             text = "it passes its task token on, but does not wait. End its Resource with .waitForTaskToken."
             yield Complaint(state.name, text)
+
+
+@WAITING.rule("shared-step", "error")
+def shared_step(machine: Machine) -> Complaints:
+    """
+    The items of a Map wait for answers under one step name, so an answer may reach another item.
+
+    `record_awaiting_step` keeps one record for each step name of a run. The wait of a second item replaces
+    that of the first, which nobody can answer any more. Make the name of something that differs:
+    `"step.$": "States.Format('approval-{}', $$.Map.Item.Index)"`. The rule reads the `Payload` of a callback
+    if it has a `callId`, as that function wants it. It does not look at a Payload that is one expression.
+
+    Source: [Callbacks](callbacks.md#states-of-your-own).
+    """
+    for state in _in_maps(machine):
+        payload = as_object(state.arguments.get("Payload"))
+        step = payload.get("step")
+        is_recorded = state.call is not None and state.call.waits_for_token and bool(_CALL & set(payload))
+        if is_recorded and isinstance(step, str) and not step.startswith("{%"):
+            text = f"each item of its Map waits under one step name, {step!r}. Add the item's index or id."
+            yield Complaint(state.name, text)
+
+
+def _in_maps(machine: Machine, *, inside: bool = False) -> Iterator[State]:
+    """The states that each item of a Map goes through."""
+    if inside:
+        yield from machine.states.values()
+    for inner in machine.inner:
+        yield from _in_maps(inner, inside=inside or machine.states[inner.owner].kind == "Map")
 
 
 def _passes_token(state: State) -> bool:

@@ -162,6 +162,22 @@ FAULTS = [
         {f"{ASK}/Resource": "arn:aws:states:::sqs:sendMessage"},
     ),
     Fault(
+        "shared-step",
+        "quote_in_jsonata",
+        "the items of a Map wait under one step name",
+        {
+            f"{ASK_SUPPLIER}/Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            f"{ASK_SUPPLIER}/Arguments": {
+                "FunctionName": "arn:aws:lambda:us-east-1:123456789012:function:RecordAwaitingStep",
+                "Payload": {
+                    "step": "offer",
+                    "taskToken": "{% $states.context.Task.Token %}",
+                    "callId": "{% $states.input.callId %}",
+                },
+            },
+        },
+    ),
+    Fault(
         "error-name",
         "batch_import",
         "an error of Step Functions is misspelt",
