@@ -9,8 +9,9 @@ so such a message has the queue's. Binary attributes become their Base64 text, w
 decodes. A body that is no JSON stays text. JSON with a key twice is refused, as at every other trigger.
 
 A resent message carries its request in attributes of its own. They win over the trigger's paths, so the first
-request id stays the same. A redriven dead letter works alike; see `dead_letters`. Anybody who may send to the
-queue could write these attributes, but gains nothing, because a message may name any request id anyway.
+request id stays the same. Its body is the payload, even if that looks like a notification. A redriven dead
+letter works alike; see `dead_letters`. Anybody who may send to the queue could write these attributes, but
+gains nothing, because a message may name any request id anyway.
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
     if not _STARTS_AS_NOTIFICATION.match(record.body):
         expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     seen = see(record)
+    if TRIES in seen["attributes"]:
+        return _sent_again(seen)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(
             f"This is no request: {foreign.kind}. {foreign.advice}", next_steps=foreign.next_steps
         )
-    return _sent_again(seen) if TRIES in seen["attributes"] else paths.find(seen, _time_of(seen))
+    return paths.find(seen, _time_of(seen))
 
 
 def original_of(record: SQSRecord) -> Original:
@@ -115,7 +118,9 @@ def see(record: SQSRecord) -> dict[str, Any]:
         InvalidRequest: it has an attribute `steponceLetter` that no trigger wrote.
     """
     body = json_or_text(record.body, "The body")
-    if _is_notification(body):
+    letter, given = _letter_of(record), record.get("messageAttributes")
+    attributes = _attributes(given, "dataType", "stringValue", "binaryValue")
+    if TRIES not in attributes and _is_notification(body):
         notification = SNSMessage(body)
         expect_readable(len(notification.message.encode("utf-8", "surrogatepass")))
         return {
@@ -124,8 +129,6 @@ def see(record: SQSRecord) -> dict[str, Any]:
             "body": json_or_text(notification.message, "The message of the notification"),
             "sentAt": _text_of_time(notification.timestamp),
         }
-    letter, given = _letter_of(record), record.get("messageAttributes")
-    attributes = _attributes(given, "dataType", "stringValue", "binaryValue")
     seen = {"messageId": record.message_id, "sentAt": _sent_at(record.get("attributes") or {})}
     if letter is not None:
         attributes = {name: value for name, value in attributes.items() if name not in OURS}

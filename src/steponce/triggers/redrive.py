@@ -335,6 +335,8 @@ def is_foreign(found: Found) -> str | None:
 
 
 def _foreign(found: Found) -> Foreign | None:
+    if found.letter.shape == "request":
+        return None  # its body is a payload, whatever that is about
     return foreign_record(_json_in(found.body), found.text_attributes())
 
 

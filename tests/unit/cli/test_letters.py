@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
 from tests.unit.cli.fakes import Run
 from tests.unit.triggers.test_dead_letters import FOREIGN
-from tests.unit.triggers.world import ORDER, sqs_record
+from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, sqs_record
 
 MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 URLS = ("RequestsQueueUrl", "RequestsFifoQueueUrl", "RequestsDeadLetterQueueUrl")
@@ -70,6 +71,12 @@ class Stack:
         came = SQSRecord(sqs_record(json.dumps(ORDER), message_id))
         url = self.outputs["RequestsDeadLetterQueueUrl"]
         DeadLetters(self.sqs, url).give_up(original_of(came), reason, StartRequest(message_id, ORDER))
+
+    def resender(self) -> Resender:
+        """It sends a message again three times."""
+        dead = DeadLetters(self.sqs, self.outputs["RequestsDeadLetterQueueUrl"])
+        url = self.outputs["RequestsQueueUrl"]
+        return Resender(self.sqs, url, dead, tries=3, base_seconds=1, max_seconds=1)
 
     def _make(self, name: str) -> str:
         fifo = "Fifo" in name
@@ -151,15 +158,7 @@ def test_all_letters_are_put_back(stack: Stack, run: Run):
     given_up = stack.put("RequestsDeadLetterQueueUrl", ORDER)
     for number in range(11):
         stack.lay_aside(f"order-{number}")
-    resender = Resender(
-        stack.sqs,
-        stack.outputs["RequestsQueueUrl"],
-        DeadLetters(stack.sqs, stack.outputs["RequestsDeadLetterQueueUrl"]),
-        tries=3,
-        base_seconds=1,
-        max_seconds=1,
-    )
-    resender.send_again(StartRequest("tired", ORDER, "key", None, 3), "RetryLater", "x")
+    stack.resender().send_again(StartRequest("tired", ORDER, "key", None, 3), "RetryLater", "x")
     code, told = run("redrive", "--all")
     assert (0, 13, 0) == (code, len(told["letters"]), told["more"])
     asked = stack.asked() + stack.asked()
@@ -167,6 +166,16 @@ def test_all_letters_are_put_back(stack: Stack, run: Run):
     assert {"key", None} == {one.lock_token for one in asked}
     assert 13 == len(asked)
     assert [] == run("list")[1]["letters"]
+
+
+def test_a_request_about_a_failed_invocation_is_put_back(stack: Stack, run: Run):
+    """Its payload is what Lambda wrote, but the letter is a request's."""
+    request = StartRequest("the event's id", FAILED_INVOCATION, tries=3)
+    stack.resender().send_again(request, "RetryLater", "x")
+    (letter,) = run("list")[1]["letters"]
+    assert ("request", True) == (letter["kind"], letter["canBePutBack"])
+    assert 0 == run("redrive", letter["id"])[0]
+    assert [replace(request, tries=0)] == stack.asked()
 
 
 def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):

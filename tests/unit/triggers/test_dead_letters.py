@@ -29,6 +29,7 @@ from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.triggers.start_request import MAX_READ_BYTES, RequestPaths, StartRequest
 from tests.unit.triggers.world import (
     DEAD,
+    FAILED_INVOCATION,
     ORDER,
     QUEUE,
     Context,
@@ -186,20 +187,7 @@ def test_a_letter_of_a_request_that_came_back_too_often_has_all_its_tries(
     assert [{"requestId": "a b", "tries": 0}] == [one["redelivery"] for one in world.inputs()]
 
 
-INVOCATION = {
-    "version": "1.0",
-    "timestamp": "2026-01-31T12:00:00.000Z",
-    "requestContext": {
-        "requestId": "e4b46cbf-b738-4880-8a18-4e4b4d1d4a4e",
-        "functionArn": "arn:aws:lambda:us-east-1:123456789012:function:steponce-StartFromEvent:$LATEST",
-        "condition": "RetriesExhausted",
-        "approximateInvokeCount": 3,
-    },
-    "requestPayload": sample("start_from_event"),
-    "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
-    "responsePayload": {"errorMessage": "x"},
-}
-STREAM = {key: INVOCATION[key] for key in ("version", "timestamp", "requestContext")} | {
+STREAM = {key: FAILED_INVOCATION[key] for key in ("version", "timestamp", "requestContext")} | {
     "KinesisBatchInfo": {
         "shardId": "shardId-000000000001",
         "startSequenceNumber": "1",
@@ -218,7 +206,7 @@ UNDELIVERED = {
     }.items()
 }
 FOREIGN = {
-    "invocation": (INVOCATION, {}),
+    "invocation": (FAILED_INVOCATION, {}),
     "stream": (STREAM, {}),
     "bus": (sample("start_from_event"), UNDELIVERED),
 }

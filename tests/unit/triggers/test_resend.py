@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,17 @@ from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request
 from steponce.triggers.resend import Resender, find_request_to_resend
 from steponce.triggers.start_request import RequestPaths, StartRequest
-from tests.unit.triggers.world import DEAD, MACHINE, ORDER, QUEUE, World, letter_of, received
+from tests.unit.triggers.world import (
+    DEAD,
+    FAILED_INVOCATION,
+    MACHINE,
+    ORDER,
+    QUEUE,
+    World,
+    letter_of,
+    notification,
+    received,
+)
 
 EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
 LOCKS = Locks(World(), "locks")
@@ -63,6 +74,18 @@ def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_a
     (message,) = world.resent()
     again = find_request(_record(message), PATHS, PATHS)
     assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1, count_at) == again
+
+
+@pytest.mark.parametrize("payload", [json.loads(notification("{}")), FAILED_INVOCATION])
+def test_a_payload_that_aws_wrote_is_still_the_payload(payload: dict[str, Any]):
+    """A bus may carry notifications and Lambda's failures. Neither is unpacked or refused the second time."""
+    world = World()
+    asked = StartRequest("the event's id", payload, None, NOON)
+    resender(world).send_again(asked, "RetryLater", "here")
+    resender(world).lay_aside(asked, "why", "here")
+    for message, tries in zip(world.sent, (1, 0), strict=True):
+        again = find_request(_record(message), PATHS, PATHS)
+        assert replace(asked, tries=tries) == again
 
 
 def test_each_wait_is_about_twice_as_long_as_the_one_before():

@@ -24,6 +24,19 @@ FUNCTIONS = Path(__file__).parents[3] / "functions"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
 QUEUE, DEAD = "https://queue/requests", "https://queue/dead"
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}
+FAILED_INVOCATION = {
+    "version": "1.0",
+    "timestamp": "2026-01-31T12:00:00.000Z",
+    "requestContext": {
+        "requestId": "e4b46cbf-b738-4880-8a18-4e4b4d1d4a4e",
+        "functionArn": "arn:aws:lambda:us-east-1:123456789012:function:steponce-StartFromEvent:$LATEST",
+        "condition": "RetriesExhausted",
+        "approximateInvokeCount": 3,
+    },
+    "requestPayload": {"orderId": "1"},
+    "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+    "responsePayload": {"errorMessage": "x"},
+}
 SETTINGS = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
