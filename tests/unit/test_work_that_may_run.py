@@ -137,6 +137,25 @@ def test_a_record_says_how_long_its_own_work_may_run(world: World, alice: Operat
         alice.prepare("release", longer)
 
 
+def test_a_deployment_may_let_work_run_longer_than_its_record_says(world: World, alice: Operator):
+    """WorkTimeoutSeconds was raised after the execution started, and the function has the new time-out."""
+    shorter = WORK_TIMEOUT - 30
+    lock = failed(world, "States.Timeout", NOW - WAIT + MOMENT)
+    lock = world.put(
+        status=lock.status,
+        openStatus=lock.open_status,
+        failure='{"Error": "States.Timeout", "Cause": null}',
+        actualCompletion=lock.actual_completion,
+        workTimeoutSeconds=shorter,
+    )
+    with pytest.raises(Refused, match=r"may still run until 2026-01-31T12:00:00\.001Z"):
+        alice.prepare("retry", lock)
+
+    for closed, verdict in ((NOW - WAIT + MOMENT, "alive"), (NOW - WAIT, "unknown")):
+        world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
+        assert verdict == settle(world, world.put(workTimeoutSeconds=shorter), "take-over").verdict
+
+
 @pytest.mark.parametrize("do", ["release", "complete"])
 def test_it_is_looked_at_once_more_before_the_write(world: World, alice: Operator, do: str):
     """The operator thinks; somebody redrives the execution, and it fails so."""

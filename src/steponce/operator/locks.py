@@ -31,7 +31,7 @@ from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.recovery.leases import lease_is_over
 from steponce.recovery.owner import Finding, child_of, settle_owner
-from steponce.recovery.work import works_until
+from steponce.recovery.work import longest_work, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
@@ -107,8 +107,8 @@ class Operator:
     Args:
         machine: The machine with its lock table.
         by: The person's name, for the record's interventions.
-        work_timeout_seconds: How long the work may run after its execution was stopped, where its record does
-            not say it.
+        work_timeout_seconds: How long the machine's work may run after its execution was stopped. A record
+            that says longer is believed.
     """
 
     def __init__(self, machine: Machine, *, by: str, work_timeout_seconds: float) -> None:
@@ -330,7 +330,7 @@ class Operator:
         since = owner.closed if owner is not None and known else lock.actual_completion
         if child is not None:  # it may have ended long after its owner
             since = max(since or "", child.execution.closed or "")
-        until = works_until(lock.failure, since, lock.work_timeout(self._work_timeout_seconds))
+        until = works_until(lock.failure, since, longest_work(lock, self._work_timeout_seconds))
         if lock.status == FAILED and until is not None:
             error = (lock.failure and lock.failure.error) or "an error without a name"
             raise Refused(

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Literal
 
 from steponce.aws import times
 from steponce.errors import OwnerHidden
-from steponce.executions import YOUNG, Execution, describe_execution, looking_at
+from steponce.executions import YOUNG, Execution, describe_execution, looking_at, runs_on
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
 from steponce.recovery.child import Child, look_at_child
 from steponce.recovery.history import History
 from steponce.recovery.leases import hold_after_lease, lease_is_over
 from steponce.recovery.outcomes import End, hold_unknown, write_cancelled, write_outcome
-from steponce.recovery.work import works_until
+from steponce.recovery.work import longest_work, works_until
 from steponce.workflow import BEFORE_WORK, OUTCOMES, TAKING_OVER, TOO_LARGE, WORK
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def settle_owner(
             anything is written.
         sfn: A Step Functions client that may describe executions and read their histories.
         locks: The table that `lock` is from.
-        work_timeout_seconds: How long the work may run after its execution was stopped, where the record
-            does not say it. Stopping an execution does not stop its Lambda.
+        work_timeout_seconds: How long the work of this machine may run after its execution was stopped.
+            Stopping an execution does not stop its Lambda. A record that says longer is believed.
         when_outcome_unknown: `hold` writes FAILED with OutcomeUnknown, for a person to settle. `take-over`
             writes nothing, so that the next request can take the lock over.
         by: The name that goes into the record's interventions.
@@ -114,7 +114,7 @@ def settle_owner(
     try:
         with looking_at(lock.locked_by):
             owner = describe_execution(sfn, lock.locked_by, home)
-        work_timeout = _work_timeout(lock, owner, locks, work_timeout_seconds, cancelled)
+        work_timeout = _work_timeout(lock, owner, locks, work_timeout_seconds, home, cancelled)
         with looking_at(lock.locked_by):
             verdict, end = _look(lock, owner, sfn, work_timeout, cancelled)
     except OwnerHidden as hidden:
@@ -191,16 +191,24 @@ def child_of(lock: Lock, sfn: SFNClient) -> Child | None:
 
 
 def _work_timeout(
-    lock: Lock, owner: Execution | None, locks: Locks, default_seconds: float, cancelled: Failure | None
+    lock: Lock,
+    owner: Execution | None,
+    locks: Locks,
+    deployed_seconds: float,
+    home: str | None,
+    cancelled: Failure | None,
 ) -> timedelta:
     """
     How long the work may run after its execution was stopped.
 
     The record of a closed owner is read again where it does not say it, because the open index leaves it out.
+    What is deployed concerns the owners of this machine. For another machine on the table the record decides.
     """
     is_asked = owner is not None and not owner.is_open and cancelled is None
     record = locks.reread(lock) if is_asked and lock.work_timeout_seconds is None else None
-    return (record or lock).work_timeout(default_seconds)
+    if home is not None and runs_on(home, lock.locked_by):
+        return longest_work(record or lock, deployed_seconds)
+    return (record or lock).work_timeout(deployed_seconds)
 
 
 def _look(

@@ -29,8 +29,7 @@ class Repairer:
     Args:
         locks: The lock table.
         sfn: A Step Functions client that may describe executions and read their histories.
-        work_timeout_seconds: How long the work may run after its execution was stopped, where its record does
-            not say it.
+        work_timeout_seconds: How long the work may run after its execution was stopped; see `settle_owner`.
         when_outcome_unknown: What to do with an unknown outcome; see `settle_owner`.
         by: The name that goes into the record's interventions.
         home: The ARN of the state machine that this repairer watches. An owner of another machine on the

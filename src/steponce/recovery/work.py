@@ -6,11 +6,25 @@ from datetime import timedelta
 
 from steponce.aws import times
 from steponce.executions import CANCELLED
-from steponce.locks.record import Failure
+from steponce.locks.record import Failure, Lock
 from steponce.workflow import INIT_TIME, OUTCOME_UNKNOWN, THROTTLED
 
 _ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")
 """Prefixes of the errors by which Lambda's runtime reports that an invocation ended, as by its time-out."""
+
+
+def longest_work(lock: Lock, deployed_seconds: float) -> timedelta:
+    """
+    How long the work of a stopped execution may run.
+
+    The record has the time-out with which its execution started. A deployment that has raised it since gave
+    the new one to the function at once.
+
+    Args:
+        lock: The lock, with the work's time-out if it was not read from the open index.
+        deployed_seconds: The time-out that the work of the lock's machine has now.
+    """
+    return max(lock.work_timeout(deployed_seconds), timedelta(seconds=deployed_seconds))
 
 
 def works_until(failure: Failure | None, since: str | None, work_timeout: timedelta) -> str | None:
