@@ -88,7 +88,7 @@ class Found:
         body: Its body.
         attributes: Its attributes, in SendMessage's form.
         when: When it was dead-lettered (UTC text). If SQS itself moved it: when it was sent.
-        group: Its message group in a FIFO queue, else None.
+        group: Its message group. None if it has none, which only a standard queue allows.
         receipt: The receipt handle that deletes it.
     """
 
@@ -276,9 +276,11 @@ class Letters:
             advice, steps = what_next(found)
             raise Refused(f"Letter {found.id} cannot be put back. {advice}", next_steps=steps)
         body, attributes = found.put_back()
-        # A new deduplication id: SQS silently drops a message with the old one for five minutes.
-        fifo = {"MessageGroupId": found.group, "MessageDeduplicationId": uuid.uuid4().hex}
-        send(self._sqs, found.queue.back_to, body, attributes, **(fifo if found.group else {}))
+        more = {"MessageGroupId": found.group} if found.group else {}
+        if found.queue.back_to.endswith(".fifo"):
+            # A new deduplication id: SQS silently drops a message with the old one for five minutes.
+            more["MessageDeduplicationId"] = uuid.uuid4().hex
+        send(self._sqs, found.queue.back_to, body, attributes, **more)
         with answering("SQS"):
             self._sqs.delete_message(QueueUrl=found.queue.url, ReceiptHandle=found.receipt)
         self._deleted.add(found.id)

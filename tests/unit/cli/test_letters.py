@@ -190,6 +190,16 @@ def test_a_message_of_a_fifo_queue_goes_back_to_it(stack: Stack, run: Run):
     assert 1 == len(run("redrive", "--all")[1]["letters"])
 
 
+def test_a_message_of_a_fair_queue_goes_back_to_it(stack: Stack, run: Run):
+    """A standard queue takes message groups, too, and refuses a deduplication id."""
+    first = stack.put("RequestsDeadLetterQueueUrl", ORDER, MessageGroupId="customer-1")
+    assert 0 == run("redrive", "--all")[0]
+    (back,) = stack.take("RequestsQueueUrl")
+    assert "customer-1" == back["attributes"]["MessageGroupId"]
+    assert "MessageDeduplicationId" not in back["attributes"]
+    assert first == find_request(SQSRecord(back), MESSAGE_PATHS, EVENT_PATHS).request_id
+
+
 def test_of_one_message_group_ten_letters_are_seen_at_once(stack: Stack, run: Run):
     """SQS shows no more of a group, so the others are counted, and an error says where a letter may be."""
     ids = [
