@@ -325,7 +325,7 @@ class Client:
         same key and payload, and this one was not refused.
         """
         execution, attempt = self.machine.newest_of_request(request_id, 1)
-        if execution is None or self.machine.lock_token_of(name, execution.input) != lock.lock_token:
+        if execution is None or self.machine.lock_token_asked_for(name, execution) != lock.lock_token:
             raise _not_found(request_id)
         arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:

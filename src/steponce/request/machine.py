@@ -166,8 +166,10 @@ class Machine:
             first: Its first attempt. None if Step Functions does not know it.
         """
         name = name_of(request_id)
-        token = self.lock_token_of(name, first.input if first else {})
-        following = self.describe(name, 2) if first and token is None else None
+        if first is None:
+            return self.lock_token_of(name, {})
+        token = self.lock_token_asked_for(name, first)
+        following = self.describe(name, 2) if token is None else None
         if following is None or not is_attempt_of(following, request_id):
             return token
         return self.lock_token_of(name, following.input)

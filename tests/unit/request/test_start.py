@@ -17,6 +17,7 @@ from steponce.errors import (
     LockTokenMismatch,
     PayloadMismatch,
     RateLimited,
+    Refused,
     RequestNotFound,
     TooManyAttempts,
     Unavailable,
@@ -24,7 +25,8 @@ from steponce.errors import (
 from steponce.executions import YOUNG
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
-from steponce.operator.locks import Operator
+from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.locks import Operator, lock_of_request
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
@@ -395,6 +397,37 @@ def test_a_first_attempt_by_hand_has_the_lock_token_of_its_history(
         world.client.start("order-1", PAYLOAD | {"customer": "c-1"})
     assert [] == world.started()
     assert "order-1" == world.client.start("order-1", PAYLOAD, lock_token="old/order-1").request_id
+
+
+@pytest.mark.parametrize("path", [None, "orderId"])
+def test_who_asks_for_a_request_by_hand_asks_for_the_lock_token_of_its_history(
+    world: Counting, path: str | None
+):
+    """By the new rules, its order is another request's, whose answer or lock it must not touch."""
+    world.machine.rules = RequestRules(key_prefix="new", lock_token_path=path)
+    world.by_hand("old/order-1", "SUCCEEDED")
+    world.put("old/order-1", status=COMPLETED, openStatus=None, result="7", ttl=TTL)
+    world.execution("order-2", "SUCCEEDED", given=envelope("new/1") | {"requestId": "order-2"})
+    world.put("new/1", "order-2", status=COMPLETED, openStatus=None, result="8", ttl=TTL)
+
+    found = world.client.status("order-1")
+
+    assert ("old/order-1", 7) == (found.lock_token, found.result)
+    assert world.lock("old/order-1") == lock_of_request(world.machine, "order-1")
+    with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
+        find_running(world.machine, "order-1")
+
+
+def test_a_request_by_hand_is_cancelled_under_the_lock_token_of_its_history(world: Counting):
+    """Under the one of the new rules, everyone who asks for that order would get Cancelled."""
+    world.machine.rules = RequestRules(key_prefix="new", lock_token_path="orderId")
+    world.by_hand("old/order-1", "FAILED", error="RetryLater")
+    world.put("old/order-1", status=RELEASED, openStatus=None, ttl=TTL)
+
+    cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="x")
+
+    assert FAILED == world.lock("old/order-1").status
+    assert world.machine.locks.get("new/1") is None
 
 
 def test_a_first_attempt_by_hand_that_was_released_keeps_the_lock_token_of_its_history(world: Counting):
