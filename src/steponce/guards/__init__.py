@@ -8,5 +8,6 @@ Guards: at most one run per key for plain Python code, on the workflow's lock ta
     invocation  the owner and the lease of a call
     renewer     extends a lease while its work runs
     finished    an in-memory cache of final records
-    typed       converts arguments and results between Python types and JSON
+    plain       converts arguments and results to JSON's types
+    typed       converts stored results back to the types of their annotations
 """

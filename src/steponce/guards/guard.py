@@ -24,9 +24,10 @@ from steponce.errors import InvalidSetting, MissingKey, shown
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
+from steponce.guards.plain import plain, plain_argument
 from steponce.guards.run import Run, in_thread
 from steponce.guards.terms import Terms, as_it_is
-from steponce.guards.typed import plain, plain_argument, restore, result_type
+from steponce.guards.typed import restore, result_type
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown

@@ -1,4 +1,4 @@
-"""Converts arguments and results of guarded functions between Python types and JSON, by annotation."""
+"""Converts stored results of guarded functions back to the types of their annotations."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeGuard, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from steponce.errors import InvalidPayload
-from steponce.request.canonical import MAX_DEPTH
+from steponce.guards.plain import has_secret, is_model, plain
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -26,94 +25,6 @@ MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError)
 
 _UNRESOLVED = (NameError, TypeError, AttributeError)
 """What resolving an annotation raises."""
-
-
-def plain(value: Any) -> Any:
-    """
-    Convert a result to JSON's types: dataclasses and pydantic models to objects, enums to their values, and
-    dates, UUIDs and decimals to text. Other values stay unchanged, and `canonical_json` may refuse them.
-
-    Raises:
-        InvalidPayload: it holds itself, or is nested too deeply.
-    """
-    return _converted(value, _masked)
-
-
-def plain_argument(value: Any) -> Any:
-    """
-    As `plain`, for an argument of a call: with the secrets of pydantic models, which their JSON masks.
-
-    Otherwise two calls that differ in a secret alone would be the same request. A record has only their hash.
-    """
-    return _converted(value, _with_secrets)
-
-
-def _converted(value: Any, of_model: Callable[[BaseModel], Any]) -> Any:
-    try:
-        return _plain(value, of_model)
-    except RecursionError:
-        raise InvalidPayload(
-            f"A value of this call holds itself, or is nested too deeply. Send a flatter one, of at most "
-            f"{MAX_DEPTH} levels."
-        ) from None
-
-
-def _plain(value: Any, of_model: Callable[[BaseModel], Any]) -> Any:
-    if isinstance(value, Enum):
-        return _plain(value.value, of_model)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: _plain(getattr(value, field.name), of_model) for field in fields}
-    if _is_model(type(value)):
-        return of_model(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item, of_model) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, of_model) for item in value]
-    if isinstance(value, date):  # a datetime is one
-        return value.isoformat()
-    return str(value) if isinstance(value, UUID | Decimal) else value
-
-
-def _masked(model: BaseModel) -> Any:
-    return model.model_dump(mode="json")
-
-
-def _with_secrets(model: BaseModel) -> Any:
-    revealed = {name: _revealed(value) for name, value in _fields_with_secrets(model)}
-    if revealed and model.__pydantic_root_model__:
-        return revealed["root"]
-    return _masked(model) | revealed if revealed else _masked(model)
-
-
-def _fields_with_secrets(model: BaseModel) -> Iterator[tuple[str, Any]]:
-    for name in type(model).model_fields:
-        value = getattr(model, name, None)
-        if _has_secret(value):
-            yield name, value
-
-
-def _has_secret(value: Any) -> bool:
-    if _is_model(type(value)):
-        return any(_fields_with_secrets(value))
-    if isinstance(value, Mapping):
-        return any(map(_has_secret, value.values()))
-    return any(map(_has_secret, value)) if isinstance(value, list | tuple) else _is_secret(value)
-
-
-def _is_secret(value: Any) -> bool:
-    return hasattr(value, "get_secret_value")
-
-
-def _revealed(value: Any) -> Any:
-    """A field with a secret in it, as text."""
-    if _is_secret(value):
-        return str(value.get_secret_value())
-    if isinstance(value, Mapping):
-        return {key: _revealed(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_revealed(item) for item in value]
-    return plain_argument(value)
 
 
 def restore(value: Any, kind: Any) -> Any:
@@ -182,7 +93,7 @@ def _is_same(value: Any, kind: Any, found: Any) -> bool:
 
 def _has_fields(kind: Any) -> bool:
     has_names = dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or hasattr(kind, "_fields")
-    return has_names or (isinstance(kind, type) and _is_model(kind))
+    return has_names or (isinstance(kind, type) and is_model(kind))
 
 
 def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
@@ -202,7 +113,7 @@ def _restore_class(value: Any, kind: type) -> Any:
     if typing.is_typeddict(kind):
         hints = _hints(kind)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
-    if _is_model(kind):
+    if is_model(kind):
         return _restore_model(value, kind)
     if issubclass(kind, date):
         return kind.fromisoformat(value)
@@ -216,7 +127,7 @@ def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
     options: Any = {"by_name": True} if knows_names else {}
     found = kind.model_validate_json(json.dumps(value), **options)
-    if _has_secret(found):
+    if has_secret(found):
         raise ValueError("The stored result has a mask in place of a secret.")
     return found
 
@@ -228,12 +139,6 @@ def _restore_tuple(value: Any, kind: type[tuple[Any, ...]]) -> tuple[Any, ...]:
         return kind(value)
     hints = _hints(kind)
     return kind(*(restore(item, hints.get(name, Any)) for name, item in zip(names, value, strict=True)))
-
-
-def _is_model(kind: type) -> TypeGuard[type[BaseModel]]:
-    """Whether a class is a pydantic model. This does not import pydantic."""
-    pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and issubclass(kind, pydantic.BaseModel)
 
 
 def result_type(function: Any) -> Any:
