@@ -18,6 +18,7 @@ OWN = f"{HERE}:stateMachine:steponce-run-once"
 OTHERS = [f"{HERE}:stateMachine:refunds", f"{HERE}:stateMachine:other-stack-run-once"]
 WATCHERS = {
     "SettleLocksPolicy": {"states:DescribeExecution", "states:GetExecutionHistory"},
+    "ReadItemsPolicy": {"states:GetExecutionHistory"},
     "ResolveAwaitingStepFunction": {
         "states:GetExecutionHistory",
         "states:SendTaskSuccess",
@@ -49,12 +50,13 @@ def grants(others: str) -> Iterator[tuple[str, str, list[str]]]:
 def test_exactly_the_machines_that_are_named_may_be_looked_at(others: list[str]):
     """Every other permission is for the own machine alone; an empty list adds nothing."""
     machines = [OWN, *others]
-    executions = [f"{arn.replace(':stateMachine:', ':execution:')}:*" for arn in machines]
+    named = [arn.replace(":stateMachine:", ":execution:") for arn in machines]
+    executions, items = [f"{name}:*" for name in named], [f"{name}/*" for name in named]
     wide: dict[str, set[str]] = {}
     for name, action, arns in grants(",".join(others)):
         if action in WATCHERS.get(name, ()):
-            on_machines = action.startswith("states:SendTask")
-            assert (machines if on_machines else executions) == arns
+            on_executions = items if name == "ReadItemsPolicy" else executions
+            assert (machines if action.startswith("states:SendTask") else on_executions) == arns
             wide.setdefault(name, set()).add(action)
         else:
             assert {OWN, executions[0]} >= set(arns)
@@ -69,3 +71,18 @@ def test_the_rule_reports_dead_executions_of_exactly_these_machines(others: list
     resolver = Resolver(template, values, PhysicalNames("steponce", "us-east-1"))
     pattern = template["Resources"]["CloseExecutionFunctionBadEnd"]["Properties"]["EventPattern"]
     assert [OWN, *others] == resolver.resolve(pattern)["detail"]["stateMachineArn"]
+
+
+def test_whoever_settles_waiting_steps_may_read_the_items_of_distributed_maps():
+    """
+    The executions of such a Map are not covered by `execution:MACHINE:*`.
+
+    Source: Service Authorization Reference, AWS Step Functions, resource type "labelled execution".
+    """
+    template = transformed_template()
+    names = {
+        name.removesuffix("Role")
+        for name, item in template["Resources"].items()
+        if {"Ref": "ReadItemsPolicy"} in item.get("Properties", {}).get("ManagedPolicyArns", [])
+    }
+    assert {"ResolveAwaitingStepFunction", "FindOverdueFunction"} == names
