@@ -183,7 +183,7 @@ def test_a_record_that_is_no_object_is_refused_in_words(trigger: Any, world: Wor
 @pytest.mark.parametrize("event", [[ORDER], "text", 7, None])
 def test_an_event_that_is_no_object_is_refused_in_words(trigger: Any, event: Any):
     """A pipe sends a list of records. Whoever sent it learns what to send instead."""
-    with pytest.raises(InvalidRequest, match=r"is no JSON object.*Pipes"):
+    with pytest.raises(InvalidRequest, match=r"is no JSON object.*Pipes.*QueueRequestIdPath"):
         trigger.handler(event, Context())
 
 
