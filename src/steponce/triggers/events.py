@@ -52,8 +52,9 @@ def single_events(event: Any) -> list[Mapping[str, Any]]:
     if not isinstance(event, Mapping):
         raise InvalidRequest(
             f"The event is no JSON object, but of the type {type(event).__name__}. Send one event of "
-            "EventBridge, S3 or Kinesis. EventBridge Pipes send lists; let a pipe send to the requests queue, "
-            "and let QueueRequestIdPath find the record's own id, since a pipe may send a record twice."
+            "EventBridge, S3 or Kinesis. EventBridge Pipes send lists; let a pipe send to the requests "
+            "queue, and let QueueRequestIdPath find the record's own id, since a pipe may send one record "
+            "twice."
         )
     records = event.get("Records")
     if not isinstance(records, list):
