@@ -137,6 +137,64 @@ def test_a_record_says_how_long_its_own_work_may_run(world: World, alice: Operat
         alice.prepare("release", longer)
 
 
+def tasks(*events: tuple[str, str | None]) -> list[dict[str, Any]]:
+    """The events of a history, each of a Lambda task, with its error."""
+    found = []
+    for kind, error in events:
+        name = f"{kind[0].lower()}{kind[1:]}EventDetails"
+        found.append({"type": kind, name: {"resourceType": "lambda", "error": error}})
+    return found
+
+
+START, DONE = ("TaskScheduled", None), ("TaskSucceeded", None)
+LEFT = {
+    "another branch": [START, START, ("TaskFailed", "Boom")],
+    "a branch of functions": [
+        ("LambdaFunctionScheduled", None),
+        ("LambdaFunctionScheduled", None),
+        ("LambdaFunctionFailed", "Boom"),
+    ],
+    "a time-out that was caught": [START, ("TaskTimedOut", "States.Timeout"), START, ("TaskFailed", "Boom")],
+    "other items of a Map": [("MapRunStarted", None), ("MapRunFailed", "States.ItemReaderFailed")],
+    "a 500 that was retried": [START, ("TaskFailed", "Lambda.ServiceException"), START, DONE],
+}
+OVER = {
+    "one after the other": [START, DONE, START, ("TaskFailed", "Boom")],
+    "a retry of what has ended": [START, ("TaskFailed", "Sandbox.Timedout"), START, ("TaskFailed", "Boom")],
+    "a Map": [("MapRunStarted", None), ("MapRunSucceeded", None), START, ("TaskFailed", "Boom")],
+    "a confirmation": [START, DONE, START, ("TaskSubmitted", None), ("TaskFailed", "Boom")],
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("events", LEFT.values(), ids=LEFT)
+def test_an_error_says_nothing_about_the_other_functions_of_the_work(
+    world: World, alice: Operator, action: LockAction, events: list[tuple[str, str | None]]
+):
+    """One branch of a Parallel fails at once, and the function of the other one goes on."""
+    for closed, refused in ((NOW - WAIT + MOMENT, True), (NOW - WAIT, False)):
+        lock = failed(world, "Boom", closed)
+        world.sfn.histories[arn("order-1")][3:3] = tasks(*events)
+        if refused:
+            with pytest.raises(Refused, match=r"it may still run until 2026-01-31T12:00:00\.001Z"):
+                alice.prepare(action, lock)
+        else:
+            assert lock == alice.prepare(action, lock)
+
+
+@pytest.mark.parametrize("events", OVER.values(), ids=OVER)
+def test_functions_that_have_ended_are_not_waited_for(
+    world: World, alice: Operator, events: list[tuple[str, str | None]]
+):
+    """Nor what the workflow itself calls, before its work and after it."""
+    lock = failed(world, "Boom", NOW)
+    history = world.sfn.histories[arn("order-1")]
+    history[3:3] = tasks(*events)
+    history[2:2] = tasks(START)
+    history[-1:-1] = tasks(START)
+    assert lock == alice.prepare("retry", lock)
+
+
 def test_a_deployment_may_let_work_run_longer_than_its_record_says(world: World, alice: Operator):
     """WorkTimeoutSeconds was raised after the execution started, and the function has the new time-out."""
     shorter = WORK_TIMEOUT - 30

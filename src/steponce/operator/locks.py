@@ -30,7 +30,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.recovery.leases import lease_is_over
-from steponce.recovery.owner import Finding, child_of, settle_owner
+from steponce.recovery.owner import Finding, left_by, settle_owner
 from steponce.recovery.work import longest_work, works_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
@@ -312,7 +312,7 @@ class Operator:
             return
         try:
             owner = self._machine.owner(lock)
-            child = child_of(lock, self._machine.sfn)
+            left = left_by(lock, self._machine.sfn)
         except OwnerHidden as hidden:
             raise Refused(f"{hidden} Nothing was written.") from None
         known = owner is not None and owner.owns(lock) is not False
@@ -322,6 +322,7 @@ class Operator:
                 "first.",
                 next_steps=[NextStep("cancel request", lock.request_id)],
             )
+        child = left.child
         if child is not None and child.state == "running":
             raise Refused(
                 f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Nothing "
@@ -330,7 +331,8 @@ class Operator:
         since = owner.closed if owner is not None and known else lock.actual_completion
         if child is not None:  # it may have ended long after its owner
             since = max(since or "", child.execution.closed or "")
-        until = works_until(lock.failure, since, longest_work(lock, self._work_timeout_seconds))
+        failure = None if left.has_open_tasks else lock.failure
+        until = works_until(failure, since, longest_work(lock, self._work_timeout_seconds))
         if lock.status == FAILED and until is not None:
             error = (lock.failure and lock.failure.error) or "an error without a name"
             raise Refused(

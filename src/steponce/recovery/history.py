@@ -8,16 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from steponce.executions import EXECUTION_ENDS, Execution, execution_events, read_input
 from steponce.recovery.child import child_started_by
-from steponce.workflow import WORK
+from steponce.recovery.work import proves_the_end
+from steponce.workflow import BEFORE_WORK, OUTCOMES, TAKING_OVER, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
     from mypy_boto3_stepfunctions.type_defs import HistoryEventTypeDef
 
 
+_TASKS = ("Task", "LambdaFunction", "Activity", "MapRun")
+"""How the events of a task or of a distributed Map begin, whatever it calls."""
+
+_STARTS = ("Scheduled", "MapRunStarted")
+
+_OUTSIDE_WORK = BEFORE_WORK | TAKING_OVER | OUTCOMES
+
+
 @dataclass
 class History:
-    """A summary of an execution's events: its last state, that state's input and child, its callId."""
+    """
+    A summary of an execution's events: its last state, that state's input and child, its callId.
+
+    `open_tasks` counts the tasks of its work that no event proves to be over. A branch of a Parallel that
+    fails does not stop the functions of the others, nor does a time-out stop its function.
+    """
 
     last_state: str = ""
     last_input_text: str = "{}"
@@ -25,6 +39,7 @@ class History:
     call_id: str | None = None
     last_event: str = ""
     redrives: int = 0
+    open_tasks: int = 0
 
     @classmethod
     def read(cls, sfn: SFNClient, execution_arn: str) -> History | None:
@@ -64,3 +79,27 @@ class History:
                 self.call_id = self.last_input.get("callId")
         if self.last_state == WORK:
             self.child_arn = child_started_by(event) or self.child_arn
+        if self.last_state not in _OUTSIDE_WORK:
+            self.open_tasks += _opened(event)
+
+
+def _opened(event: HistoryEventTypeDef) -> int:
+    """1 if the event starts a task, -1 if it proves that one is over, else 0."""
+    kind: str = event["type"]
+    if not kind.startswith(_TASKS):
+        return 0
+    if kind.endswith(_STARTS):
+        return 1
+    return -1 if kind.endswith("Succeeded") or (kind.endswith("Failed") and _is_over(kind, event)) else 0
+
+
+def _is_over(kind: str, event: Mapping[str, Any]) -> bool:
+    """
+    Whether a task that failed is over. Lambda may report an error while its function goes on, and an item
+    that fails does not stop the functions of the other items.
+    """
+    if kind.startswith("MapRun"):
+        return False
+    details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
+    is_of_lambda = kind.startswith("Lambda") or details.get("resourceType") == "lambda"
+    return not is_of_lambda or proves_the_end(details.get("error"))

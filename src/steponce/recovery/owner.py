@@ -170,24 +170,37 @@ def is_gone(lock: Lock, sfn: SFNClient, redrive_count: int) -> bool:
     return _redrives(owner, child) == redrive_count and (child is None or child.state != "running")
 
 
-def child_of(lock: Lock, sfn: SFNClient) -> Child | None:
+@dataclass(frozen=True)
+class Left:
     """
-    The execution that a lock's owner has started for its work. The owner itself is not asked.
+    What an owner may have left running.
 
-    Returns:
-        None if it has started none, or if Step Functions does not know it.
+    Args:
+        child: The execution that it has started for its work. None if there is none, or if Step Functions
+            does not know it.
+        has_open_tasks: Whether a task of its work may go on, whatever error the work ended with.
+    """
+
+    child: Child | None = None
+    has_open_tasks: bool = False
+
+
+def left_by(lock: Lock, sfn: SFNClient) -> Left:
+    """
+    What a lock's owner has left of its work. The owner itself is not asked, but its history.
 
     Raises:
-        OwnerHidden: one of the two may not be looked at from here.
+        OwnerHidden: it or its child may not be looked at from here.
         Unavailable: Step Functions did not answer; safe to try again.
     """
     if not lock.is_of_an_execution:
-        return None
+        return Left()
     with looking_at(lock.locked_by):
         history = History.read(sfn, lock.locked_by)
-    if history is None or history.child_arn is None:
-        return None
-    return look_at_child(lock, history.child_arn, sfn)
+    if history is None:
+        return Left()
+    child = None if history.child_arn is None else look_at_child(lock, history.child_arn, sfn)
+    return Left(child, history.open_tasks > 0)
 
 
 def _work_timeout(
