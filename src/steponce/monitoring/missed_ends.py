@@ -178,12 +178,13 @@ class MissedEnds:
         List the bad ends of this period, and count each as left.
 
         The list begins with the newest execution. It ends at one that started so early that it must have
-        ended before the period, by the longest time that an execution may run or by a bound.
+        ended before the period, by a bound, or, as long as there is none, by the longest time that an
+        execution may run. A deployment may have lowered that time, but not for executions that run.
 
         Source: ListExecutions API reference ("sorted by time, with the most recent execution first").
         """
         bounds = [one.started for one in self._place.bounds() if one.ends_after <= since]
-        earliest, pace = max([since - self._longest_run(), *bounds]), Pace(LISTS_PER_SECOND)
+        earliest, pace = max(bounds) if bounds else since - self._longest_run(), Pace(LISTS_PER_SECOND)
         for status in _ENDED_BADLY:
             for execution in self._list(status, pace, seconds_left):
                 if execution["startDate"] < earliest:

@@ -387,6 +387,24 @@ def test_a_later_round_lists_back_to_the_oldest_execution_that_was_open(
     assert Looked(resent=1) == world.look()
 
 
+def test_an_execution_may_run_longer_than_the_definition_that_is_deployed_now(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TimeoutSeconds was lowered after it had started. It goes on by the definition that it started with."""
+    world.end("slow", NOW, tries=0)
+    opened = NOW - LONGEST_RUN / 2
+    world.sfn.executions[arn("slow")] |= {"startDate": opened, "status": "RUNNING"}
+    world.look()
+    world.sfn.definition = {"TimeoutSeconds": 60}
+    later(monkeypatch, minutes=40)
+    world.look()
+
+    world.sfn.executions[arn("slow")] |= {"status": "FAILED", "stopDate": NOW + timedelta(minutes=41)}
+    later(monkeypatch, minutes=41 + 17)
+
+    assert Looked(resent=1) == world.look()
+
+
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-31T12:00:00.000Z"])
 def test_damaged_bounds_are_named(world: World, text: str) -> None:
     """Nothing is examined, and nothing is moved, until somebody mends them."""
