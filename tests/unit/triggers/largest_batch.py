@@ -1,0 +1,68 @@
+"""Gives a function the batch that needs the most memory, and prints at last how many bytes it took."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+from steponce.triggers.sqs import MAX_REQUEST_BYTES
+from steponce.triggers.start_request import MAX_READ_BYTES
+from tests.unit.triggers.world import Context, World, function, sqs_record
+
+PAYLOAD_BYTES = 6_000_000
+"""What Lambda gives a function at once. Source: Lambda quotas."""
+
+MESSAGES, RECORDS = 10, 100
+"""The batch sizes of the mappings."""
+
+
+def nested_lists(size: int, start: str = '{"a":[') -> str:
+    """A JSON object of about this many bytes. No other JSON has more objects for its size."""
+    deep = "[" * 250 + "]" * 250 + ","
+    return start + deep * ((size - len(start)) // len(deep) - 1) + "0]}"
+
+
+def batch(name: str) -> dict[str, Any]:
+    """As many of the largest bodies that are read as Lambda hands over at once."""
+    if name == "start_from_queue":
+        body = nested_lists(MAX_REQUEST_BYTES, '{"Type":"Notification","a":[')
+        count = min(MESSAGES, PAYLOAD_BYTES // len(body))
+        return {"Records": [sqs_record(body, str(number)) for number in range(count)]}
+    data = base64.b64encode(nested_lists(MAX_READ_BYTES).encode()).decode()
+    kinesis = {"data": data, "sequenceNumber": "1", "partitionKey": "p", "approximateArrivalTimestamp": 1.0}
+    count = min(RECORDS, PAYLOAD_BYTES // len(data))
+    return {
+        "Records": [
+            {"eventSource": "aws:kinesis", "eventID": f"shard:{number}", "kinesis": kinesis}
+            for number in range(count)
+        ]
+    }
+
+
+def most_bytes() -> int:
+    """
+    The most memory that this process has had at once.
+
+    Source: proc(5); getrusage(2) of macOS, which counts bytes. On Linux that begins with the parent's memory.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+if __name__ == "__main__":
+    world = World()
+    with function(sys.argv[1], world) as module:
+        text = json.dumps(batch(sys.argv[1]))
+        answer = module.handler(json.loads(text), Context())
+        assert {"batchItemFailures": []} == answer
+        assert world.dead()
+    print(most_bytes())

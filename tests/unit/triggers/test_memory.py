@@ -1,0 +1,24 @@
+"""No batch needs more memory than its function has. It would come back again and again, with all messages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.rules import documents
+
+FUNCTIONS = {"start_from_queue": "StartFromQueueFunction", "start_from_event": "StartFromEventFunction"}
+MEBIBYTE = 2**20
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_largest_batch_fits_into_the_function_s_memory(name: str):
+    """In a process of its own, since other tests need memory, too."""
+    template = documents.workflow()
+    default = template["Globals"]["Function"]["MemorySize"]
+    memory = template["Resources"][FUNCTIONS[name]]["Properties"].get("MemorySize", default)
+    program = [sys.executable, "-m", "tests.unit.triggers.largest_batch", name]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) < memory * MEBIBYTE
