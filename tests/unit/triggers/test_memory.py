@@ -9,14 +9,18 @@ import pytest
 
 from tests.rules import documents
 
-FUNCTIONS = {"start_from_queue": "StartFromQueueFunction", "start_from_event": "StartFromEventFunction"}
+FUNCTIONS = {
+    "start_from_queue": "StartFromQueueFunction",
+    "start_from_event": "StartFromEventFunction",
+    "resolve_awaiting_step": "ResolveAwaitingStepFunction",
+}
 MEBIBYTE = 2**20
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_largest_batch_fits_into_the_function_s_memory(name: str):
     """In a process of its own, since other tests need memory, too."""
-    template = documents.workflow()
+    template = documents.whole_template()
     default = template["Globals"]["Function"]["MemorySize"]
     memory = template["Resources"][FUNCTIONS[name]]["Properties"].get("MemorySize", default)
     program = [sys.executable, "-m", "tests.unit.triggers.largest_batch", name]
