@@ -154,6 +154,10 @@ LEFT = {
         ("LambdaFunctionScheduled", None),
         ("LambdaFunctionFailed", "Boom"),
     ],
+    "a branch beside one that could not be scheduled": [
+        ("LambdaFunctionScheduled", None),
+        ("LambdaFunctionScheduleFailed", "Boom"),
+    ],
     "a time-out that was caught": [START, ("TaskTimedOut", "States.Timeout"), START, ("TaskFailed", "Boom")],
     "other items of a Map": [("MapRunStarted", None), ("MapRunFailed", "States.ItemReaderFailed")],
     "a 500 that was retried": [START, ("TaskFailed", "Lambda.ServiceException"), START, DONE],

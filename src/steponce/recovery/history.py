@@ -86,7 +86,7 @@ class History:
 def _opened(event: HistoryEventTypeDef) -> int:
     """1 if the event starts a task, -1 if it proves that one is over, else 0."""
     kind: str = event["type"]
-    if not kind.startswith(_TASKS):
+    if not kind.startswith(_TASKS) or kind.endswith("ScheduleFailed"):  # that one has not begun
         return 0
     if kind.endswith(_STARTS):
         return 1
