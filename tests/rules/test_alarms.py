@@ -197,6 +197,15 @@ def test_records_that_wait_in_the_stream_have_an_alarm() -> None:
     assert ("IteratorAge", 3_600_000) == (alarm["MetricName"], alarm["Threshold"])
 
 
+def test_an_event_that_gets_no_letter_has_an_alarm() -> None:
+    """Lambda drops it: delivery fails without a permission, and of records that are too large for SQS."""
+    nested = everything(monitoring())
+    alarm = nested.alarms()["EventsLost"]
+    starter = nested.parent.resolve({"Ref": "StartFromEventFunction"})
+    assert ("DestinationDeliveryFailures", 0) == (alarm["MetricName"], alarm["Threshold"])
+    assert [{"Name": "FunctionName", "Value": starter}] == alarm["Dimensions"]
+
+
 def test_the_dashboard_has_the_stack_s_name() -> None:
     """And not that of the nested stack, which CloudFormation makes up."""
     (dashboard,) = everything(monitoring()).of_kind(DASHBOARD).values()
