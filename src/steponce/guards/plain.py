@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -70,23 +70,23 @@ def _masked(model: BaseModel) -> Any:
 
 
 def _with_secrets(model: BaseModel) -> Any:
-    revealed = {name: _revealed(value) for name, value in _fields_with_secrets(model)}
-    if revealed and model.__pydantic_root_model__:
-        return revealed["root"]
-    return _masked(model) | revealed if revealed else _masked(model)
+    return _revealed(model.model_dump(), _masked(model))
 
 
-def _fields_with_secrets(model: BaseModel) -> Iterator[tuple[str, Any]]:
-    for name in type(model).model_fields:
-        value = getattr(model, name, None)
-        if has_secret(value):
-            yield name, value
+def _revealed(value: Any, masked: Any) -> Any:
+    """What the JSON of a model's value has, with the secrets of that value. Both have the same order."""
+    if _is_secret(value):
+        return str(value.get_secret_value())
+    if isinstance(value, Mapping) and isinstance(masked, dict) and len(value) == len(masked):
+        pairs = zip(value.values(), masked.items(), strict=True)
+        return {key: _revealed(item, mask) for item, (key, mask) in pairs}
+    if isinstance(value, list | tuple) and isinstance(masked, list) and len(value) == len(masked):
+        return [_revealed(*pair) for pair in zip(value, masked, strict=True)]
+    return masked
 
 
 def has_secret(value: Any) -> bool:
-    """Whether a value holds a secret of pydantic."""
-    if is_model(type(value)):
-        return any(_fields_with_secrets(value))
+    """Whether what a model was dumped to holds a secret of pydantic."""
     if isinstance(value, Mapping):
         return any(map(has_secret, value.values()))
     return any(map(has_secret, value)) if isinstance(value, list | tuple) else _is_secret(value)
@@ -94,17 +94,6 @@ def has_secret(value: Any) -> bool:
 
 def _is_secret(value: Any) -> bool:
     return hasattr(value, "get_secret_value")
-
-
-def _revealed(value: Any) -> Any:
-    """A field with a secret in it, as text."""
-    if _is_secret(value):
-        return str(value.get_secret_value())
-    if isinstance(value, Mapping):
-        return {key: _revealed(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_revealed(item) for item in value]
-    return plain_argument(value)
 
 
 def is_model(kind: type) -> TypeGuard[type[BaseModel]]:

@@ -127,7 +127,7 @@ def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
     options: Any = {"by_name": True} if knows_names else {}
     found = kind.model_validate_json(json.dumps(value), **options)
-    if has_secret(found):
+    if has_secret(found.model_dump()):
         raise ValueError("The stored result has a mask in place of a secret.")
     return found
 

@@ -246,8 +246,15 @@ def test_two_calls_that_differ_in_a_secret_are_two_requests(world: World, wrappe
     assert ["1", "2", "1"] == [charge(alice), charge(bob), charge(alice)]
 
 
-def test_a_secret_in_a_model_in_a_model_tells_calls_apart(world: World) -> None:
-    """Also in a list of the outer model."""
+@dataclass
+class Signed:
+    """A dataclass of a model, with a secret."""
+
+    by: SecretStr
+
+
+def test_a_secret_deep_in_a_model_tells_calls_apart(world: World) -> None:
+    """Of a model in a list, of a dataclass, and of a dictionary whose keys are no text."""
 
     class Cards(RootModel[list[Card]]):
         pass
@@ -255,6 +262,8 @@ def test_a_secret_in_a_model_in_a_model_tells_calls_apart(world: World) -> None:
     class Wallet(BaseModel):
         cards: Cards
         at: datetime
+        signed: Signed
+        pins: dict[int, SecretStr]
 
     @world.guard().idempotent(name="charge")
     def charge(wallet: Wallet) -> str:
@@ -262,9 +271,16 @@ def test_a_secret_in_a_model_in_a_model_tells_calls_apart(world: World) -> None:
         return str(len(charged))
 
     charged: list[Wallet] = []
-    cards = [Cards([Card(token=SecretStr(name), amount=5)]) for name in ("a", "b", "a")]
-    wallets = [Wallet(cards=some, at=NOW) for some in cards]
-    assert ["1", "2", "1"] == [charge(wallet) for wallet in wallets]
+    wallets = [
+        Wallet(
+            cards=Cards([Card(token=SecretStr(token), amount=5)]),
+            at=NOW,
+            signed=Signed(SecretStr(by)),
+            pins={1: SecretStr(pin)},
+        )
+        for token, by, pin in ("aaa", "baa", "aba", "aab", "aaa")
+    ]
+    assert ["1", "2", "3", "4", "1"] == [charge(wallet) for wallet in wallets]
 
 
 def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
