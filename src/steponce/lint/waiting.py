@@ -144,10 +144,10 @@ def shared_step(machine: Machine) -> Complaints:
     """
     The items of a Map wait for answers under one step name, so an answer may reach another item.
 
-    `record_awaiting_step` keeps one record for each step name of a run. The wait of a second item replaces
-    that of the first, which nobody can answer any more. Make the name of something that differs:
-    `"step.$": "States.Format('approval-{}', $$.Map.Item.Index)"`. The rule reads the `Payload` of a callback
-    if it has a `callId`, as that function wants it. It does not look at a Payload that is one expression.
+    `record_awaiting_step` keeps one record for each step name of a run. A second item that waits replaces the
+    record of the first, and then nobody can answer the first one. Put the item's index or id into the name:
+    `"step.$": "States.Format('approval-{}', $$.Map.Item.Index)"`. The rule looks at callbacks whose `Payload`
+    has a `callId`, which that function needs. It does not look at a `Payload` that is one expression.
 
     Source: [Callbacks](callbacks.md#states-of-your-own).
     """

@@ -256,7 +256,7 @@ class MissedEnds:
         if is_gone and why not in UNANSWERED and WORK in states_entered(self._sfn, execution_arn):
             return True
         if lock is None:
-            return why in LOCK_HELD  # whoever held the lock had a record
+            return why in LOCK_HELD  # then there was a record, which may have had the answer
         is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())
         return is_over and (lock.expires_at or "") > times.to_text(ended)
 

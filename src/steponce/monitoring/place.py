@@ -101,7 +101,7 @@ class Place:
 
     def store_bounds(self, bounds: list[Bound]) -> None:
         """
-        Store the bounds. Each holds whoever wrote it, so two rounds at once do no harm.
+        Store the bounds. A bound is true whichever round has stored it, so two rounds at once do no harm.
 
         Raises:
             Unavailable: no answer; safe to try again.
