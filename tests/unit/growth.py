@@ -1,9 +1,10 @@
 """
 How the time of a call grows with its input, told apart reliably on a machine that does other things, too.
 
-Eight times the input takes about 8 times as long if the time is linear, and 64 times if it is quadratic.
-What counts is this process's own processor time, the shortest of several runs, and the comparison is made
-again before it counts as a failure: other work can make one run slower, but no run quicker than it is.
+A linear call takes about as long for one input as for eight inputs of an eighth of its size, and a quadratic
+one eight times as long. What counts is this process's own processor time, the shortest of several runs that
+take turns: other work can make a run slower, but none quicker than it is, and it seldom hits only the one
+kind. Before it counts as a failure, the comparison goes on for some more turns.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from contextlib import suppress
 from typing import Any
 
 STEP = 8
-MOST = 24
-"""Between the 8 of linear growth and the 64 of quadratic growth, nearer to neither."""
+MOST = 4
+"""Between 1 (linear; up to 2.5 where a large input overflows the caches) and 8 (quadratic)."""
 
 NEGLIGIBLE_SECONDS = 0.005
 """What takes no longer harms nobody, and cannot be measured well."""
 
-_RUNS = 2
-_TRIES = 4
+_TURNS_TO_PASS = 2
+_TURNS_TO_FAIL = 6
 
 
 def is_linear(run: Callable[[Any], object], make: Callable[[int], Any], largest: int) -> bool:
@@ -36,28 +37,31 @@ def is_linear(run: Callable[[Any], object], make: Callable[[int], Any], largest:
     """
     for size in (largest // STEP**2, largest // STEP):
         small, large = make(size), make(STEP * size)
-        if not any(_is_in_proportion(run, small, large) for _ in range(_TRIES)):
+        if not _is_in_proportion(run, small, large):
             return False
     return True
 
 
 def _is_in_proportion(run: Callable[[Any], object], small: Any, large: Any) -> bool:
-    of_large = _seconds(run, large)
-    return of_large < NEGLIGIBLE_SECONDS or of_large < MOST * _seconds(run, small)
+    of_small, of_large = [], []
+    for turn in range(1, _TURNS_TO_FAIL + 1):
+        of_large.append(_seconds(run, large, times=1))
+        if of_large[-1] < NEGLIGIBLE_SECONDS:
+            return True
+        of_small.append(_seconds(run, small, times=STEP))
+        if turn >= _TURNS_TO_PASS and min(of_large) < MOST * min(of_small):
+            return True
+    return False
 
 
-def _seconds(run: Callable[[Any], object], given: Any) -> float:
-    """The shortest of several runs, without the collector of garbage, which looks at everything there is."""
-    times = []
+def _seconds(run: Callable[[Any], object], given: Any, times: int) -> float:
+    """Without the collector of garbage, which looks at everything there is."""
     gc.disable()
     try:
-        for _ in range(_RUNS):
-            began = time.process_time()
+        began = time.process_time()
+        for _ in range(times):
             with suppress(Exception):  # a refusal takes its time as well
                 run(given)
-            times.append(time.process_time() - began)
-            if times[-1] < NEGLIGIBLE_SECONDS:
-                break
+        return time.process_time() - began
     finally:
         gc.enable()
-    return min(times)
