@@ -1,6 +1,6 @@
 """Right before its effect, the work learns whether it still holds the lock."""
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +56,7 @@ def check(answer: Any) -> None:
 @pytest.fixture(autouse=True)
 def process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One in which no check has passed before."""
-    monkeypatch.setattr(claim, "_passed", deque())
+    monkeypatch.setattr(claim, "_passed", OrderedDict())
 
 
 def test_the_holder_may_go_on() -> None:

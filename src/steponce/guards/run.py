@@ -43,7 +43,7 @@ from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms, expect_seconds
 from steponce.guards.typed import MISFITS
-from steponce.locks.claim import Claim
+from steponce.locks.claim import Claim, forget
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.locks.table import Locks
@@ -344,6 +344,7 @@ class Run:
 
     def _end(self, error: BaseException | None) -> None:
         self._stop_renewing()
+        forget(self.call_id, self.attempt)
         state, self._state = self._state, "over"
         if state == "worked":
             # Also where unknown outcomes are taken over: the work is done, so it must not be run again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,18 +17,29 @@ _HOLDS = (
     "AND (attribute_not_exists(leaseUntil) OR leaseUntil > :now)"
 )
 
-_passed: deque[tuple[str, int]] = deque(maxlen=1_000)
-"""The attempts, as callId and number, that may have had an effect in this process: the latest ones."""
+REMEMBERED = 10_000
+"""How many attempts a process remembers. Only guards report that an attempt is over."""
+
+_passed: OrderedDict[tuple[str, int], None] = OrderedDict()
+"""The attempts, as callId and number, that may have had an effect in this process, the latest ones last."""
 
 
 def note_passed(call_id: str, attempt: int) -> None:
     """Note that an attempt was seen to hold its lock, so that it may have an effect from now on."""
-    _passed.append((call_id, attempt))
+    _passed[call_id, attempt] = None
+    _passed.move_to_end((call_id, attempt))
+    while len(_passed) > REMEMBERED:
+        _passed.popitem(last=False)
 
 
 def may_have_acted(call_id: str, attempt: int) -> bool:
     """Whether an attempt may have had an effect in this process. Then RetryLater would repeat it."""
     return (call_id, attempt) in _passed
+
+
+def forget(call_id: str, attempt: int) -> None:
+    """Forget an attempt that is over. A process that guards many calls remembers those that it works on."""
+    _passed.pop((call_id, attempt), None)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from steponce.errors import (
     InvalidRequest,
     Unavailable,
 )
+from steponce.locks import claim
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.fakes.errors import client_error
 from tests.patience import PATIENCE_SECONDS
@@ -376,6 +377,27 @@ def test_a_check_after_an_effect_does_not_release_the_lock(world: World) -> None
 
     with pytest.raises(Unavailable), world.guard().begin(KEY, ORDER) as run:
         run.check()
+        world.fault = no_read
+        run.check()
+    assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)
+
+
+def test_other_calls_do_not_make_a_check_forget_the_one_that_passed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy process guards thousands of calls while one of them is between its two effects."""
+    monkeypatch.setattr(claim, "REMEMBERED", 2)
+
+    def no_read(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+    with pytest.raises(Unavailable), world.guard().begin(KEY, ORDER) as run:
+        run.check()
+        for number in range(3):
+            with world.guard().begin(f"{KEY}/{number}", ORDER) as other:
+                other.check()
+                other.complete(DONE)
         world.fault = no_read
         run.check()
     assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -26,7 +26,7 @@ CONFLICT = cancelled("TransactionConflict", "None")
 @pytest.fixture(autouse=True)
 def process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One in which no attempt has passed a check before."""
-    monkeypatch.setattr(claim, "_passed", deque())
+    monkeypatch.setattr(claim, "_passed", OrderedDict())
 
 
 def change(world: World, work: Any, **changes: Any) -> None:
