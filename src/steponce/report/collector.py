@@ -49,6 +49,7 @@ def collect(
 
     Raises:
         RequestNotFound: the request has neither a record nor an execution.
+        OwnerHidden: its executions may not be looked at from here.
         InvalidRequestId: the id is invalid.
         Unavailable: throttled or no answer; safe to try again.
     """
@@ -178,15 +179,20 @@ class _Collector:
         return self.read(number, lock.locked_by)
 
     def _attempt(self, number: int) -> Attempt:
-        return self.read(number, self._client.machine.execution_arn(self._name, number))
+        """Report on one attempt. A hidden one is an error, because it does not tell which one is the last."""
+        return self._visible(number, self._client.machine.execution_arn(self._name, number))
 
     def read(self, number: int, arn: str) -> Attempt:
-        """Report on one execution, as far as Step Functions still knows it."""
+        """Report on one execution, as far as it may be looked at from here."""
         try:
-            with looking_at(arn):
-                execution = self._client.machine.describe_arn(arn)
+            return self._visible(number, arn)
         except OwnerHidden:
             return Attempt(number, arn, HIDDEN)
+
+    def _visible(self, number: int, arn: str) -> Attempt:
+        """Report on one execution, as far as Step Functions still knows it."""
+        with looking_at(arn):
+            execution = self._client.machine.describe_arn(arn)
         if execution is None:
             return Attempt(number, arn, GONE)
         self._executions[arn] = execution

@@ -14,6 +14,7 @@ from steponce import Client, RequestNotFound
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import AwaitingStep
+from steponce.errors import OwnerHidden
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
@@ -447,6 +448,16 @@ def test_the_second_attempt_is_found_when_the_first_is_forgotten(world: World):
 def test_a_request_that_left_no_trace_is_not_found(world: World):
     """Neither record nor execution."""
     with pytest.raises(RequestNotFound, match="no request 'order-1'"):
+        collect(world.client, "order-1")
+
+
+@pytest.mark.parametrize("error", ["AccessDeniedException", "KmsAccessDeniedException"])
+def test_a_request_whose_executions_are_hidden_is_an_error(world: World, error: str):
+    """They are not looked for one after the other, without an end."""
+    world.record("INPROGRESS")
+    world.sfn.refuse("describe_execution", error)
+
+    with pytest.raises(OwnerHidden, match=f"order-1 may not be looked at from here .{error}."):
         collect(world.client, "order-1")
 
 
