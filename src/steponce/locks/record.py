@@ -188,6 +188,13 @@ class Lock:
         known = self.work_timeout_seconds
         return timedelta(seconds=default_seconds if known is None else known)
 
+    @property
+    def retention_seconds(self) -> float | None:
+        """How long its answer is kept, as the request's own rules said. None means for ever."""
+        if self.expires_at is None or self.expires_at == times.NEVER:
+            return None
+        return (times.from_text(self.expires_at) - times.from_text(self.created)).total_seconds()
+
     def has_payload(self, payload_hash: str | None) -> bool:
         """
         Whether a request with this payload hash may have the record's answer.

@@ -305,7 +305,5 @@ def _lease(lock: Lock) -> dict[str, dict[str, str]]:
 
 def _kept_until(lock: Lock) -> str:
     """When a record that is settled now expires: after its retention time, counted from now."""
-    if lock.expires_at is None or lock.expires_at == times.NEVER:
-        return times.NEVER
-    kept = times.from_text(lock.expires_at) - times.from_text(lock.created)
-    return max(lock.expires_at, times.to_text(times.after(times.now(), kept.total_seconds())))
+    kept_until = times.to_text(times.after(times.now(), lock.retention_seconds))
+    return max(lock.expires_at or times.NEVER, kept_until)

@@ -188,7 +188,7 @@ class Operator:
                 result,
                 lock_token=lock.lock_token,
                 call_id=lock.call_id,
-                retention_seconds=self._machine.rules.retention_seconds,
+                retention_seconds=lock.retention_seconds,
             ).to_json()
         written = self._machine.locks.complete(lock, result, by=self._by, why=why)
         return self._written(lock, "complete", why, sure=written, result=result)

@@ -37,7 +37,7 @@ from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.unit.locks.large import KEY, bucket, kept
-from tests.unit.one_machine import ARN, HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.one_machine import ARN, HASH, LONG_AGO, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.shared_clients import SharedClients, shared
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
@@ -794,6 +794,24 @@ def test_large_results_are_erased_with_their_records(world: World):
     assert [] == world.machine.results.objects("acme/o-1")
     other = found["acme2/o-1"]
     assert [(other.key, other.version)] == world.machine.results.objects("acme2/o-1")
+
+
+@pytest.mark.parametrize(("days", "tags"), [(365, ["400"]), (None, [])])
+def test_a_large_result_outlives_the_record_that_it_completes(
+    world: World, alice: Operator, days: int | None, tags: list[str]
+):
+    """The record has its own retention, whatever the machine's is by now."""
+    world.machine.results = bucket(region="eu-west-1")
+    world.held()
+    expires_at = times.NEVER if days is None else times.to_text(LONG_AGO + timedelta(days=days))
+    shown = world.put(status=FAILED, openStatus="FAILED#3", expiresAt=expires_at)
+
+    lock = alice.complete(shown, f'"{"x" * 300_000}"', "because")
+
+    assert (lock.expires_at or "") >= expires_at
+    ((key, _),) = world.machine.results.objects(lock.lock_token)
+    found = shared("s3", "eu-west-1").get_object_tagging(Bucket=world.machine.results.bucket or "", Key=key)
+    assert [{"Key": "keepDays", "Value": tag} for tag in tags] == found["TagSet"]
 
 
 def test_nothing_is_erased_while_a_large_result_is_in_another_bucket(world: World):
