@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from moto import mock_aws
 from steponce import workflow
 from steponce.aws import times
 from steponce.errors import OwnerHidden, Refused, Unavailable
+from steponce.executions import YOUNG
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
@@ -197,6 +199,33 @@ def test_functions_that_have_ended_are_not_waited_for(
     history[2:2] = tasks(START)
     history[-1:-1] = tasks(START)
     assert lock == alice.prepare("retry", lock)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_history_that_lags_behind_says_nothing_about_the_work(
+    world: World, alice: Operator, action: LockAction
+):
+    """The function that goes on may be among the events that are missing."""
+    lock = failed(world, "Boom", NOW)
+    world.sfn.shown[arn("order-1")] = 3
+    with pytest.raises(Refused, match="order-1 has left cannot be seen yet"):
+        alice.prepare(action, lock)
+
+    world.sfn.shown.clear()
+    assert lock == alice.prepare(action, lock)
+
+
+def test_a_failed_execution_may_be_too_new_to_be_described(world: World, alice: Operator):
+    """Later it is forgotten, and none of its work runs."""
+    lock = failed(world, "Boom", NOW)
+    world.sfn.forget("order-1")
+    for created, refused in ((NOW - YOUNG + MOMENT, True), (NOW - YOUNG, False)):
+        new = replace(lock, created=times.to_text(created))
+        if refused:
+            with pytest.raises(Refused, match="order-1 has left cannot be seen yet"):
+                alice.prepare("release", new)
+        else:
+            assert new == alice.prepare("release", new)
 
 
 def test_a_deployment_may_let_work_run_longer_than_its_record_says(world: World, alice: Operator):

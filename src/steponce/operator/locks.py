@@ -312,15 +312,21 @@ class Operator:
             return
         try:
             owner = self._machine.owner(lock)
-            left = left_by(lock, self._machine.sfn)
+            if owner is not None and owner.owns(lock) is False:
+                owner = None  # another execution has its name now
+            if owner is not None and owner.is_open:
+                raise Refused(
+                    f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
+                    "first.",
+                    next_steps=[NextStep("cancel request", lock.request_id)],
+                )
+            left = left_by(lock, owner, self._machine.sfn)
         except OwnerHidden as hidden:
             raise Refused(f"{hidden} Nothing was written.") from None
-        known = owner is not None and owner.owns(lock) is not False
-        if owner is not None and known and owner.is_open:
+        if not left.is_visible:
             raise Refused(
-                f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
-                "first.",
-                next_steps=[NextStep("cancel request", lock.request_id)],
+                f"What the execution {lock.locked_by} has left cannot be seen yet. Nothing was written; try "
+                "again in a minute."
             )
         child = left.child
         if child is not None and child.state == "running":
@@ -328,7 +334,7 @@ class Operator:
                 f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Nothing "
                 "was written. Wait for its end, or stop it first."
             )
-        since = owner.closed if owner is not None and known else lock.actual_completion
+        since = lock.actual_completion if owner is None else owner.closed
         if child is not None:  # it may have ended long after its owner
             since = max(since or "", child.execution.closed or "")
         failure = None if left.has_open_tasks else lock.failure

@@ -179,15 +179,23 @@ class Left:
         child: The execution that it has started for its work. None if there is none, or if Step Functions
             does not know it.
         has_open_tasks: Whether a task of its work may go on, whatever error the work ended with.
+        is_visible: Whether the whole history can be seen. If not, it may have started more.
     """
 
     child: Child | None = None
     has_open_tasks: bool = False
+    is_visible: bool = True
 
 
-def left_by(lock: Lock, sfn: SFNClient) -> Left:
+def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
     """
-    What a lock's owner has left of its work. The owner itself is not asked, but its history.
+    What a lock's owner has left of its work, by its history.
+
+    Args:
+        lock: The lock, as it was read.
+        owner: Its owner, which is closed. None if Step Functions does not know it, or if another execution
+            has its name now.
+        sfn: As for `settle_owner`.
 
     Raises:
         OwnerHidden: it or its child may not be looked at from here.
@@ -198,9 +206,9 @@ def left_by(lock: Lock, sfn: SFNClient) -> Left:
     with looking_at(lock.locked_by):
         history = History.read(sfn, lock.locked_by)
     if history is None:
-        return Left()
+        return Left(is_visible=_age(lock.created) >= YOUNG)
     child = None if history.child_arn is None else look_at_child(lock, history.child_arn, sfn)
-    return Left(child, history.open_tasks > 0)
+    return Left(child, history.open_tasks > 0, owner is None or history.is_whole(owner))
 
 
 def _work_timeout(

@@ -240,7 +240,7 @@ def test_the_redrives_of_a_child_are_its_owner_s(stack: Stack):
 
 def state_of_child(sfn: StepFunctions) -> str | None:
     """What an operator hears of the child."""
-    child = owner.left_by(Lock.from_item(HELD), sfn).child
+    child = owner.left_by(Lock.from_item(HELD), None, sfn).child
     return child and child.state
 
 
