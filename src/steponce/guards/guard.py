@@ -31,7 +31,7 @@ from steponce.guards.typed import restore, result_type
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
-from steponce.request.canonical import canonical_json, sha256
+from steponce.request.canonical import canonical_json, in_one_form, sha256
 from steponce.request.envelope import check_lock_token
 from steponce.request.expressions import find
 from steponce.request.settings import RequestRules
@@ -357,7 +357,7 @@ class _Call:
         return found
 
     def _find(self, expression: str, document: Mapping[str, Any], what: str) -> Any:
-        found = find(expression, document, "call")
+        found = find(expression, in_one_form(document), "call")
         if found is None:
             raise MissingKey(self._missing(expression, what))
         return found

@@ -64,6 +64,24 @@ def canonical_json(value: Any, where: str = "payload", *, limit: int | None = No
     return text
 
 
+def in_one_form(value: Any) -> Any:
+    """
+    The form that equal values share: keys sorted, 1 for 1.0, lists for tuples, plain text.
+
+    JMESPath searches this form. Its functions, such as `to_string` and `values`, tell 1 from 1.0, and one
+    order of keys from another. What JSON cannot carry stays as it is, since nobody may look at that part.
+
+    Raises:
+        InvalidPayload: it is nested too deeply.
+    """
+    try:
+        return _in_one_form(value)
+    except RecursionError:
+        raise InvalidPayload(
+            f"A value is nested too deeply. Send a flatter one, of at most {MAX_DEPTH} levels."
+        ) from None
+
+
 def sha256(text: str) -> str:
     """The SHA-256 of a text's UTF-8 bytes, as 64 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
@@ -150,6 +168,18 @@ class _Walk:
         self._left -= size
         if self._left < 0:
             raise _TooLarge
+
+
+def _in_one_form(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, Mapping):
+        return {key: _in_one_form(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, (list, tuple)):
+        return [item if type(item) is int else _in_one_form(item) for item in value]
+    return value
 
 
 def _place(where: str, steps: Sequence[str | int]) -> str:

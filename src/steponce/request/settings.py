@@ -11,7 +11,7 @@ from steponce import environment
 from steponce.errors import InvalidEventTime, InvalidPayload, InvalidRequest, InvalidSetting, MissingKey
 from steponce.limits.request_limit import RequestLimit
 from steponce.limits.window import Window
-from steponce.request.canonical import canonical_json, sha256
+from steponce.request.canonical import canonical_json, in_one_form, sha256
 from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS
 
@@ -75,7 +75,7 @@ class RequestRules:
         """Make the lock token of a request that was started without one."""
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
-        found = find(self.lock_token_path, payload)
+        found = find(self.lock_token_path, in_one_form(payload))
         if _is_nothing(found):
             raise MissingKey(
                 f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
@@ -117,7 +117,7 @@ class RequestRules:
         limit, path = self.request_limit(), self.rate_limit_path
         if limit is None or path is None:
             return None
-        found = find(path, payload)
+        found = find(path, in_one_form(payload))
         if _is_nothing(found):
             raise MissingKey(
                 f"The payload has nothing at {path!r}, which says whose requests the rate limit counts. "
@@ -142,7 +142,7 @@ class RequestRules:
         """
         if self.payload_hash_path is None:
             return sha256(canonical_json(payload) if text is None else text)
-        found = find(self.payload_hash_path, payload)
+        found = find(self.payload_hash_path, in_one_form(payload))
         if set(_leaves(found)) == {None}:
             raise MissingKey(
                 f"The payload has nothing at {self.payload_hash_path!r}, which two sends of a request must "

@@ -1,4 +1,8 @@
-"""JSON text from outside: read within a size, and refused with a reason, which never quotes the content."""
+"""
+JSON text from outside: read within a size, and refused with a reason, which never quotes the content.
+
+Equal texts give one form, whatever the sender's order of keys is; see `in_one_form`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 from typing import Any
 
 from steponce.errors import InvalidPayload, PayloadTooLarge, shown
+from steponce.request.canonical import in_one_form
 from steponce.workflow import WORKFLOW_LIMIT
 
 LONGEST_TEXT = 6 * WORKFLOW_LIMIT
@@ -58,7 +63,7 @@ def parsed(text: str, what: str) -> Any:
         InvalidPayload: as `json_or_text`.
     """
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, what))
+        return json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, what), parse_float=_number)
     except (json.JSONDecodeError, InvalidPayload):
         raise
     except ValueError:  # Python converts no more than 4,300 digits
@@ -84,4 +89,8 @@ def _object(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
                 "Remove the other."
             )
         found[key] = value
-    return found
+    return dict(sorted(found.items()))
+
+
+def _number(text: str) -> Any:
+    return in_one_form(float(text))

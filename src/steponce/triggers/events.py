@@ -26,6 +26,7 @@ from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
 
 from steponce.aws import times
 from steponce.errors import InvalidRequest, shown
+from steponce.request.canonical import in_one_form
 from steponce.request.strict_json import json_or_text
 from steponce.triggers.dead_letters import Letter, Original
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
@@ -126,7 +127,8 @@ def _size_of(event: Mapping[str, Any]) -> int:
 
 
 def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
-    detail = json_or_text(event.detail, "The detail") if isinstance(event.detail, str) else event.detail
+    said = event.detail
+    detail = json_or_text(said, "The detail") if isinstance(said, str) else in_one_form(said)
     seen = {"id": event.get_id, "time": _utc(event.time), "source": event.source, "detail": detail}
     if event.source in _SCHEDULES and event.detail_type == "Scheduled Event":
         name = event.resources[0].partition("/")[2]

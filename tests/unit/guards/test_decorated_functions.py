@@ -215,6 +215,19 @@ def test_a_replayed_result_has_the_annotated_type(world: World, kind: Any, value
     assert value == guarded("o-1") == guarded("o-1")
 
 
+def test_equal_calls_have_equal_keys(world: World) -> None:
+    """Also by functions that see the order of keys, and how a number is written."""
+    done = []
+
+    @world.guard().idempotent(lock_token="to_string(order)", name="charge")
+    def charge(order: Any) -> str:
+        done.append(order)
+        return "charged"
+
+    assert "charged" == charge({"id": "1", "amount": 5}) == charge({"amount": 5.0, "id": "1"})
+    assert 1 == len(done)
+
+
 def test_a_replay_does_not_guess_between_two_classes(world: World) -> None:
     """Their fields have the same names, and nothing says which of the two the result was."""
 

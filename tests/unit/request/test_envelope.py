@@ -34,6 +34,16 @@ PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}
 KEY = "acme/charge/o-12"
 SLUG = "order-1--x0123456789abcdef0123456789abcdef"
 
+
+class Tenant(str):
+    """Text that is formatted as another text, as a member of an enumeration may be."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return "Tenant"
+
+
 PLAIN_IDS = st.from_regex(r"\A[0-9A-Za-z_-]{1,80}\Z")
 TRICKY_IDS = st.from_regex(r"\A[a-]{0,3}(--)?(x[0-9a-f]{31,33}|[0-9]{0,7})[ /-]?\Z")
 IDS = (st.text() | PLAIN_IDS | TRICKY_IDS).filter(str.strip)
@@ -240,6 +250,40 @@ def test_a_payload_without_its_key_is_refused(payload: dict[str, Any]) -> None:
     """Nothing is not a key."""
     with pytest.raises(MissingKey, match="'id'"):
         Envelope.make("a", payload, RequestRules(key_prefix="shop", lock_token_path="id"))
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other"),
+    [
+        ("join('-', [tenant, to_string(id)])", {"tenant": "acme", "id": 7}, {"tenant": "acme", "id": 7.0}),
+        ("to_string(order)", {"order": {"id": 7, "of": "acme"}}, {"order": {"of": "acme", "id": 7}}),
+        ("of.*.id", {"of": {"a": {"id": 1}, "b": {"id": 2}}}, {"of": {"b": {"id": 2}, "a": {"id": 1}}}),
+        ("values(order)", {"order": {"id": 7, "of": "acme"}}, {"order": {"of": "acme", "id": 7}}),
+        ("ids[0]", {"ids": ["7", "8"]}, {"ids": ("7", "8")}),
+        ("id", {"id": "acme"}, {"id": Tenant("acme")}),
+    ],
+)
+def test_equal_payloads_have_equal_keys(path: str, one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Else one operation under two request ids has two lock tokens, and runs twice."""
+    rules = RequestRules(key_prefix="shop", lock_token_path=path, payload_hash_path=path)
+    first, second = Envelope.make("a", one, rules), Envelope.make("b", other, rules)
+    assert (first.lockToken, first.payloadHash) == (second.lockToken, second.payloadHash)
+
+
+def test_json_in_a_text_has_one_form_too() -> None:
+    """Its key order is the sender's as well."""
+    one, other = ({"body": text} for text in ('{"of":{"id":7,"a":1}}', '{"of":{"a":1.0,"id":7.0}}'))
+    expression = "to_string(powertools_json(body).of)"
+    assert find(expression, one) == find(expression, other)
+
+
+def test_a_key_in_a_payload_that_is_nested_too_deeply_is_refused() -> None:
+    """As an InvalidPayload, not a RecursionError. The HTTP API asks for the key first."""
+    deep: list[Any] = []
+    for _ in range(3_000):
+        deep = [deep]
+    with pytest.raises(InvalidPayload, match="nested too deeply"):
+        RequestRules(key_prefix="shop", lock_token_path="id").lock_token("a", {"id": 1, "deep": deep})
 
 
 @pytest.mark.parametrize("path", ["[tenant, id]", "{tenant: tenant, id: id}"])

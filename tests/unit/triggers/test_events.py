@@ -68,6 +68,13 @@ def test_an_event_of_the_bus_is_seen_as_it_is():
     assert (event["id"], ORDER) == (find_request(event, PATHS).request_id, find_request(event, PATHS).payload)
 
 
+@pytest.mark.parametrize("of", [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}])
+def test_equal_details_have_one_id(of: dict[str, Any]):
+    """Also by functions that see the order of keys, and how a number is written."""
+    event = example("start_from_event") | {"detail": {"of": of}}
+    assert '{"a":1,"b":2}' == find_request(event, RequestPaths("to_string(detail.of)", "detail")).request_id
+
+
 def test_a_rule_that_fires_twice_for_one_time_asks_once():
     """The event's own id differs each time; the scheduled time does not."""
     first = example("start_from_schedule")

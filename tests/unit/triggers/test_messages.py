@@ -127,6 +127,14 @@ def test_one_and_one_point_nought_are_one_id():
     assert "1" == find_request(record('{"id": 1.0}'), RequestPaths("body.id", "body")).request_id
 
 
+@pytest.mark.parametrize("body", ['{"of": {"a": 1, "b": 2}}', '{"of": {"b": 2.0, "a": 1}}'])
+def test_equal_bodies_have_one_id_and_one_lock_token(body: str):
+    """Also by functions that see the order of keys, and how a number is written."""
+    paths = RequestPaths("to_string(body.of)", "body", "join('-', map(&to_string(@), values(body.of)))")
+    found = find_request(record(body), paths)
+    assert ('{"a":1,"b":2}', "1-2") == (found.request_id, found.lock_token)
+
+
 @pytest.mark.parametrize("number", ["NaN", "1e400", "123456789012345678901234567890"])
 def test_a_number_that_cannot_be_carried_is_no_id(number: str):
     """Nobody would know which request it means."""
