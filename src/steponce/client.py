@@ -30,7 +30,7 @@ from steponce.errors import (
 )
 from steponce.executions import Execution, unqualified
 from steponce.locks.record import Lock
-from steponce.locks.results import Results
+from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.request.envelope import Envelope
@@ -390,10 +390,10 @@ def results_in(
 ) -> Results:
     """The large results in a bucket; nobody who reads none waits for a client of S3."""
 
-    def make_client() -> Any:
+    def client(config: Config) -> Any:
         return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
 
-    return Results(bucket, make_client)
+    return Results(bucket, lambda: client(config), lambda: client(config.merge(ONE_TRY)))
 
 
 def _not_found(request_id: str) -> RequestNotFound:

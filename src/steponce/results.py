@@ -15,11 +15,11 @@ from botocore.config import Config
 
 from steponce.aws.forks import own_connections
 from steponce.errors import ResultNotKept, Unavailable
-from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
+from steponce.locks.results import LARGEST_IN_RECORD, ONE_TRY, Results, carried_bytes
 from steponce.next_step import NextStep
 
 # The work's own time is short, and the workflow must hear of a bucket that does not answer.
-_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 2})
+_CONFIG = ONE_TRY.merge(Config(connect_timeout=2, read_timeout=10))
 
 
 def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -> Any:

@@ -6,10 +6,13 @@ import base64
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Self
 
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -19,7 +22,15 @@ from botocore.exceptions import (
 )
 
 from steponce.aws.errors import answering, error_code
-from steponce.errors import ResultAltered, ResultForbidden, ResultGone, ResultNotKept, ResultUnreadable
+from steponce.aws.pauses import pauses
+from steponce.errors import (
+    ResultAltered,
+    ResultForbidden,
+    ResultGone,
+    ResultNotKept,
+    ResultUnreadable,
+    Unavailable,
+)
 from steponce.locks.record import Lock
 from steponce.locks.reference import REFERENCE, Kept, Reference, folder_of, new_key
 
@@ -42,6 +53,13 @@ _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "MethodNotAllow
 _FORBIDDEN = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "403"})
 _AT_ONCE = 1000
 
+ONE_TRY = Config(retries={"total_max_attempts": 1})
+"""For clients that write: `Results.keep` tries again itself."""
+
+_RETRIES = 2
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 1.0
+
 
 class Results:
     """
@@ -50,12 +68,19 @@ class Results:
     Args:
         bucket: Its name, or what the parameter ResultBucket says; None or `off` where there is none.
         make_client: Makes an S3 client, when one is needed for the first time.
+        make_writer: Makes the one that writes, with `ONE_TRY`. Default: `make_client`.
     """
 
-    def __init__(self, bucket: str | None = None, make_client: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self,
+        bucket: str | None = None,
+        make_client: Callable[[], Any] | None = None,
+        make_writer: Callable[[], Any] | None = None,
+    ) -> None:
         self.bucket = None if bucket in (None, "", OFF) else bucket
         self._make_client = make_client
-        self._client: Any = None
+        self._make_writer = make_writer or make_client
+        self._clients: dict[Callable[[], Any] | None, Any] = {None: None}
         self._making = threading.Lock()
 
     def __bool__(self) -> bool:
@@ -63,7 +88,7 @@ class Results:
 
     def beside(self, bucket: str | None) -> Self:
         """A store for another bucket; this one, if the bucket is the same."""
-        other = type(self)(bucket, self._make_client)
+        other = type(self)(bucket, self._make_client, self._make_writer)
         return self if other.bucket == self.bucket else other
 
     def of(self, lock: Lock) -> Any:
@@ -83,8 +108,9 @@ class Results:
         """
         Keep a result (JSON text), before a record gets its address.
 
-        Each call makes an object of its own. If no record gets its address, the bucket's lifecycle deletes
-        it, unless results are kept for ever.
+        Each try makes an object of its own. Under one key, a try that got no answer may land after the next
+        one. Then the record would name an older version, and the bucket's lifecycle deletes older versions.
+        It also deletes an object that no record names, unless results are kept for ever.
 
         Args:
             text: At most LARGEST_KEPT bytes.
@@ -103,32 +129,13 @@ class Results:
                 f"The result has {len(body):,} bytes; {LARGEST_KEPT:,} are allowed. Keep it elsewhere, and "
                 "let its address be the result."
             )
-        digest = hashlib.sha256(body)
-        key = new_key(lock_token, call_id)
         days = lifetime_days(retention_seconds)
-        try:
-            with answering("S3"):
-                made = self._s3.put_object(
-                    Bucket=self.bucket,
-                    Key=key,
-                    Body=body,
-                    ContentType="application/json",
-                    ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
-                    **({} if days is None else {"Tagging": f"keepDays={days}"}),
-                )
-        except (ClientError, BotoCoreError) as error:
-            what = error_code(error) if isinstance(error, ClientError) else type(error).__name__
-            raise ResultNotKept(
-                f"The bucket {self.bucket} took no result: {what}. Look whether it is there, whether this "
-                "program may s3:PutObject and s3:PutObjectTagging in its results/, and use the bucket's key."
-            ) from error
-        version = made.get("VersionId", "null")
-        if version == "null":
-            raise ResultNotKept(
-                f"The bucket {self.bucket} keeps no versions, so that any write could change a result. "
-                "Switch its versioning on."
-            )
-        return Reference(self.bucket, key, version, digest.hexdigest(), len(body))
+        for pause in islice(pauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS), _RETRIES):
+            try:
+                return self._put(self.bucket, new_key(lock_token, call_id), body, days)
+            except Unavailable:
+                time.sleep(pause)
+        return self._put(self.bucket, new_key(lock_token, call_id), body, days)
 
     def fetch(self, kept: Kept) -> Any:
         """What a record's reference stands for, if it is as it was kept; errors as `Kept.read`."""
@@ -182,6 +189,33 @@ class Results:
             for error in answer.get("Errors", []):
                 raise self._not_erased(str(error.get("Code")))
 
+    def _put(self, bucket: str, key: str, body: bytes, days: int | None) -> Reference:
+        """Make one object, in one try. Raises as `keep`."""
+        digest = hashlib.sha256(body)
+        try:
+            with answering("S3"):
+                made = self._writer.put_object(
+                    Bucket=bucket,
+                    Key=key,
+                    Body=body,
+                    ContentType="application/json",
+                    ChecksumSHA256=base64.b64encode(digest.digest()).decode(),
+                    **({} if days is None else {"Tagging": f"keepDays={days}"}),
+                )
+        except (ClientError, BotoCoreError) as error:
+            what = error_code(error) if isinstance(error, ClientError) else type(error).__name__
+            raise ResultNotKept(
+                f"The bucket {bucket} took no result: {what}. Look whether it is there, whether this "
+                "program may s3:PutObject and s3:PutObjectTagging in its results/, and use the bucket's key."
+            ) from error
+        version = made.get("VersionId", "null")
+        if version == "null":
+            raise ResultNotKept(
+                f"The bucket {bucket} keeps no versions, so that any write could change a result. "
+                "Switch its versioning on."
+            )
+        return Reference(bucket, key, version, digest.hexdigest(), len(body))
+
     @contextmanager
     def _erasing(self) -> Iterator[None]:
         try:
@@ -217,11 +251,18 @@ class Results:
 
     @property
     def _s3(self) -> Any:
+        return self._made_by(self._make_client)
+
+    @property
+    def _writer(self) -> Any:
+        return self._made_by(self._make_writer)
+
+    def _made_by(self, make: Callable[[], Any] | None) -> Any:
         """Made in one thread: boto3's sessions are not for several."""
         with self._making:
-            if self._client is None and self._make_client is not None:
-                self._client = self._make_client()
-            return self._client
+            if make is not None and make not in self._clients:
+                self._clients[make] = make()
+            return self._clients[make]
 
 
 def lifetime_days(retention_seconds: float | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -149,9 +150,13 @@ class LosesOneAnswer:
         return answer
 
 
-def test_a_bucket_that_does_not_answer_lets_complete_be_repeated(large: Bucket):
+def test_a_bucket_that_does_not_answer_lets_complete_be_repeated(
+    large: Bucket, monkeypatch: pytest.MonkeyPatch
+):
     """The record is in progress, and the result is in the error."""
-    large.refuse("put_object", "SlowDown", 503)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    for _try in range(3):
+        large.refuse("put_object", "SlowDown", 503)
     with guard_on(large).begin(KEY, ORDER) as run:
         with pytest.raises(NotRecorded, match="Complete it again") as raised:
             run.complete(LARGE)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
 from steponce import Receipt
+from steponce.client import CONFIG, results_in
 from steponce.errors import (
     ResultAltered,
     ResultForbidden,
@@ -258,10 +263,31 @@ def test_a_bucket_that_cannot_be_one_keeps_nothing():
         kept(Results("My Bucket", lambda: shared("s3")), TEXT)
 
 
-def test_a_throttled_write_can_be_made_again():
+def test_a_throttled_write_can_be_made_again(monkeypatch: pytest.MonkeyPatch):
     """Nothing names the object that may be there."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     with pytest.raises(Unavailable):
         kept(refusing("SlowDown", 503), TEXT)
+
+
+@pytest.mark.usefixtures("results")
+def test_a_write_that_lands_late_makes_no_newer_version_of_the_object(monkeypatch: pytest.MonkeyPatch):
+    """The lifecycle deletes older versions after 30 days, and the record may name one for much longer."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    keys: list[str] = []
+
+    def no_answer_at_first(request: AWSPreparedRequest, **_: Any) -> None:
+        keys.append(urlsplit(request.url).path.partition("results/")[2])
+        if len(keys) == 1:
+            raise ReadTimeoutError(endpoint_url=request.url)
+
+    session = boto3.Session(region_name="us-east-1")
+    session.events.register("before-send.s3.PutObject", no_answer_at_first)
+    reference = kept(results_in(BUCKET, session, CONFIG, {}), TEXT)
+    shared("s3").put_object(Bucket=BUCKET, Key=f"results/{keys[0]}", Body=TEXT.encode())
+
+    versions = shared("s3").list_object_versions(Bucket=BUCKET, Prefix=reference.key)["Versions"]
+    assert [(reference.version, True)] == [(one["VersionId"], one["IsLatest"]) for one in versions]
 
 
 def test_without_a_bucket_nothing_is_kept():
