@@ -201,6 +201,17 @@ def test_functions_that_have_ended_are_not_waited_for(
     assert lock == alice.prepare("retry", lock)
 
 
+def test_a_function_that_the_sdk_integration_called_is_waited_for(world: World, alice: Operator):
+    """Its error is the service's, which was caught; the error on record is another state's."""
+    lock = failed(world, "Boom", NOW - WAIT + MOMENT)
+    events = tasks(START, ("TaskFailed", "Lambda.SdkClientException"), START, ("TaskFailed", "Boom"))
+    events[1]["taskFailedEventDetails"]["resourceType"] = "aws-sdk:lambda"
+    world.sfn.histories[arn("order-1")][3:3] = events
+
+    with pytest.raises(Refused, match=r"it may still run until 2026-01-31T12:00:00\.001Z"):
+        alice.prepare("retry", lock)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_history_that_lags_behind_says_nothing_about_the_work(
     world: World, alice: Operator, action: LockAction

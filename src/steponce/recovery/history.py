@@ -21,6 +21,8 @@ _TASKS = ("Task", "LambdaFunction", "Activity", "MapRun")
 
 _STARTS = ("Scheduled", "MapRunStarted")
 
+_LAMBDA = ("lambda", "aws-sdk:lambda")
+
 _OUTSIDE_WORK = BEFORE_WORK | TAKING_OVER | OUTCOMES
 
 
@@ -101,5 +103,5 @@ def _is_over(kind: str, event: Mapping[str, Any]) -> bool:
     if kind.startswith("MapRun"):
         return False
     details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
-    is_of_lambda = kind.startswith("Lambda") or details.get("resourceType") == "lambda"
+    is_of_lambda = kind.startswith("Lambda") or details.get("resourceType") in _LAMBDA
     return not is_of_lambda or proves_the_end(details.get("error"))
