@@ -143,8 +143,10 @@ def complete(key: str, file: str, confirmation: Confirmation, target: Target) ->
     """
     given = read_json(file, _RESULT)
     machines = Machines.reach(target)
-    result = result_text(given, machines.first.machine.results)
-    operator, lock = _prepared(machines, key, "complete", confirmation)
+    client, lock = machines.of_lock(key)
+    result = result_text(given, client.machine.results)
+    operator = _operator(machines, client, confirmation)
+    lock = operator.prepare("complete", lock)
     why = confirmation.ask(_shown(lock), f"Complete {lock.lock_token} with {file}?")
     return _done("completed", operator.complete(lock, result, why), confirmation, why)
 
@@ -169,10 +171,13 @@ def retry(key: str, confirmation: Confirmation, target: Target) -> int:
 
 def _prepared(machines: Machines, key: str, action: Any, confirmation: Confirmation) -> tuple[Operator, Lock]:
     client, lock = machines.of_lock(key)
-    operator = Operator(
-        client.machine, by=confirmation.by, work_timeout_seconds=_work_timeout(machines, client)
-    )
+    operator = _operator(machines, client, confirmation)
     return operator, operator.prepare(action, lock)
+
+
+def _operator(machines: Machines, client: Client, confirmation: Confirmation) -> Operator:
+    work_timeout = _work_timeout(machines, client)
+    return Operator(client.machine, by=confirmation.by, work_timeout_seconds=work_timeout)
 
 
 def _work_timeout(machines: Machines, client: Client) -> float:

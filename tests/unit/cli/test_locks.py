@@ -399,7 +399,7 @@ def test_wrong_usage_leaves_with_2(run: Run, arguments: list[str], message: str)
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1, "a": 2}', "9007199254740992"])
-def test_a_bad_result_is_refused_before_anything_is_read(
+def test_a_bad_result_is_refused_before_anything_is_written(
     world: World, run: Run, tmp_path: Path, content: str
 ):
     """It would be everybody's answer."""

@@ -196,6 +196,20 @@ def test_cancel_stops_the_execution_of_its_machine(world: TwoMachines, run: Run)
 
 
 # -- locks -----------------------------------------------------------------------------------------
+def test_a_result_is_measured_by_the_machine_that_held_the_lock(world: TwoMachines, run: Run, tmp_path: Path):
+    """The stack's own machine has a bucket for large results, and this one has none."""
+    world.outputs["ResultBucket"] = "large-results"
+    world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"resultBucket": "off"})
+    shown = world.held_by_refunds()
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps("x" * 300_000))
+
+    code, told = run("locks", "complete", "refunds/order-1", str(path), *SIGNED)
+
+    assert (2, "OutputTooLarge") == (code, told["error"]["type"])
+    assert shown == world.lock("refunds/order-1")
+
+
 @pytest.mark.parametrize("key", ["order-1", "refunds/order-1"])
 def test_retry_starts_the_machine_that_held_the_lock(world: TwoMachines, run: Run, key: str):
     """With its settings, and not with those of the stack's own workflow."""
