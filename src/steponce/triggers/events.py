@@ -77,7 +77,7 @@ def find_request(event: Mapping[str, Any], paths: RequestPaths) -> StartRequest:
         InvalidRequest: there is no valid request in it; the message says why.
     """
     expect_readable(_size_of(event))
-    seen = see(event)
+    seen = see(in_one_form(event))
     return paths.find(seen, None if seen["time"] is None else times.from_text(seen["time"]))
 
 
@@ -127,8 +127,7 @@ def _size_of(event: Mapping[str, Any]) -> int:
 
 
 def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
-    said = event.detail
-    detail = json_or_text(said, "The detail") if isinstance(said, str) else in_one_form(said)
+    detail = json_or_text(event.detail, "The detail") if isinstance(event.detail, str) else event.detail
     seen = {"id": event.get_id, "time": _utc(event.time), "source": event.source, "detail": detail}
     if event.source in _SCHEDULES and event.detail_type == "Scheduled Event":
         name = event.resources[0].partition("/")[2]
