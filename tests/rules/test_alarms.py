@@ -53,6 +53,7 @@ def rule_what_is_watched_is_there(document: Document) -> list[str]:
         "FunctionName": {
             nested.parent.resolve({"Ref": name}) for name in resources(parent, "AWS::Lambda::Function")
         },
+        "StreamName": {EVERYTHING["StreamArn"].rpartition("/")[2]},
     }
     return [
         f"{name} is of no {key} {value}"
@@ -85,13 +86,13 @@ def rule_a_new_stack_is_silent(document: Document) -> list[str]:
 
 
 def rule_every_alarm_notifies_the_topic(document: Document) -> list[str]:
-    """The template says its ARN, and nobody hears of anything else."""
+    """The template says its ARN, and nobody hears of anything else. Faults and silence may both ring."""
     nested = everything(document)
     topic = nested.outputs().get("AlarmsTopicArn")
     return [
         f"{name} notifies {found}"
         for name, alarm in nested.alarms().items()
-        if [topic] != (found := alarm.get("AlarmActions", []) + alarm.get("InsufficientDataActions", []))
+        if {topic} != (found := {*alarm.get("AlarmActions", []), *alarm.get("InsufficientDataActions", [])})
     ]
 
 
@@ -169,7 +170,7 @@ def test_nothing_is_made_that_nobody_wants() -> None:
     assert usual.is_made
     assert usual.of_kind(TOPIC)
     assert not usual.of_kind(DASHBOARD)
-    more = {"DeadFifoLetters", "FifoMessagesWait", "StreamWaits"}
+    more = {"DeadFifoLetters", "FifoMessagesWait", "StreamUnread", "StreamWaits"}
     assert more == set(everything(monitoring()).alarms()) - set(usual.alarms())
 
     chart = Nested(monitoring(), Alarms="no", Dashboard="yes")
@@ -195,6 +196,18 @@ def test_records_that_wait_in_the_stream_have_an_alarm() -> None:
     """Long before a stream forgets them, which is a day by default."""
     alarm = everything(monitoring()).alarms()["StreamWaits"]
     assert ("IteratorAge", 3_600_000) == (alarm["MetricName"], alarm["Threshold"])
+
+
+def test_a_stream_that_nothing_reads_has_an_alarm() -> None:
+    """Then no function runs, so the age of its records is not known. Lambda polls a stream each second."""
+    alarm = everything(monitoring()).alarms()["StreamUnread"]
+    assert ("AWS/Kinesis", "GetRecords.Success") == (alarm["Namespace"], alarm["MetricName"])
+    assert ("Sum", "LessThanThreshold", 1) == (
+        alarm["Statistic"],
+        alarm["ComparisonOperator"],
+        alarm["Threshold"],
+    )
+    assert alarm["AlarmActions"] == alarm["InsufficientDataActions"]
 
 
 def test_an_event_that_gets_no_letter_has_an_alarm() -> None:
