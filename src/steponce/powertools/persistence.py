@@ -164,8 +164,8 @@ class LocksPersistence(BasePersistenceLayer):
         _calls.end().save_success(data, result)
 
     def delete_record(self, data: dict[str, Any], exception: Exception) -> None:
-        """Powertools calls this with the exception of the work."""
-        _calls.end().delete_record(data, exception)
+        """Powertools calls this with the exception of the work. After some it repeats the same call."""
+        _calls.current().delete_record(data, exception)
 
     def _put_record(self, data_record: DataRecord) -> None:
         _calls.current()._put_record(data_record)

@@ -11,9 +11,13 @@ from typing import Any
 
 import pytest
 from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, idempotent_function
-from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPersistenceLayerError
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyInconsistentStateError,
+    IdempotencyPersistenceLayerError,
+)
 from aws_lambda_powertools.utilities.idempotency.serialization.custom_dict import CustomDictSerializer
 
+from steponce import RequestFailed
 from tests.patience import turn
 from tests.unit.powertools.world import config, items, key_of, ours, stock, table
 
@@ -85,6 +89,23 @@ def test_nested_calls_keep_their_records_apart():
 def test_a_function_has_its_own_configuration():
     """Another payload is another call."""
     assert ["first", "second"] == configured_apart(ours())
+
+
+def test_a_call_that_powertools_repeats_is_still_the_same_call():
+    """Powertools repeats a call after this error, which a function on another store may have raised."""
+    done = []
+
+    def reserve(_data: Any) -> None:
+        done.append("reserved")
+        raise IdempotencyInconsistentStateError("The record of an inner call keeps changing.")
+
+    store = ours()
+    inner = decorated(store, "reserve", reserve)
+    with pytest.raises(RequestFailed, match="IdempotencyInconsistentStateError"):
+        decorated(store, "buy", lambda _data: inner({"orderId": "2"}))(ORDER)
+
+    assert ["reserved"] == done
+    assert {"reserve": ("FAILED", None), "buy": ("FAILED", None)} == records()
 
 
 def test_powertools_own_store_mixes_both():
