@@ -145,10 +145,11 @@ class Monitor:
 
     def _settle_locks(self, tally: Tally, now: datetime) -> None:
         number, time = int(now.timestamp()) // ROUND_SECONDS, times.to_text(now)
-        old = times.to_text(now - self._work_timeout)
-        shards = [(number + shard) % self._open_shards for shard in range(self._open_shards)]
-        counted = sum(self._locks.count_open(INPROGRESS, shard, created_before=old) for shard in shards)
+        old, every = times.to_text(now - self._work_timeout), range(self._open_shards)
+        counted = sum(self._locks.count_open(INPROGRESS, shard, created_before=old) for shard in every)
         shares = ceil(counted / max(1.0, self._per_second * self._time())) or 1
+        turn = number // shares  # each turn of a share begins at another shard
+        shards = [(turn + shard) % self._open_shards for shard in every]
 
         def in_turn(lock: Lock) -> bool:
             return lock.created < old and share_of(lock.lock_token, shares) == number % shares

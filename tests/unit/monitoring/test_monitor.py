@@ -360,6 +360,24 @@ def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.Monk
     assert {str(shard) for shard in range(SHARDS)} == first
 
 
+def test_the_turns_of_a_share_begin_at_different_shards(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if there are as many shares as shards: a slow round reaches only the first shards."""
+    for number in range(100):
+        world.put(f"k-{number}", None, shards=OPEN_SHARDS)
+    world.seconds, world.a_look_takes = SPARE_SECONDS + 10.0, 9.0
+    PaceClock(monkeypatch)
+    first = set()
+    for turn in range(OPEN_SHARDS):
+        later = timedelta(seconds=turn * OPEN_SHARDS * ROUND_SECONDS)
+        monkeypatch.setattr(times, "now", lambda later=later: NOW + later)
+        world.asked.clear()
+        world.round(per_second=1)
+        first.add(shard_of(world.asked[0].removeprefix("arn:"), OPEN_SHARDS))
+    assert len(first) > OPEN_SHARDS / 2
+
+
 def test_executions_are_asked_for_at_a_pace(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients share the quota."""
     clock = PaceClock(monkeypatch)
