@@ -21,6 +21,9 @@ from .template import resources, rule_parameters_are_used
 COUNTS = "steponce"
 """The namespace of our own functions' metrics."""
 
+THIRD_RECEIVE_SECONDS = 2 * 180
+"""When an answer that comes back is received for the third time. From then on SQS leaves out its age."""
+
 LITERAL = re.compile(r'add_metric\(\s*"(\w+)"')
 """A metric that a function counts by its name."""
 
@@ -182,14 +185,43 @@ def test_nothing_is_made_that_nobody_wants() -> None:
     assert not Nested(monitoring(), Alarms="no", Dashboard="no").is_made
 
 
-@pytest.mark.parametrize("queue", ["RequestsQueue", "RequestsFifoQueue"])
-def test_messages_that_nobody_receives_have_an_alarm(queue: str) -> None:
-    """An hour is longer than any delay of a resent message, and shorter than their time in the queue."""
+@pytest.mark.parametrize(
+    ("queue", "longest_delay"),
+    [
+        ("RequestsQueue", MAX_DELAY_SECONDS),
+        ("RequestsFifoQueue", MAX_DELAY_SECONDS),
+        ("AnswersQueue", THIRD_RECEIVE_SECONDS),
+    ],
+)
+def test_messages_that_nobody_receives_have_an_alarm(queue: str, longest_delay: int) -> None:
+    """It rings after any delay of a message that comes back, and long before the queue forgets messages."""
     nested = everything(monitoring())
     watched = [{"Name": "QueueName", "Value": nested.parent.resolve({"Fn::GetAtt": [queue, "QueueName"]})}]
     ages = [it for it in nested.alarms().values() if it.get("MetricName") == "ApproximateAgeOfOldestMessage"]
     (alarm,) = [it for it in ages if it["Dimensions"] == watched]
-    assert MAX_DELAY_SECONDS < alarm["Threshold"] < 86_400
+    assert longest_delay < alarm["Threshold"] < 86_400
+
+
+def test_each_queue_with_a_reader_has_an_alarm_for_its_age() -> None:
+    """A mapping that is disabled or lacks permissions receives nothing, and no function fails."""
+    nested = everything(monitoring())
+    mappings = resources(transformed_template(), "AWS::Lambda::EventSourceMapping").values()
+    sources = [mapping["EventSourceArn"] for mapping in mappings]
+    read = {source["Fn::GetAtt"][0] for source in sources if "Fn::GetAtt" in source}
+    watched = [
+        alarm["Dimensions"][0]["Value"]
+        for alarm in nested.alarms().values()
+        if alarm.get("MetricName") == "ApproximateAgeOfOldestMessage"
+    ]
+    assert {"AnswersQueue", "RequestsFifoQueue", "RequestsQueue"} == read
+    assert {nested.parent.resolve({"Fn::GetAtt": [name, "QueueName"]}) for name in read} == set(watched)
+
+
+def test_each_queue_keeps_its_messages_as_long_as_it_can() -> None:
+    """Time to hear an alarm and to mend its cause. SQS keeps messages for four days by default."""
+    queues = resources(transformed_template(), "AWS::SQS::Queue")
+    kept = {name: queue.get("MessageRetentionPeriod") for name, queue in queues.items()}
+    assert dict.fromkeys(kept, 1_209_600) == kept
 
 
 def test_records_that_wait_in_the_stream_have_an_alarm() -> None:
