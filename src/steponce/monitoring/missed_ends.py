@@ -57,6 +57,9 @@ FIRST_LOOK = timedelta(days=1)
 LONGEST_LOOK = timedelta(days=14)
 """How far any round looks back: a queue keeps a message no longer."""
 
+FALLEN_BEHIND = timedelta(days=1)
+"""How far the search may lag behind before it reports so. After a burst or an outage it catches up."""
+
 MOST_ENDS = 10_000
 """How many ends a round examines at most. It keeps them in memory."""
 
@@ -72,6 +75,10 @@ _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
 
 Page = TypeVar("Page")
+
+
+class FallenBehind(Exception):
+    """More executions end badly than the rounds can examine. After LONGEST_LOOK ends are left out."""
 
 
 @dataclass
@@ -157,6 +164,8 @@ class MissedEnds:
             except Exception as error:
                 skip(error, execution_arn)
             looked.left -= 1
+        if until - reached > FALLEN_BEHIND:
+            skip(FallenBehind(), self._machine_arn)
         try:
             self._place.move(reached)
             self._renew_bounds(reached, seconds_left)

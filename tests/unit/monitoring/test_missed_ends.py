@@ -347,6 +347,22 @@ def test_a_burst_is_shared_by_rounds_and_each_end_looked_at_once(world: World) -
     assert sorted(ended) == ended
 
 
+def test_a_search_that_cannot_keep_up_is_told_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ends an hour, and one examined. A day behind it is told of in each round, long before 14 days."""
+    world.look()
+    for half_hour in range(2 * 72):
+        world.end(f"o-{half_hour}", NOW + timedelta(minutes=30 * half_hour), tries=None)
+    told = []
+    for hour in range(1, 72):
+        later(monkeypatch, hours=hour)
+        world.look(seconds=1, per_second=1)
+        told.append(len(world.skipped))
+    assert (0, 0, 0, 1, 2) == tuple(told[hour - 1] for hour in (12, 24, 48, 49, 50))
+    assert {("FallenBehind", "m")} == set(world.skipped)
+    assert world.look(seconds=1_000).left == 0
+    assert told[-1] == len(world.skipped)
+
+
 def test_no_round_keeps_more_in_memory_than_it_says(world: World) -> None:
     """However fast it may ask."""
     assert MOST_ENDS <= 10_000
