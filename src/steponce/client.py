@@ -28,7 +28,7 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.executions import Execution, unqualified
+from steponce.executions import NAME_KEPT, Execution, unqualified
 from steponce.locks.record import Lock
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
@@ -221,7 +221,7 @@ class Client:
         for _ in range(_READINGS):
             lock = self.machine.locks.get(lock_token)
             if lock is not None and not lock.is_reusable(times.now_text()):
-                if lock.request_id == request_id:
+                if self._is_own(lock, request_id):
                     return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
                 return self._of_another(request_id, name, lock)
             receipt = self._latest_attempt(request_id, name, lock_token, lock)
@@ -308,7 +308,8 @@ class Client:
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
-        if lock is not None and attempt == recorded:
+        is_elsewhere = execution is None and lock is not None and lock.request_id == request_id
+        if lock is not None and (attempt == recorded or is_elsewhere):
             return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
         if execution is None or execution.status == "SUCCEEDED":
             return None
@@ -319,20 +320,37 @@ class Client:
         token = self.machine.lock_token_of(name_of(request_id), execution.input)
         return token != lock_token and is_attempt_of(execution, request_id)
 
+    def _is_own(self, lock: Lock, request_id: str) -> bool:
+        """
+        Whether a record is this request's, and not that of an earlier one with the same id.
+
+        A record may answer longer than Step Functions reserves the name. A start under the free name may have
+        another payload, and nobody has compared the two before.
+        """
+        if not self.machine.made(lock, request_id):
+            return False
+        if times.from_text(lock.created) > times.now() - NAME_KEPT:
+            return True
+        owner = self.machine.owner(lock)
+        return owner is not None and owner.owns(lock) is not False
+
     def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
         """
-        The key's record is another request's. As in `start`, it answers for this request if both have the
-        same key and payload, and this one was not refused.
+        The key's record is another request's, or an earlier one's with this id. As in `start`, it answers for
+        this request if both have the same key and payload, and this one was not refused.
         """
         execution, attempt = self.machine.newest_of_request(request_id, 1)
         if execution is None or self.machine.lock_token_asked_for(name, execution) != lock.lock_token:
+            if lock.request_id == request_id:
+                return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
             raise _not_found(request_id)
         arn = self.machine.execution_arn(name, attempt)
         if execution.is_open:
             return Receipt.running(request_id, lock.lock_token, arn, duplicate=False)
         same_payload = lock.has_payload(self.machine.payload_hash_of(execution.input))
-        if same_payload and execution.failure.error != DUPLICATE_REFUSED:
-            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=True)
+        is_earlier = self.machine.made(lock, request_id)
+        if same_payload and (is_earlier or execution.failure.error != DUPLICATE_REFUSED):
+            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=not is_earlier)
         if execution.status == "SUCCEEDED":
             raise _not_found(request_id)
         return Receipt.failed(request_id, lock.lock_token, arn, execution.failure, duplicate=False)

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 YOUNG = timedelta(minutes=15)
 """DescribeExecution may not find an execution this soon after its start."""
 
+NAME_KEPT = timedelta(days=30)
+"""
+A name stays reserved at least this long after its execution closed. It is 90 days unless an account has
+shortened that.
+"""
+
 EXECUTION_ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
 
 CANCELLED = "Cancelled"

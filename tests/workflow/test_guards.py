@@ -79,6 +79,17 @@ def test_a_workflow_replays_a_guard_s_result(scene: Scene):
     assert "PayloadMismatch" == scene.closed(f"{name}-x")["error"]
 
 
+def test_a_guard_s_request_of_the_same_id_does_not_answer_for_another_payload(scene: Scene):
+    """The caller waited, and got the result of a payload that it had not sent."""
+    name = scene.new_id("guarded")
+    with guard_of(scene).begin(scene.client.rules.lock_token(name, VISA), VISA) as run:
+        run.complete(DONE)
+
+    scene.client.start(name, BUG)
+    refused = scene.client.wait(name, timeout_seconds=PATIENCE_SECONDS)
+    assert ("FAILED", "PayloadMismatch", None) == (refused.status, refused.error, refused.result)
+
+
 def test_a_workflow_replays_a_guard_s_error(scene: Scene):
     """Final, or waiting for a person."""
     name = scene.new_id("guarded")

@@ -183,7 +183,7 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest_of_request(request_id, max(1, recorded))
     found, arn = newest, machine.execution_arn(name, attempt)
-    if lock is not None and lock.open_status is not None and recorded and machine.holds(lock):
+    if lock is not None and lock.open_status is not None and recorded:
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven
         is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
         if is_owner_open(holder, lock) or is_left:

@@ -135,7 +135,7 @@ def _of_key(machines: Sequence[Machine], request_id: str, lock_token: str | None
         return None
     for machine in machines:
         lock = machine.locks.get(lock_token)
-        if lock is not None and lock.request_id == request_id and machine.holds(lock):
+        if lock is not None and machine.made(lock, request_id):
             return machine
     return None
 

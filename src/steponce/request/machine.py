@@ -101,6 +101,14 @@ class Machine:
         """Whether the owner of a lock is an execution of this machine."""
         return runs_on(self.arn, lock.locked_by)
 
+    def made(self, lock: Lock, request_id: str) -> bool:
+        """
+        Whether a record is of this id on this machine.
+
+        A guard, or another machine, may have used the same lock token for a request of the same id.
+        """
+        return lock.request_id == request_id and self.holds(lock)
+
     def is_alive(self, lock: Lock) -> bool:
         """
         Whether a lock's owner looks alive. An owner that cannot be described from here does.
@@ -130,7 +138,7 @@ class Machine:
 
     def attempt_of(self, lock: Lock | None, request_id: str) -> int:
         """The number of the attempt that made a record. 0 if the record is another request's."""
-        if lock is None or lock.request_id != request_id:
+        if lock is None or not self.made(lock, request_id):
             return 0
         name, attempt = split_attempt(lock.execution_name or "")
         return attempt if name == name_of(request_id) else 1

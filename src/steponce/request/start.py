@@ -102,7 +102,7 @@ class Start:
     def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
         """Answer from the record, unless it refused this id before. `execution` is an attempt of this id."""
         known, attempt = execution, 1
-        if lock.request_id != self._request_id:
+        if not self._machine.made(lock, self._request_id):
             if known is None:
                 known, attempt = self._attempt_to_ask(lock)
             if known is None:

@@ -22,7 +22,7 @@ from steponce.errors import (
     TooManyAttempts,
     Unavailable,
 )
-from steponce.executions import YOUNG
+from steponce.executions import NAME_KEPT, YOUNG
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
@@ -572,6 +572,62 @@ def test_a_first_attempt_that_succeeded_before_the_record_was_taken_says_nothing
 
     world.execution("order-1", "SUCCEEDED", closed=NOW)
     assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
+
+
+ELSEWHERE = {"by a guard": "process/host/1", "at another machine": arn("order-1").replace(":m:", ":refunds:")}
+"""Who else can have the same id under the same lock token."""
+
+
+@pytest.mark.parametrize("owner", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_the_same_id_elsewhere_is_another_request(world: Counting, owner: str):
+    """Its result was the answer for this one's payload, and where duplicates are refused."""
+    answer = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7", "lockedBy": owner}
+    world.put(payloadHash="another", **answer)
+    world.execution("order-1", "FAILED", error="PayloadMismatch")
+    found = world.client.status("order-1")
+    assert ("FAILED", "PayloadMismatch", None) == (found.status, found.error, found.result)
+
+    world.put(**answer)
+    world.execution("order-1", "FAILED", error="DuplicateRefused")
+    both = [world.ask(), world.client.status("order-1")]
+    assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in both]
+
+    world.execution("order-1", "SUCCEEDED")
+    replayed = world.client.status("order-1")
+    assert (7, True) == (replayed.result, replayed.duplicate)
+
+
+def test_what_has_run_elsewhere_only_is_known_by_its_id(world: Counting):
+    """A guard's call has no execution."""
+    world.put(lockedBy="process/host/1", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    assert 7 == world.client.status("order-1").result
+    world.put(lockedBy="process/host/1", status=RELEASED, openStatus=None, ttl=TTL)
+    assert world.client.status("order-1").may_run_again
+
+
+def test_an_id_that_is_used_again_has_its_own_payload(world: Counting):
+    """Its name was free again, and its record still answered with the result of the first payload."""
+    answer = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7", "callId": "call-9"}
+    old = times.to_text(NOW - NAME_KEPT)
+    world.put(payloadHash="another", created=old, **answer)
+    world.execution("order-1", "FAILED", error="PayloadMismatch")
+    found = world.client.status("order-1")
+    assert ("FAILED", "PayloadMismatch", None) == (found.status, found.error, found.result)
+
+    world.put(created=old, **answer)
+    world.execution("order-1", "SUCCEEDED")
+    replayed = world.client.status("order-1")
+    assert (7, False) == (replayed.result, replayed.duplicate)
+
+
+def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
+    """Also if a later attempt had another payload, or if the execution is forgotten."""
+    old = times.to_text(NOW - NAME_KEPT)
+    world.put(status=COMPLETED, openStatus=None, ttl=TTL, result="7", created=old)
+    assert 7 == world.client.status("order-1").result
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    world.execution("order-1--2", "FAILED", error="PayloadMismatch", given=envelope() | ANOTHER_PAYLOAD)
+    assert 7 == world.client.status("order-1").result
 
 
 @pytest.mark.parametrize("status", [COMPLETED, INPROGRESS])
