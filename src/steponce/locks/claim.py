@@ -25,7 +25,7 @@ _passed: OrderedDict[tuple[str, int], None] = OrderedDict()
 
 
 def note_passed(call_id: str, attempt: int) -> None:
-    """Note that an attempt was seen to hold its lock, so that it may have an effect from now on."""
+    """Note that an attempt may have an effect from now on: it passed a check, or may have written."""
     _passed[call_id, attempt] = None
     _passed.move_to_end((call_id, attempt))
     while len(_passed) > REMEMBERED:

@@ -70,7 +70,8 @@ def update_if_mine(
         LockLost: this attempt does not hold the lock, or the lease of its run is over. Nothing was written.
         RetryLater: others were at one of the two items in every try. Nothing was written.
         Unavailable: DynamoDB did not answer, and the change may have been written. Or as RetryLater, after a
-            check or an update of this attempt has passed in this process: it may have had an effect since.
+            check or an update of this attempt has passed in this process, or has got no answer: the attempt
+            may have had an effect.
         InvalidRequest: the key or a change cannot be used. Nothing was written.
         RecordUnreadable: another program has damaged the lock record. Nothing was written.
     """
@@ -119,8 +120,7 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
         try:
             with answering("DynamoDB"):
                 dynamodb.transact_write_items(TransactItems=actions, ClientRequestToken=token)
-            if claim is not None:
-                note_passed(claim.call_id, claim.attempt)
+            _note_effect(claim)
             return
         except ClientError as error:
             _expect_busy(error, claim)
@@ -129,11 +129,18 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
         if more:
             time.sleep(next(waits))
     if lost is not None:
+        _note_effect(claim)
         raise lost
     problem = "Others were at the lock or at the record in every try. Nothing was written."
     if claim is not None and may_have_acted(claim.call_id, claim.attempt):
         raise Unavailable(f"{problem} The work may have had another effect before.")
     raise RetryLater(problem)
+
+
+def _note_effect(claim: Claim | None) -> None:
+    """Note that the change was written, or may have been. From then on RetryLater would repeat it."""
+    if claim is not None:
+        note_passed(claim.call_id, claim.attempt)
 
 
 def _expect_busy(error: ClientError, claim: Claim | None) -> None:

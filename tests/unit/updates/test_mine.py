@@ -136,6 +136,17 @@ def test_conflicts_after_an_earlier_change_are_no_reason_to_repeat_it(world: Wor
     assert "Bern" == world.read()["city"]
 
 
+def test_conflicts_after_a_change_without_an_answer_are_no_reason_to_repeat_it(world: World) -> None:
+    """The same attempt makes the call again, as it may. The first one was written."""
+    work = world.lock(1)
+    world.faults = [dies_after] * mine.TRIES + [CONFLICT] * mine.TRIES
+    with pytest.raises(Unavailable, match="did not answer"):
+        change(world, work)
+    with pytest.raises(Unavailable, match="another effect"):
+        change(world, work)
+    assert "Bern" == world.read()["city"]
+
+
 @pytest.mark.parametrize("fault", [dies_before, dies_after, lost_and_repeated], ids=lambda one: one.__name__)
 def test_a_lost_answer_is_no_conflict(world: World, fault: Any) -> None:
     """The same transaction again finds the lock as it was."""
