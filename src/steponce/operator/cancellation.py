@@ -228,7 +228,7 @@ def _is_free(lock: Lock | None) -> bool:
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether an open lock belongs to this request, and its owner is dead or about to be."""
-    if lock.status != INPROGRESS or lock.request_id != running.request_id or not lock.is_of_an_execution:
+    if lock.status != INPROGRESS or not machine.made(lock, running.request_id):
         return False
     if lock.locked_by == running.execution_arn:
         return True

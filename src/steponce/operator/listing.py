@@ -117,7 +117,7 @@ class Listing:
             lock = machine.locks.get(token) if token else None
         except RecordUnreadable:
             lock = None
-        is_its_own = lock is not None and lock.request_id == id_of(arn, execution)
+        is_its_own = lock is not None and machine.made(lock, id_of(arn, execution))
         if lock is not None and is_its_own and (lock.locked_by == arn or not execution.is_open):
             return Request.from_lock(lock, machine.results)
         return Request.from_execution(machine, arn, started, execution)

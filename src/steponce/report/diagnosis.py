@@ -68,20 +68,23 @@ class Case:
         if record is None or lock is None or record.expired or record.status == RELEASED:
             return self._without_record(record, newest)
         another = record.request_id != self.request_id
-        if another and self._was_turned_away(record, newest):
+        elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
+        if (another or elsewhere) and self._was_turned_away(record, newest):
+            place, look = "", NextStep("show request", record.request_id)
+            if elsewhere:
+                place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
             return Advice(
                 "turned away",
                 f"It was turned away with {newest.error}: its lock token belongs to request "
-                f"{record.request_id!r}. Look at that one, or start yours with another key.",
-                (NextStep("show request", record.request_id),),
+                f"{record.request_id!r}{place}. Look at that one, or start yours with another key.",
+                (look,),
             )
         if lock.is_of_powertools:
             return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
             return self._by_plain_python(record, lock)
-        machine = machine_of(record.locked_by)
-        if machine != machine_of(newest.execution_arn) and not record.answers:
-            return self._by_another_machine(record, machine)
+        if elsewhere and not record.answers:
+            return self._by_another_machine(record, machine_of(record.locked_by))
         holds = f"Request {record.request_id!r} has its lock token and answers for it. " if another else ""
         owners = [one for one in self.attempts if one.execution_arn == lock.locked_by]
         advice = self._by_record(record, self.holder or owners[0])

@@ -20,6 +20,7 @@ from steponce.operator.locks import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.two_machines import REFUNDS, at_refunds
 
 PAST, TTL = "2020-01-01T00:00:00.000Z", 4_000_000_000
 CANCELLED = Failure("Cancelled", "alice: sent by mistake")
@@ -372,6 +373,22 @@ def test_what_was_never_started_is_not_found(world: World):
     with pytest.raises(RequestNotFound):
         find_running(world.machine, "order-1")
     assert world.machine.locks.get("m/order-1") is None
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "ABORTED"])
+def test_the_request_of_the_same_id_at_another_machine_goes_on(world: World, status: str):
+    """It has the lock token. It was cancelled if its execution had died, and if not, nothing was stopped."""
+    world.sfn.add_machine(REFUNDS)
+    world.execution(at_refunds("order-1"), status, *TO_WORK)
+    before = world.put(lockedBy=at_refunds("order-1"))
+    world.execution("order-1", "RUNNING", "CheckOwner", given=envelope() | {"callId": "call-2"})
+
+    running = find_running(world.machine, "order-1")
+    after = cancel(world.machine, running, by="alice", why="sent by mistake")
+
+    assert before == after
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
+    assert f"held by another request ({at_refunds('order-1')})" in meaning(running, after)
 
 
 def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypatch: pytest.MonkeyPatch):

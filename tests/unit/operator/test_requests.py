@@ -310,6 +310,14 @@ def test_a_request_under_another_s_key_is_a_request_of_its_own(world: Counted):
     assert ["first", "second"] == world.ids(since=hours_ago(3))
 
 
+def test_a_request_under_the_key_of_a_guard_s_is_a_request_of_its_own(world: Counted):
+    """Both have one id. The guard's was listed twice."""
+    world.put(lockedBy="process/host/1", **DONE, created=hours_ago(2))
+    world.began("order-1", 1, "SUCCEEDED")
+    found = [(one.request_id, one.machine) for one in world.listing(Wanted(since=hours_ago(3)))]
+    assert [("order-1", None), ("order-1", ARN)] == found
+
+
 def test_throttling_is_said_so(world: Counted):
     """And is safe to repeat."""
     world.sfn.refuse("list_executions", "ThrottlingException")
