@@ -162,12 +162,17 @@ LEFT = {
     ],
     "a time-out that was caught": [START, ("TaskTimedOut", "States.Timeout"), START, ("TaskFailed", "Boom")],
     "other items of a Map": [("MapRunStarted", None), ("MapRunFailed", "States.ItemReaderFailed")],
+    "a time-out in an item of a Map": [
+        ("MapRunStarted", None),
+        ("MapRunSucceeded", None),
+        START,
+        ("TaskFailed", "Boom"),
+    ],
     "a 500 that was retried": [START, ("TaskFailed", "Lambda.ServiceException"), START, DONE],
 }
 OVER = {
     "one after the other": [START, DONE, START, ("TaskFailed", "Boom")],
     "a retry of what has ended": [START, ("TaskFailed", "Sandbox.Timedout"), START, ("TaskFailed", "Boom")],
-    "a Map": [("MapRunStarted", None), ("MapRunSucceeded", None), START, ("TaskFailed", "Boom")],
     "a confirmation": [START, DONE, START, ("TaskSubmitted", None), ("TaskFailed", "Boom")],
 }
 
@@ -206,6 +211,21 @@ def test_a_function_that_the_sdk_integration_called_is_waited_for(world: World, 
     lock = failed(world, "Boom", NOW - WAIT + MOMENT)
     events = tasks(START, ("TaskFailed", "Lambda.SdkClientException"), START, ("TaskFailed", "Boom"))
     events[1]["taskFailedEventDetails"]["resourceType"] = "aws-sdk:lambda"
+    world.sfn.histories[arn("order-1")][3:3] = events
+
+    with pytest.raises(Refused, match=r"it may still run until 2026-01-31T12:00:00\.001Z"):
+        alice.prepare("retry", lock)
+
+
+@pytest.mark.parametrize("integration", ["states", "aws-sdk:sfn"])
+@pytest.mark.parametrize("end", [("TaskSucceeded", None), ("TaskFailed", "States.TaskFailed")])
+def test_an_execution_that_the_work_has_started_may_leave_a_function(
+    world: World, alice: Operator, integration: str, end: tuple[str, str | None]
+):
+    """It may have caught a time-out of that function, and the work its failure. Its history is not read."""
+    lock = failed(world, "Boom", NOW - WAIT + MOMENT)
+    events = tasks(START, end, START, ("TaskFailed", "Boom"))
+    events[1][f"t{end[0][1:]}EventDetails"]["resourceType"] = integration
     world.sfn.histories[arn("order-1")][3:3] = events
 
     with pytest.raises(Refused, match=r"it may still run until 2026-01-31T12:00:00\.001Z"):

@@ -21,7 +21,11 @@ _TASKS = ("Task", "LambdaFunction", "Activity", "MapRun")
 
 _STARTS = ("Scheduled", "MapRunStarted")
 
+_ENDS = ("Succeeded", "Failed")
+
 _LAMBDA = ("lambda", "aws-sdk:lambda")
+
+_EXECUTIONS = ("states", "aws-sdk:sfn")
 
 _OUTSIDE_WORK = BEFORE_WORK | TAKING_OVER | OUTCOMES
 
@@ -92,16 +96,19 @@ def _opened(event: HistoryEventTypeDef) -> int:
         return 0
     if kind.endswith(_STARTS):
         return 1
-    return -1 if kind.endswith("Succeeded") or (kind.endswith("Failed") and _is_over(kind, event)) else 0
+    return -1 if kind.endswith(_ENDS) and _is_over(kind, event) else 0
 
 
 def _is_over(kind: str, event: Mapping[str, Any]) -> bool:
     """
-    Whether a task that failed is over. Lambda may report an error while its function goes on, and an item
-    that fails does not stop the functions of the other items.
+    Whether the functions of a task that ended are over.
+
+    Lambda may report an error while its function goes on. An execution or an item of a Map may have caught
+    the time-out of a function that goes on, or have left those of other branches. Nobody reads its history.
     """
-    if kind.startswith("MapRun"):
-        return False
     details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
-    is_of_lambda = kind.startswith("Lambda") or details.get("resourceType") in _LAMBDA
-    return not is_of_lambda or proves_the_end(details.get("error"))
+    resource = details.get("resourceType")
+    if kind.startswith("MapRun") or resource in _EXECUTIONS:
+        return False
+    is_of_lambda = kind.startswith("Lambda") or resource in _LAMBDA
+    return kind.endswith("Succeeded") or not is_of_lambda or proves_the_end(details.get("error"))
