@@ -240,6 +240,8 @@ def test_a_stream_that_nothing_reads_has_an_alarm() -> None:
         alarm["Threshold"],
     )
     assert alarm["AlarmActions"] == alarm["InsufficientDataActions"]
+    # While data is missing, CloudWatch looks back by some periods more. So they are short.
+    assert (300, 3600) == (alarm["Period"], alarm["Period"] * alarm["EvaluationPeriods"])
 
 
 def test_an_event_that_gets_no_letter_has_an_alarm() -> None:
