@@ -1,7 +1,8 @@
 """
 The client: starts requests, and returns their status and result.
 
-The lock record decides. The client describes an execution only if no record answers.
+The lock record decides. The client describes an execution only if no record answers, or if the record may
+be that of an earlier request with the same id.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     NotFinished,
+    OwnerHidden,
     RateLimited,
     RequestFailed,
     RequestNotFound,
@@ -28,7 +30,7 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.executions import NAME_KEPT, Execution, unqualified
+from steponce.executions import NAME_KEPT, Execution, looking_at, unqualified
 from steponce.locks.record import Lock
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
@@ -331,7 +333,11 @@ class Client:
             return False
         if times.from_text(lock.created) > times.now() - NAME_KEPT:
             return True
-        owner = self.machine.owner(lock)
+        try:
+            with looking_at(lock.locked_by):
+                owner = self.machine.owner(lock)
+        except OwnerHidden:
+            return True  # a reader of the table alone
         return owner is not None and owner.owns(lock) is not False
 
     def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:

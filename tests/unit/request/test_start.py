@@ -630,6 +630,14 @@ def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
     assert 7 == world.client.status("order-1").result
 
 
+def test_who_may_read_only_the_table_gets_the_answer_of_an_old_record(world: Counting):
+    """Whether its name was used again is not for this reader to see."""
+    old = times.to_text(NOW - NAME_KEPT)
+    world.put(status=COMPLETED, openStatus=None, ttl=TTL, result="7", created=old)
+    world.sfn.refuse("describe_execution", "AccessDeniedException")
+    assert 7 == world.client.status("order-1", lock_token="m/order-1").result
+
+
 @pytest.mark.parametrize("status", [COMPLETED, INPROGRESS])
 def test_an_execution_that_cannot_be_described_yet_may_have_another_lock_token(world: Counting, status: str):
     """With the dead owner of another request's lock, the next attempt ran beside it, under another token."""
