@@ -32,9 +32,9 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
     Raises:
         LockLost: this attempt does not hold the lock. Stop without any effect.
         RetryLater: the table did not answer. Nothing was done, so the workflow tries again.
-        Unavailable: the same, after a check or an `update_if_mine` of this attempt has passed in this process,
-            or after such an update that got no answer. The work may have had an effect, so the request waits
-            for a person.
+        Unavailable: the same, after a check or an `update_if_mine` of this attempt has passed in this
+            process, or after such an update that got no answer. The work may have had an effect, so the
+            request waits for a person.
     """
     call_id, attempt = work["callId"], work["attempt"]
     try:
