@@ -58,7 +58,7 @@ def collect(
 
 def collect_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
     """Report on the owner of a lock. It is GONE if another execution now has its name."""
-    number = _attempt_of(lock)[1]
+    number = _attempt_of(lock)
     collector = _Collector(client, lock.request_id, lock.lock_token, steps, with_payload=False)
     if not lock.is_of_an_execution:
         return collector.read_owner(lock)
@@ -153,8 +153,7 @@ class _Collector:
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest known one. After a dead owner the numbers may have a gap."""
-        owner, newest = _attempt_of(lock) if lock else ("", 1)
-        known = newest if owner == self._name else 1
+        known = max(1, self._client.machine.attempt_of(lock, self._request_id))
         # If the first is forgotten already, the second may still be known.
         reach = known if first.status != GONE else max(known, 2)
         attempts = [first]
@@ -173,7 +172,7 @@ class _Collector:
 
     def read_owner(self, lock: Lock) -> Attempt:
         """Report on the owner of a lock: an execution or a guarded call."""
-        number = _attempt_of(lock)[1]
+        number = _attempt_of(lock)
         if lock.is_leased(times.now_text()):
             return Attempt(number, lock.locked_by, LEASED, lock.created)
         return self.read(number, lock.locked_by)
@@ -272,9 +271,9 @@ class _Visits:
         return still_in.popitem()[1] if still_in else None
 
 
-def _attempt_of(lock: Lock) -> tuple[str, int]:
-    """The name behind that of a lock's execution, and the attempt's number."""
-    return split_attempt(lock.execution_name or "")
+def _attempt_of(lock: Lock) -> int:
+    """The attempt's number in the name of a lock's execution."""
+    return split_attempt(lock.execution_name or "")[1]
 
 
 def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:

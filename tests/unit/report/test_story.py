@@ -501,6 +501,11 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
     assert ("turned away", "inspect lock") == (story.diagnosis, story.next_steps[0].action)
     assert "belongs to request 'order-1' of process/host/1" in story.summary
 
+    other = arn("order-1--3").replace(":m:", ":refunds:")
+    world.record("COMPLETED", locked_by=other, execution_name="order-1--3", result="1")
+    story = collect(world.client, "order-1")
+    assert ("turned away", [1]) == (story.diagnosis, [one.number for one in story.attempts])
+
 
 def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
     """Two tries, a failure between them, and its name; over several pages of history."""
