@@ -176,8 +176,8 @@ def test_the_alarms_and_the_dashboard_watch_this_stack(app: Application):
     expected = [item for item in made if item["Type"] == "AWS::CloudWatch::Alarm"]
     assert len(expected) - 1 == len(alarms)  # without metric math, which ministack does not take
     assert {app.outputs[f"{name}Url"].rsplit("/", 1)[-1] for name in DEAD_LETTERS} < queues
-    assert {(app.outputs["AlarmsTopicArn"],)} == {
-        (*alarm["AlarmActions"], *alarm["InsufficientDataActions"]) for alarm in alarms.values()
+    assert {frozenset({app.outputs["AlarmsTopicArn"]})} == {
+        frozenset(alarm["AlarmActions"] + alarm["InsufficientDataActions"]) for alarm in alarms.values()
     }
     assert cloudwatch.get_dashboard(DashboardName="steponce-requests")["DashboardBody"]
 
