@@ -260,7 +260,7 @@ class Client:
             try:
                 receipt = self.status(request_id, lock_token=lock_token)
                 lock_token = receipt.lock_token
-                # A released record may be the last attempt's. The next attempt may not be visible yet.
+                # A released or expired record may be the last attempt's. The next may not be visible yet.
                 # So may an attempt that was refused by the rate limit, once its window is over.
                 settled = not _may_be_over(receipt) or passed > NOT_YET_VISIBLE_SECONDS
                 if receipt.status != "RUNNING" and settled:
@@ -310,9 +310,11 @@ class Client:
         arn = self.machine.execution_arn(name, attempt)
         if execution is not None and execution.is_open:
             return Receipt.running(request_id, lock_token, arn, duplicate=False)
-        is_elsewhere = execution is None and lock is not None and lock.request_id == request_id
-        if lock is not None and (attempt == recorded or is_elsewhere):
-            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
+        if lock is not None:
+            is_known_by_id = execution is None and lock.request_id == request_id
+            made_it = execution is not None and attempt == recorded and execution.owns(lock) is not False
+            if is_known_by_id or made_it:
+                return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
         if execution is None or execution.status == "SUCCEEDED":
             return None
         return Receipt.failed(request_id, lock_token, arn, execution.failure, duplicate=False)
@@ -383,7 +385,7 @@ class Client:
 
 
 def _may_be_over(receipt: Receipt) -> bool:
-    """Whether a failed request may have another attempt by now, which is not visible yet."""
+    """Whether a request may have another attempt by now, which is not visible yet."""
     if receipt.resets_at is not None:
         return receipt.resets_at <= times.now()
     return receipt.may_run_again

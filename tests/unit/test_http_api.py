@@ -181,6 +181,13 @@ def test_where_nothing_happened_the_caller_is_asked_to_come_again(api: Api, erro
     )
 
 
+def test_an_expired_result_is_no_answer_to_a_new_attempt(api: Api):
+    """It is all that can be seen if the attempt is not visible for a while."""
+    api.client.ends.append(DONE | {"may_run_again": True})
+    answer = api.post(prefer="wait=5")
+    assert (503, "nothing-happened") == (answer.status, answer.body["type"].rpartition(":")[2])
+
+
 @pytest.mark.parametrize("error", ["AlreadyInProgress", "LimitChanged", "PayloadMismatch", "RetryLater"])
 def test_the_workflows_own_words_from_the_work_are_an_answer(api: Api, error: str):
     """As of work that uses a guard, or of a step after the work: sending it again starts nothing."""

@@ -160,9 +160,10 @@ def started_response(key: str, found: Found, wait: int | None, rules: RequestRul
             headers=rate_limit_headers(rules.request_limit(), receipt.resets_at),
         )
     if receipt.may_run_again:
+        why = f" ({receipt.error})" if receipt.error else ""
         return problem(
             "nothing-happened",
-            f"{receipt.error}: nothing has happened yet. Send the same request again for the next attempt.",
+            f"Nothing has happened yet{why}. Send the same request again for the next attempt.",
             replayed=receipt.duplicate,
         )
     if receipt.status != "RUNNING":

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Kept
-from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INPROGRESS, MISMATCH, RELEASED
+from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INPROGRESS, MISMATCH
 
 if TYPE_CHECKING:
     from steponce.locks.results import Results
@@ -51,8 +52,8 @@ class Receipt:
         cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
-        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released, it
-            never had one, or its record has expired.
+        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released or it
+            never had one; or its record has expired, also with a result.
     """
 
     request_id: str
@@ -129,5 +130,5 @@ class Receipt:
             cause=failure.cause,
             execution_arn=lock.locked_by,
             attempt=lock.attempt,
-            may_run_again=lock.status == RELEASED,
+            may_run_again=lock.is_reusable(times.now_text()),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -628,6 +629,40 @@ def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
     world.execution("order-1", "SUCCEEDED", *TO_WORK)
     world.execution("order-1--2", "FAILED", error="PayloadMismatch", given=envelope() | ANOTHER_PAYLOAD)
     assert 7 == world.client.status("order-1").result
+
+
+EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}
+ANSWERS = {
+    "a result": {"status": COMPLETED, "result": "7"},
+    "an error": {"status": FAILED, "failure": '{"Error": "CardDeclined", "Cause": null}'},
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_who_waits_for_a_new_attempt_does_not_get_the_expired_answer(
+    world: Counting, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str]
+):
+    """DescribeExecution may not find the attempt at once. The answer was returned as that of the attempt."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    world.put(**EXPIRED, **answer)
+    assert (False, ["order-1--2"]) == (world.ask().duplicate, world.started())
+    attempt = world.sfn.executions.pop(arn("order-1--2"))
+
+    def show_and_end(_seconds: float) -> None:
+        world.sfn.executions[arn("order-1--2")] = attempt
+        world.put(name="order-1--2", callId="call-2", status=COMPLETED, openStatus=None, result="8", ttl=TTL)
+
+    monkeypatch.setattr(time, "sleep", show_and_end)
+    assert 8 == world.client.wait("order-1").result
+
+
+def test_an_expired_record_does_not_answer_for_an_execution_that_did_not_make_it(world: Counting):
+    """The id's name was free again after 90 days. The new execution's end was told as the old result."""
+    world.put(status=COMPLETED, result="7", **EXPIRED)
+    world.ask()
+    world.end("order-1", error="AlreadyInProgress")
+    found = world.client.status("order-1")
+    assert ("FAILED", "AlreadyInProgress", None) == (found.status, found.error, found.result)
 
 
 def test_who_may_read_only_the_table_gets_the_answer_of_an_old_record(world: Counting):
