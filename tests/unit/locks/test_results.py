@@ -416,8 +416,7 @@ def test_a_receipt_whose_result_is_gone_still_tells_the_rest(results: Results):
         _ = receipt.result
 
 
-def test_many_threads_make_one_client():
-    """boto3's sessions are not for several threads."""
+def test_a_client_is_made_once():
     made = []
     results = Results(BUCKET, lambda: made.append(1) or object())
 
