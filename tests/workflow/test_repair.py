@@ -313,6 +313,22 @@ def test_an_event_during_a_takeover_does_no_harm(scene: Scene):
     assert 1 == len(scene.charges(key))
 
 
+@pytest.mark.parametrize("payload", [VISA, DECLINED, BUG], ids=lambda payload: payload["card"])
+def test_a_record_from_a_backup_gets_the_outcome_that_was_written_since(scene: Scene, payload: dict):
+    order = scene.new_id("backup")
+    with scene.working(scene.key(order)) as hold:
+        scene.client.start(order, payload)
+        hold.wait()
+        backup = scene.raw_lock(scene.key(order))
+    before = scene.client.wait(order, timeout_seconds=100)
+
+    scene.stack.boto3("dynamodb").put_item(TableName=scene.stack.outputs["LocksTable"], Item=backup)
+    scene.change_lock(scene.key(order), created=AN_HOUR_AGO)
+    monitor(scene)
+
+    assert before == scene.client.status(order)
+
+
 def test_a_failure_in_order_leaves_nothing_to_settle(scene: Scene):
     """It has written its error; the event costs one read."""
     order = scene.new_id()

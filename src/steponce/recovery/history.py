@@ -35,6 +35,8 @@ class History:
     """
     A summary of an execution's events: its last state, that state's input and child, its callId.
 
+    No state after the one that writes the outcome counts: it would say less.
+
     `open_tasks` counts the tasks of its work that no event proves to be over. A branch of a Parallel that
     fails does not stop the functions of the others, nor does a time-out stop its function.
     """
@@ -79,7 +81,7 @@ class History:
         self.last_event = event["type"]
         self.redrives += event["type"] == "ExecutionRedriven"
         entered = event.get("stateEnteredEventDetails")
-        if entered is not None:
+        if entered is not None and self.last_state not in OUTCOMES:
             self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
             if self.last_state == "AcquireLock" and self.call_id is None:
                 self.call_id = self.last_input.get("callId")
