@@ -167,17 +167,15 @@ class Machine:
         """
         The lock token of a request. All its attempts have the same.
 
-        Only a first attempt that was started by hand may have none. Then the next attempt says it.
+        The next attempt says it if the first is forgotten, or was started by hand and has none.
 
         Args:
             request_id: As the caller gave it.
             first: Its first attempt. None if Step Functions does not know it.
         """
         name = name_of(request_id)
-        if first is None:
-            return self.lock_token_of(name, {})
-        token = self.lock_token_asked_for(name, first)
-        following = self.describe(name, 2) if token is None else None
+        token = self.lock_token_of(name, {}) if first is None else self.lock_token_asked_for(name, first)
+        following = self.describe(name, 2) if first is None or token is None else None
         if following is None or not is_attempt_of(following, request_id):
             return token
         return self.lock_token_of(name, following.input)

@@ -96,6 +96,18 @@ def test_an_execution_by_hand_under_an_attempt_s_name_is_not_cancelled(world: Wo
     assert "RUNNING" == world.sfn.executions[arn("order-1--2")]["status"]
 
 
+def test_a_request_whose_first_attempt_is_forgotten_is_cancelled_under_its_lock_token(world: World):
+    """Its next attempt tells the token. A record of another token would give a second answer."""
+    world.execution("order-1--2", "RUNNING", *TO_WORK, given=envelope("acme/1"))
+    world.put("acme/1", "order-1--2", attempt=2)
+
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
+
+    assert lock == world.lock("acme/1")
+    assert ("FAILED", "FAILED#3") == (lock.status, lock.open_status)
+    assert world.machine.locks.get("m/order-1") is None
+
+
 def test_a_request_that_was_turned_away_is_cancelled_when_its_key_is_free(world: World):
     """The record is another request's, which has released it: it answers for all who have the key."""
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")

@@ -82,6 +82,15 @@ def test_a_record_is_found_by_its_token_and_by_its_request(world: World):
     assert ["m/order-1", "m/order-1", "acme/charge/7", "acme/charge/7"] == found
 
 
+def test_a_record_is_found_by_a_request_whose_first_attempt_is_forgotten(world: World):
+    """Its next attempt tells the lock token, which every attempt of a request has."""
+    world.execution("order-1--2", "FAILED", *TO_WORK, "RecordError", given=envelope("acme/1"))
+    lock = world.put("acme/1", "order-1--2", status=FAILED, openStatus="FAILED#3")
+
+    assert lock == find_lock(world.machine, "order-1")
+    assert "acme/1" == world.client.status("order-1").lock_token
+
+
 def test_a_record_is_found_by_the_id_that_it_has_on_record(world: World):
     """That is the caller's own, whatever its execution is called."""
     slug = name_of("order/1")

@@ -445,6 +445,18 @@ def test_the_second_attempt_is_found_when_the_first_is_forgotten(world: World):
     assert ["GONE", "RUNNING"] == [one.status for one in collect(world.client, "order-1").attempts]
 
 
+def test_the_second_attempt_tells_the_lock_token_when_the_first_is_forgotten(world: World):
+    """A start without that token would run the work a second time."""
+    given = {"requestId": "order-1", "lockToken": "acme/1", "payload": PAYLOAD, "callId": "call-1"}
+    world.execution("order-1--2", "FAILED", "DoWork", "RecordError", error="Boom", input=json.dumps(given))
+    world.record("FAILED", lock_token="acme/1", open_status="FAILED#3", locked_by=arn("order-1--2"))
+
+    story = collect(world.client, "order-1")
+
+    assert ("acme/1", "waits for a person") == (story.lock_token, story.diagnosis)
+    assert {"acme/1"} == set(world.locks.asked)
+
+
 def test_a_request_that_left_no_trace_is_not_found(world: World):
     """Neither record nor execution."""
     with pytest.raises(RequestNotFound, match="no request 'order-1'"):
