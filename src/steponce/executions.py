@@ -41,6 +41,12 @@ CANCELLED = "Cancelled"
 The error of an execution that was stopped to cancel its request. Its cause says who cancelled it, and why.
 """
 
+_PAGE = 30
+"""
+How many events of a history one call reads. Each may hold 256 KB, and reading it takes nine times that much
+memory if it has an emoji. A function has 256 MB.
+"""
+
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
 _DENIED = ("AccessDeniedException", "KmsAccessDeniedException")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
@@ -160,7 +166,10 @@ def execution_events(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEven
 
 def _each_event(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventTypeDef]:
     with answering("Step Functions"):
-        for page in sfn.get_paginator("get_execution_history").paginate(executionArn=execution_arn):
+        pages = sfn.get_paginator("get_execution_history").paginate(
+            executionArn=execution_arn, PaginationConfig={"PageSize": _PAGE}
+        )
+        for page in pages:
             yield from page["events"]
 
 

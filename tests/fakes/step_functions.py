@@ -253,7 +253,8 @@ class StepFunctions:
         pages = {"get_execution_history": self._history_pages, "list_executions": self._list_pages}
         return SimpleNamespace(paginate=pages[operation])
 
-    def _history_pages(self, *, executionArn: str) -> Iterator[dict[str, Any]]:
+    def _history_pages(self, *, executionArn: str, **_limits: object) -> Iterator[dict[str, Any]]:
+        """In pages of PAGE events, whatever was asked for."""
         first = 0
         while True:
             with self._call("get_execution_history", executionArn):
