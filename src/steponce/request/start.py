@@ -105,8 +105,9 @@ class Start:
         if not self._machine.made(lock, self._request_id):
             if known is None:
                 known, attempt = self._attempt_to_ask(lock)
-            if known is None:
-                return self._running(1, duplicate=True)  # it is too new to be described
+            if known is None:  # it is too new to be described
+                self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
+                return self._running(1, duplicate=True)
             refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused

@@ -631,6 +631,16 @@ def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
     assert 7 == world.client.status("order-1").result
 
 
+def test_another_payload_than_the_key_s_is_refused_before_the_first_attempt_can_be_seen(world: Counting):
+    """It was RUNNING, and who waited then got the result of the other payload."""
+    world.put(name="order-9", payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.ask()
+    del world.sfn.executions[arn("order-1")]
+    world.sfn.refuse("start_execution", "ExecutionAlreadyExists")
+    with pytest.raises(PayloadMismatch):
+        world.ask()
+
+
 EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}
 ANSWERS = {
     "a result": {"status": COMPLETED, "result": "7"},
