@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -42,7 +42,10 @@ def _is_key(_context: click.Context, _argument: click.Parameter, value: str) -> 
     return value
 
 
-_key = click.argument("key", callback=_is_key)
+def _key(command: Callable[..., int]) -> Callable[..., int]:
+    """Add KEY and --token to a command on one record."""
+    option = click.option("--token", "by_token", is_flag=True, help="KEY is a lock token, and no request id.")
+    return click.argument("key", callback=_is_key)(option(command))
 
 
 @click.group(invoke_without_command=True)
@@ -51,7 +54,8 @@ def locks(context: click.Context) -> None:
     """
     Look at lock records, and settle those that wait for a person.
 
-    KEY is a lock token, or the id of a request whose record is meant.
+    KEY is a lock token, or the id of a request whose record is meant. If it is the one of one record and the
+    other of another, --token says that the lock token is meant.
     """
     ask_which(context)
 
@@ -91,16 +95,16 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
 @locks.command()
 @_key
 @where_to_which
-def inspect(key: str, target: Target) -> int:
+def inspect(key: str, by_token: bool, target: Target) -> int:
     """Show a record, its owner, who has changed it, and the next commands."""
     machines = Machines.reach(target)
     stack = machines.stack
-    client, lock = machines.of_lock(key)
+    client, lock = machines.of_lock(key, by_token=by_token)
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
-    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own))
+    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own, by_token=by_token))
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
@@ -118,14 +122,14 @@ def inspect(key: str, target: Target) -> int:
 @_key
 @changes_record
 @where_to_which
-def release(key: str, confirmation: Confirmation, target: Target) -> int:
+def release(key: str, by_token: bool, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, so that the next start of its request runs the work.
 
     First make sure that the work did not take effect. The command is refused while the owner runs, and if the
     record is final.
     """
-    operator, lock = _prepared(Machines.reach(target), key, "release", confirmation)
+    operator, lock = _prepared(Machines.reach(target), key, by_token, "release", confirmation)
     why = confirmation.ask(_shown(lock), f"Release {lock.lock_token}?")
     return _done("released", operator.release(lock, why), confirmation, why)
 
@@ -135,7 +139,7 @@ def release(key: str, confirmation: Confirmation, target: Target) -> int:
 @click.argument("file")
 @changes_record
 @where_to_which
-def complete(key: str, file: str, confirmation: Confirmation, target: Target) -> int:
+def complete(key: str, by_token: bool, file: str, confirmation: Confirmation, target: Target) -> int:
     """
     Store a result: every later start gets it, and the work does not run.
 
@@ -143,7 +147,7 @@ def complete(key: str, file: str, confirmation: Confirmation, target: Target) ->
     """
     given = read_json(file, _RESULT)
     machines = Machines.reach(target)
-    client, lock = machines.of_lock(key)
+    client, lock = machines.of_lock(key, by_token=by_token)
     result = result_text(given, client.machine.results)
     operator = _operator(machines, client, confirmation)
     lock = operator.prepare("complete", lock)
@@ -155,13 +159,13 @@ def complete(key: str, file: str, confirmation: Confirmation, target: Target) ->
 @_key
 @changes_record
 @where_to_which
-def retry(key: str, confirmation: Confirmation, target: Target) -> int:
+def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) -> int:
     """
     Free a lock, and start its request's next attempt with the same payload.
 
     First make sure that the work did not take effect. The command is refused as `release` is.
     """
-    operator, lock = _prepared(Machines.reach(target), key, "retry", confirmation)
+    operator, lock = _prepared(Machines.reach(target), key, by_token, "retry", confirmation)
     given = operator.payload_of(lock)
     why = confirmation.ask(_shown(lock), f"Run the work of {lock.lock_token} again?")
     lock, receipt = operator.retry(lock, given, why)
@@ -169,8 +173,10 @@ def retry(key: str, confirmation: Confirmation, target: Target) -> int:
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _prepared(machines: Machines, key: str, action: Any, confirmation: Confirmation) -> tuple[Operator, Lock]:
-    client, lock = machines.of_lock(key)
+def _prepared(
+    machines: Machines, key: str, by_token: bool, action: Any, confirmation: Confirmation
+) -> tuple[Operator, Lock]:
+    client, lock = machines.of_lock(key, by_token=by_token)
     operator = _operator(machines, client, confirmation)
     return operator, operator.prepare(action, lock)
 

@@ -104,9 +104,9 @@ class Machines:
             return self.clients[0]
         return self._client(machine_of_request(self.machines, request_id, lock_token=lock_token))
 
-    def of_lock(self, key: str) -> tuple[Client, Lock]:
+    def of_lock(self, key: str, *, by_token: bool) -> tuple[Client, Lock]:
         """A record, and the client of the workflow that holds or held it; errors as `machine_of_lock`."""
-        machine, lock = machine_of_lock(self.machines, key)
+        machine, lock = machine_of_lock(self.machines, key, by_token=by_token)
         return self._client(machine), lock
 
     def chosen(self) -> list[Workflow]:

@@ -80,7 +80,7 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     verb, _, rest = _COMMANDS[step.action].partition(" {key}")
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
-    given += ["--check-owner"] * step.check_owner
+    given += ["--check-owner"] * step.check_owner + ["--token"] * step.by_token
     given += map(shlex.quote, options)
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])

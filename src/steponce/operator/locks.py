@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from heapq import merge
 from typing import Any, Literal
 
@@ -65,22 +66,28 @@ def open_locks(
     return merge(*shards, key=lambda lock: lock.expected_completion)
 
 
-def find_lock(machine: Machine, key: str) -> Lock:
+def find_lock(machine: Machine, key: str, *, by_token: bool = False) -> Lock:
     """
     Find a record by its lock token, or by a request id of this machine.
+
+    Args:
+        machine: The machine with the lock table.
+        key: A lock token, or a request id.
+        by_token: Whether the key is a lock token, although it may be a request id, too.
 
     Raises:
         LockNotFound: there is none, or it has expired.
         Refused: it is the lock token of one record and the request id of another.
         Unavailable: no answer; safe to ask again.
     """
-    by_token, by_id = machine.locks.get(key), lock_of_request(machine, key)
-    if by_token is not None and by_id is not None and by_token.lock_token != by_id.lock_token:
+    found, by_id = machine.locks.get(key), None if by_token else lock_of_request(machine, key)
+    if found is not None and by_id is not None and found.lock_token != by_id.lock_token:
         raise Refused(
-            f"{key!r} is ambiguous: it is the lock token of request {by_token.request_id!r}, and also a "
-            f"request with the lock token {by_id.lock_token!r}. Name one of these two."
+            f"{key!r} is ambiguous: it is the lock token of request {found.request_id!r}, and also a "
+            f"request with the lock token {by_id.lock_token!r}. Name one of these two by its lock token.",
+            next_steps=[NextStep("inspect lock", one.lock_token, by_token=True) for one in (found, by_id)],
         )
-    lock = by_token or by_id
+    lock = found or by_id
     if lock is None:
         raise LockNotFound(
             f"There is no lock record {key!r}, nor one of a request of this name, or it has expired. "
@@ -399,7 +406,7 @@ def steps_after_cancel(lock: Lock) -> list[NextStep]:
     return next_steps(lock, runs=False)
 
 
-def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
+def next_steps(lock: Lock, *, runs: bool, own: bool = True, by_token: bool = False) -> list[NextStep]:
     """
     What an operator can do with a lock. Each step may still be refused, with a reason.
 
@@ -407,18 +414,19 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
         lock: The record.
         runs: Whether its owner runs.
         own: Whether its owner belongs to this machine. If not, there are no steps.
+        by_token: Whether its lock token may be a request's id, too.
     """
-    token = lock.lock_token
+    step = partial(NextStep, key=lock.lock_token, by_token=by_token)
     if not own:
         return []
     if lock.status == RELEASED:
-        return [NextStep("retry lock", token)] if lock.is_of_an_execution else []
+        return [step("retry lock")] if lock.is_of_an_execution else []
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
         return []
     if runs:
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
-    retry = [NextStep("retry lock", token)] if lock.is_of_an_execution else []
-    return [NextStep("complete lock", token), *retry, NextStep("release lock", token)]
+    retry = [step("retry lock")] if lock.is_of_an_execution else []
+    return [step("complete lock"), *retry, step("release lock")]
 
 
 def _expect_lease_over(lock: Lock) -> None:

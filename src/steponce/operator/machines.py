@@ -66,13 +66,14 @@ def machine_of_request(
     )
 
 
-def machine_of_lock(machines: Sequence[Machine], key: str) -> tuple[Machine, Lock]:
+def machine_of_lock(machines: Sequence[Machine], key: str, *, by_token: bool = False) -> tuple[Machine, Lock]:
     """
     Find a record by its lock token or by a request id, and the machine that holds or held it.
 
     Args:
         machines: At least one. One alone is taken for the record's; `Operator` refuses it if it is not.
         key: A lock token, or the id of a request of any of these machines.
+        by_token: Whether the key is a lock token, although it may be a request id, too.
 
     Returns:
         The machine and the record. For a guard's or an unknown machine's, the first one that found it.
@@ -84,15 +85,18 @@ def machine_of_lock(machines: Sequence[Machine], key: str) -> tuple[Machine, Loc
         Unavailable: no answer; safe to ask again.
     """
     if len(machines) == 1:
-        return machines[0], find_lock(machines[0], key)
+        return machines[0], find_lock(machines[0], key, by_token=by_token)
     found: dict[tuple[str, str], tuple[Machine, Lock]] = {}
     hidden = list[OwnerHidden]()
     for machine in machines:
-        for lock in _locks(machine, key, hidden):
+        for lock in _locks(machine, key, hidden, by_token):
             found.setdefault((machine.locks.table, lock.lock_token), (machine, lock))
     if len(found) > 1:
         listed = "; ".join(f"{lock.lock_token!r} of {name_of_machine(one)}" for one, lock in found.values())
-        raise MachineAmbiguous(f"{key!r} means several records: {listed}. Name a lock token, or a machine.")
+        steps = [NextStep("inspect lock", lock.lock_token, by_token=True) for _, lock in found.values()]
+        raise MachineAmbiguous(
+            f"{key!r} means several records: {listed}. Name a lock token, or a machine.", next_steps=steps
+        )
     for machine, lock in found.values():
         return _holder(machines, machine, lock), lock
     if hidden:
@@ -109,11 +113,13 @@ def name_of_machine(machine: Machine) -> str:
     return machine.arn.rpartition(":")[2]
 
 
-def _locks(machine: Machine, key: str, hidden: list[OwnerHidden]) -> Iterator[Lock]:
+def _locks(machine: Machine, key: str, hidden: list[OwnerHidden], by_token: bool) -> Iterator[Lock]:
     """The records that a key may mean at one machine. Notes a machine that may not be asked."""
-    by_token = machine.locks.get(key)
-    if by_token is not None:
-        yield by_token
+    found = machine.locks.get(key)
+    if found is not None:
+        yield found
+    if by_token:
+        return
     try:
         with looking_at(machine.arn):
             by_id = lock_of_request(machine, key)

@@ -221,6 +221,21 @@ def test_completed(world: World, run: Run, file: str):
     assert (0, "completed", {"chargeId": "ch_1"}) == (code, told["done"], told["record"]["result"])
 
 
+def test_a_guard_s_lock_under_a_request_s_id_is_settled(world: World, run: Run):
+    """By the commands that each answer names."""
+    world.held()
+    failure = json.dumps({"Error": "Boom", "Cause": None})
+    world.put("order-1", status="FAILED", openStatus="FAILED#3", lockedBy="process/host/7", failure=failure)
+
+    code, told = run("locks", "release", "order-1", *SIGNED)
+    assert (3, "steponce locks inspect order-1 --token") == (code, told["error"]["next"][0])
+    *_, release = run(*told["error"]["next"][0].split()[1:])[1]["next"]
+    assert "steponce locks release order-1 --token" == release
+
+    assert 0 == run(*release.split()[1:], *SIGNED)[0]
+    assert ("RELEASED", "FAILED") == (world.lock("order-1").status, world.lock().status)
+
+
 def test_retried(world: World, run: Run):
     """With the receipt of the next attempt, and without the payload."""
     world.held()

@@ -102,12 +102,14 @@ def test_a_record_is_found_by_the_id_that_it_has_on_record(world: World):
 
 
 def test_a_key_that_is_one_records_token_and_anothers_request_is_ambiguous(world: World):
-    """Nobody guesses which of them is meant."""
-    world.put()
-    world.put("order-1", "pay-7")
+    """Nobody guesses which of them is meant. Each can be named, although the ids may be the same."""
+    records = [world.put("order-1", lockedBy="process/host/7"), world.put()]
 
-    with pytest.raises(Refused, match=r"lock token of request 'pay-7', and also .* 'm/order-1'"):
+    with pytest.raises(Refused, match=r"lock token of request 'order-1', and also .* 'm/order-1'") as raised:
         find_lock(world.machine, "order-1")
+
+    steps = raised.value.next_steps
+    assert records == [find_lock(world.machine, step.key, by_token=step.by_token) for step in steps]
 
 
 def test_a_key_that_is_its_own_requests_token_is_not_ambiguous(world: World):

@@ -125,6 +125,18 @@ def test_an_id_with_a_record_at_each_machine_is_not_guessed(world: TwoMachines, 
     assert "m/order-1" == machine_of_lock(machines[:1], "order-1")[1].lock_token
 
 
+def test_a_lock_whose_token_is_also_a_request_s_id_can_be_named(world: TwoMachines, machines: list[Machine]):
+    """A guard may have such a token. No other name leads to its record."""
+    world.held()
+    lock = world.put("order-1", lockedBy="process/host/7")
+
+    with pytest.raises(MachineAmbiguous) as raised:
+        machine_of_lock(machines, "order-1")
+
+    assert {"order-1", "m/order-1"} == {step.key for step in raised.value.next_steps if step.by_token}
+    assert lock == machine_of_lock(machines, "order-1", by_token=True)[1]
+
+
 def test_a_lock_of_an_unknown_machine_is_found_nevertheless(world: TwoMachines, machines: list[Machine]):
     """And plain Python's: an operator's command says what can be done."""
     for owner in (at_refunds("x").replace(":refunds:", ":charges:"), "process/host/7"):
