@@ -19,6 +19,7 @@ from steponce.executions import (
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
+from steponce.request.envelope import check_lock_token
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
 
@@ -144,13 +145,21 @@ class Machine:
         return attempt if name == name_of(request_id) else 1
 
     def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str | None:
-        """The lock token of an execution, by its input and the rules. None if the rules find none."""
-        if "lockToken" in execution_input:
-            return str(execution_input["lockToken"])
+        """
+        The lock token of an execution, by its input and the rules.
+
+        None if there is none, or if it cannot be one: then its machine has refused it, and DynamoDB would
+        refuse to look for it.
+        """
         try:
-            return self.rules.lock_token(name, execution_input.get("payload", {}))
+            if "lockToken" in execution_input:
+                token = execution_input["lockToken"]
+            else:
+                token = self.rules.lock_token(name, execution_input.get("payload", {}))
+            check_lock_token(token)
         except InvalidRequest:
             return None
+        return str(token)
 
     def lock_token_asked_for(self, name: str, execution: Execution) -> str | None:
         """

@@ -380,6 +380,15 @@ def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: W
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 
+@pytest.mark.parametrize("token", ["", " ", "x" * 2_049, "\ud800", 7], ids=ascii)
+def test_a_request_with_a_lock_token_that_cannot_be_one_leaves_no_record(world: World, token: Any):
+    """Its machine has refused it, so nothing of it can run. Under a blank key the monitor keeps its place."""
+    world.execution("order-1", "FAILED", "PrepareRequest", given={"payload": PAYLOAD, "lockToken": token})
+
+    with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
+        find_running(world.machine, "order-1")
+
+
 def test_what_was_never_started_is_not_found(world: World):
     """Nor is there a record for it."""
     with pytest.raises(RequestNotFound):

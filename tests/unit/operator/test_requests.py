@@ -253,6 +253,18 @@ def test_a_request_without_a_record_is_found_by_its_execution(world: Counted):
     assert hours_ago(1) == found["refused/1"].created
 
 
+def test_a_lock_token_that_cannot_be_one_is_not_looked_for(world: Counted):
+    """DynamoDB refuses such a key, which would end the list. The execution's machine has refused it, too."""
+    for number, token in enumerate(["", " ", "x" * 2_049, "\ud800", 7, None]):
+        world.began(str(number), 1, "FAILED", key=token, callId=None, requestId=None)
+    world.calls.clear()
+
+    found = [(one.request_id, one.lock_token) for one in world.listing(Wanted(since=hours_ago(2)))]
+
+    assert {(str(number), None) for number in range(6)} == set(found)
+    assert 0 == world.calls["GetItem"]
+
+
 def test_executions_are_asked_for_only_where_they_have_an_end(world: Counted):
     """By a time, or as those that run."""
     world.began("waits", 3, key="acme/3")
