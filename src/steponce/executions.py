@@ -41,7 +41,7 @@ CANCELLED = "Cancelled"
 The error of an execution that was stopped to cancel its request. Its cause says who cancelled it, and why.
 """
 
-_PAGE = 30
+_PAGE = 50
 """
 How many events of a history one call reads. Each may hold 256 KB, and reading it takes nine times that much
 memory if it has an emoji. A function has 256 MB.
@@ -170,7 +170,9 @@ def _each_event(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventType
             executionArn=execution_arn, PaginationConfig={"PageSize": _PAGE}
         )
         for page in pages:
-            yield from page["events"]
+            events = page["events"]
+            while events:  # none of them is kept while the next page is read
+                yield events.pop(0)
 
 
 def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:
