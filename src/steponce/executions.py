@@ -250,6 +250,14 @@ def looking_at(execution_arn: str) -> Iterator[None]:
 
 
 def read_input(text: str) -> Mapping[str, Any]:
-    """Parse an execution's input. An input that is no JSON object gives an empty mapping."""
-    found = json.loads(text)
+    """
+    Parse an execution's input.
+
+    An input that is no JSON object gives an empty mapping. So does JSON that Python cannot read, because it
+    is nested too deeply or has a number of thousands of digits. No request has such an input.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
     return found if isinstance(found, dict) else {}

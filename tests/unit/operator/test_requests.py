@@ -265,6 +265,15 @@ def test_a_lock_token_that_cannot_be_one_is_not_looked_for(world: Counted):
     assert 0 == world.calls["GetItem"]
 
 
+@pytest.mark.parametrize("value", ["[" * 9_999 + "]" * 9_999, "1" * 9_999], ids=["deep", "long"])
+def test_an_input_that_cannot_be_read_does_not_end_the_list(world: Counted, value: str):
+    """Somebody has started the execution by hand, and its machine has refused it."""
+    world.began("odd", 1, "FAILED")
+    world.sfn.executions[arn("odd")]["input"] = f'{{"payload": {value}}}'
+
+    assert ["odd"] == world.ids(since=hours_ago(2))
+
+
 def test_executions_are_asked_for_only_where_they_have_an_end(world: Counted):
     """By a time, or as those that run."""
     world.began("waits", 3, key="acme/3")
