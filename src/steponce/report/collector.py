@@ -115,6 +115,7 @@ class _Collector:
             attempts,
             holder,
             lock is not None and self.owner_is_stranger(lock),
+            lock is not None and self._has_payload(lock, attempts[-1]),
         )
         advice = case.judge()
         story = Story(
@@ -133,6 +134,12 @@ class _Collector:
         """Whether another execution now has the name of the lock's owner."""
         execution = self._executions.get(lock.locked_by)
         return execution is not None and execution.owns(lock) is False
+
+    def _has_payload(self, lock: Lock, attempt: Attempt) -> bool:
+        """Whether an attempt has the payload of a record."""
+        execution = self._executions.get(attempt.execution_arn)
+        given = {} if execution is None else execution.input
+        return lock.has_payload(self._client.machine.payload_hash_of(given))
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
         """The record for people, with a large result read. It is not overdue while its owner waits."""

@@ -12,6 +12,7 @@ from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
+    DUPLICATE_REFUSED,
     FAILED,
     INPROGRESS,
     LIMIT_CHANGED,
@@ -52,6 +53,7 @@ class Case:
         attempts: The request's executions, oldest first; at least one.
         holder: The execution of another request, if that one holds the lock.
         owner_is_stranger: Whether another execution now has the name of the lock's owner.
+        has_payload: Whether the newest attempt has the record's payload.
     """
 
     request_id: str
@@ -61,6 +63,7 @@ class Case:
     attempts: list[Attempt]
     holder: Attempt | None
     owner_is_stranger: bool
+    has_payload: bool
 
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
@@ -69,7 +72,7 @@ class Case:
             return self._without_record(record, newest)
         another = record.request_id != self.request_id
         elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
-        if (another or elsewhere) and self._was_turned_away(record, newest):
+        if (another or elsewhere) and self._was_turned_away(newest):
             place, look = "", NextStep("show request", record.request_id)
             if elsewhere:
                 place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
@@ -281,10 +284,13 @@ class Case:
         then = "The window is over. Start it again." if is_over else "Start it again then."
         return Advice("rate limited", f"{refused} {then}", (self._request("start request"),))
 
-    def _was_turned_away(self, record: Record, newest: Attempt) -> bool:
+    def _was_turned_away(self, newest: Attempt) -> bool:
+        """Whether another request's record does not answer for this one. `Client.status` agrees."""
         if newest.is_open or newest.status in ("SUCCEEDED", GONE):
             return False
-        return newest.error not in LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED} and newest.error != record.error
+        if newest.error in LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}:
+            return False
+        return newest.error == DUPLICATE_REFUSED or not self.has_payload
 
     def _settle(self, how: str) -> Advice:
         return Advice(

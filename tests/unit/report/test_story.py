@@ -19,6 +19,7 @@ from steponce.locks.record import Failure, Intervention, Lock
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
+from steponce.request.canonical import canonical_json, sha256
 from steponce.request.settings import RequestRules
 from tests.fakes.step_functions import MACHINE, StepFunctions
 from tests.unit.rate_limited import cause_until
@@ -494,6 +495,20 @@ def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World
     assert ("running", "other") == (story.diagnosis, story.record and story.record.request_id)
     assert story.holder is not None
     assert arn("other") == story.holder.execution_arn
+    assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
+
+
+@pytest.mark.parametrize("error", ["Boom", "RetryLater", "Cancelled"])
+def test_a_request_that_failed_before_another_one_took_the_lock_is_answered_by_that(world: World, error: str):
+    """As its status says. A start with another lock token would run the work a second time."""
+    world.execution("order-1", "FAILED", "DoWork", error=error)
+    world.execution("other", "SUCCEEDED", "DoWork")
+    lock = world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7")
+    world.locks.readings = [replace(lock, payload_hash=sha256(canonical_json(PAYLOAD)))]
+
+    story, status = collect(world.client, "order-1"), world.client.status("order-1")
+
+    assert ("completed", "COMPLETED") == (story.diagnosis, status.status)
     assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
 
 
