@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
@@ -33,6 +34,7 @@ REFUSAL_STANDS = timedelta(seconds=10)
 """How long a refusal by the rate limit is repeated without a new execution for the same request."""
 
 _READINGS = 3
+_PAUSES_SECONDS = (0, 0.1, 0.2, 0.4)
 _FIRST_OF_MANY = 1_000
 
 
@@ -52,7 +54,8 @@ class Start:
         Start the request under the first free name, unless a record or an execution answers for it.
 
         A call makes at most two StartExecution calls. It describes three executions, and more only to find
-        the newest of many attempts that no record names, or after another caller was quicker.
+        the newest of many attempts that no record names, after another caller was quicker, or until an
+        attempt is shown.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
@@ -105,9 +108,6 @@ class Start:
         if not self._machine.made(lock, self._request_id):
             if known is None:
                 known, attempt = self._attempt_to_ask(lock)
-            if known is None:  # it is too new to be described
-                self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
-                return self._running(1, duplicate=True)
             refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused
@@ -116,27 +116,26 @@ class Start:
             return self._running(attempt, duplicate=True)  # it is about to replay or to refuse this answer
         return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
 
-    def _attempt_to_ask(self, lock: Lock) -> tuple[Execution | None, int]:
+    def _attempt_to_ask(self, lock: Lock) -> tuple[Execution, int]:
         """
         Find the attempt that says whether another request's record has refused this id.
 
         That is the newest one. It is looked for only where the first may say something else. A first attempt
         that succeeded since the record was taken has replayed it, and no attempt follows.
         """
-        first = self._machine.describe(self._name, 1)
-        if first is None or first.is_open:
+        first = self._describe_started(1)
+        if first.is_open:
             return first, 1
         has_replayed = first.status == "SUCCEEDED" and (first.closed or "") >= lock.created
         may_be_refused = lock.status == COMPLETED or first.failure.error == DUPLICATE_REFUSED
         if has_replayed or not may_be_refused:
             return first, 1
-        return self._machine.newest_of_request(self._request_id, 1, first)
+        newest, attempt = self._machine.newest_of_request(self._request_id, 1, first)
+        return newest or first, attempt
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""
-        first = self._machine.describe(self._name, 1)
-        if first is None:
-            return self._running(1, duplicate=True)
+        first = self._describe_started(1)
         self.expect_same_key(first)
         if first.is_open or self._is_mine(first):
             return self._by_execution(1, first, lock)
@@ -265,9 +264,7 @@ class Start:
         That attempt has no record yet. If it is closed, it may have released its lock, so the caller may try
         again.
         """
-        execution = self._machine.describe(self._name, attempt)
-        if execution is None:
-            return
+        execution = self._describe_started(attempt)
         self.expect_same_key(execution)
         same = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
         if execution.is_open:
@@ -277,6 +274,23 @@ class Start:
                 f"Another start of request {self._request_id!r}, with another payload, has just ended. "
                 "Try again."
             )
+
+    def _describe_started(self, attempt: int) -> Execution:
+        """
+        Describe an attempt whose name is taken. DescribeExecution may not show it at once.
+
+        Raises:
+            Unavailable: it is still not shown, so nobody can compare its lock token and payload with these.
+        """
+        for pause in _PAUSES_SECONDS:
+            time.sleep(pause)
+            execution = self._machine.describe(self._name, attempt)
+            if execution is not None:
+                return execution
+        raise Unavailable(
+            f"Request {self._request_id!r} was started a moment ago, and cannot be compared with this start "
+            "yet. Try again."
+        )
 
     def expect_same_key(self, execution: Execution) -> None:
         """

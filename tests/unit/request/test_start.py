@@ -100,6 +100,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
     with mock_aws():
         found = Counting()
         monkeypatch.setattr(times, "now", lambda: found.now)
+        monkeypatch.setattr(time, "sleep", lambda _seconds: None)
         yield found
 
 
@@ -631,14 +632,38 @@ def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
     assert 7 == world.client.status("order-1").result
 
 
-def test_another_payload_than_the_key_s_is_refused_before_the_first_attempt_can_be_seen(world: Counting):
-    """It was RUNNING, and who waited then got the result of the other payload."""
-    world.put(name="order-9", payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+RECORDS = {
+    "no record": None,
+    "the record of another request": {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"},
+}
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_a_start_is_compared_with_the_first_one_or_not_answered(
+    world: Counting, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any] | None, is_shown: bool
+):
+    """
+    DescribeExecution may not show the first one at once. The second one, with another payload, was RUNNING,
+    and who waited then got the result of the first.
+    """
+    if record:
+        world.put(name="order-9", **record)
     world.ask()
-    del world.sfn.executions[arn("order-1")]
-    world.sfn.refuse("start_execution", "ExecutionAlreadyExists")
-    with pytest.raises(PayloadMismatch):
-        world.ask()
+    world.sfn.refuse("describe_execution", "ExecutionDoesNotExist")
+    monkeypatch.setattr(time, "sleep", lambda seconds: world.sfn.heal() if is_shown and seconds else None)
+
+    with pytest.raises(PayloadMismatch if is_shown else Unavailable):
+        world.client.start("order-1", {"orderId": "2"})
+
+
+def test_the_next_attempt_is_compared_with_a_quicker_one_or_not_answered(world: Counting):
+    """As above: the quicker caller's attempt is not visible yet."""
+    world.execution("order-1", "FAILED", error="RetryLater")
+    world.execution("order-1--2", "RUNNING")
+    world.sfn.refuse("describe_execution", "ExecutionDoesNotExist", "order-1--2")
+    with pytest.raises(Unavailable, match="'order-1' was started a moment ago"):
+        world.client.start("order-1", {"orderId": "2"})
 
 
 EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}
@@ -690,11 +715,9 @@ def test_an_execution_that_cannot_be_described_yet_may_have_another_lock_token(w
     world.put(name="order-9", status=status, expectedCompletion=PAST, result="7", callId="call-9")
     world.execution("order-1", "RUNNING", *TO_WORK, given=envelope("m/other"))
     world.sfn.refuse("describe_execution", "ExecutionDoesNotExist", "order-1")
-    assert ("RUNNING", arn("order-1"), []) == (
-        world.ask().status,
-        world.ask().execution_arn,
-        world.started(),
-    )
+    with pytest.raises(Unavailable):
+        world.ask()
+    assert [] == world.started()
     world.sfn.heal()
     with pytest.raises(LockTokenMismatch):
         world.ask()
