@@ -241,6 +241,11 @@ class Case:
                 f"Attempt {newest.number} runs and does not hold the lock yet. Wait for it.",
                 (self._request("wait for request"),),
             )
+        if newest.status == "SUCCEEDED" and (record is None or record.status == RELEASED):
+            return Advice(
+                "expired",
+                "Its execution succeeded, but its record is gone. The next start runs the work again.",
+            )
         if record is not None and record.status == RELEASED and record.settled_by is not None:
             by, why = record.settled_by.by, record.settled_by.why
             return Advice(
@@ -256,11 +261,6 @@ class Case:
         if record is not None:
             return Advice(
                 "expired", f"Its record expired at {record.expires_at}. The next start runs the work again."
-            )
-        if newest.status == "SUCCEEDED":
-            return Advice(
-                "expired",
-                "Its execution succeeded, but its record is gone. The next start runs the work again.",
             )
         return Advice(
             "failed",

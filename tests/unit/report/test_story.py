@@ -498,6 +498,16 @@ def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World
     assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
 
 
+def test_a_request_that_succeeded_is_not_called_released(world: World):
+    """Its record has expired since, and the record is another request's, of which nothing happened."""
+    world.execution("order-1", "SUCCEEDED", "DoWork")
+    world.record("RELEASED", request_id="other", locked_by=arn("other"), failure=Failure("RetryLater", None))
+
+    story = collect(world.client, "order-1")
+
+    assert ("expired", ()) == (story.diagnosis, story.next_steps)
+
+
 @pytest.mark.parametrize("error", ["Boom", "RetryLater", "Cancelled"])
 def test_a_request_that_failed_before_another_one_took_the_lock_is_answered_by_that(world: World, error: str):
     """As its status says. A start with another lock token would run the work a second time."""
