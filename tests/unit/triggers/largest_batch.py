@@ -1,15 +1,23 @@
-"""Gives a function the batch that needs the most memory, and prints at last how many bytes it took."""
+"""
+Gives a function the batch that needs the most memory, and prints at last how many bytes it took.
+
+The HTTP API gets a request whose result, kept in the bucket, is as large as an answer may be.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import resource
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from steponce.http_api.answers import LONGEST_ANSWER
+from steponce.locks.reference import Reference, new_key
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import MAX_READ_BYTES
 from tests.unit.triggers.world import Context, World, function, sqs_record
@@ -20,6 +28,11 @@ PAYLOAD_BYTES = 6_000_000
 OF_ANSWERS = {"AwaitingStepsTable": "steps", "CallbackKey": "key", "OpenShards": "10"}
 """Settings of `resolve_awaiting_step`."""
 
+OF_HTTP = {"HttpAccess": "open", "ResultBucket": "results"}
+"""Settings of `http_api`."""
+
+READ = json.loads((Path(__file__).parents[3] / "events" / "read_request.json").read_text())
+
 MESSAGES, RECORDS = 10, 100
 """The batch sizes of the mappings."""
 
@@ -28,6 +41,22 @@ def nested_lists(size: int, start: str = '{"a":[') -> str:
     """A JSON object of about this many bytes. No other JSON has more objects for its size."""
     deep = "[" * 250 + "]" * 250 + ","
     return start + deep * ((size - len(start)) // len(deep) - 1) + "0]}"
+
+
+class WorldWithResult(World):
+    """A completed request, and the bucket that has its result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._body = nested_lists(LONGEST_ANSWER * 99 // 100).encode()  # the answer has blanks
+        key, call = f"steponce-run-once/{READ['pathParameters']['requestId']}", "0" * 32
+        digest = hashlib.sha256(self._body).hexdigest()
+        reference = Reference("results", new_key(key, call), "version-1", digest, len(self._body))
+        self.hold(key, READ["pathParameters"]["requestId"], "hash")
+        self.locks[key] |= {"status": {"S": "COMPLETED"}, "result": {"S": reference.to_json()}}
+
+    def get_object(self, **_which: str) -> dict[str, Any]:
+        return {"ContentLength": len(self._body), "Body": BytesIO(self._body)}
 
 
 def batch(name: str) -> dict[str, Any]:
@@ -65,9 +94,15 @@ def most_bytes() -> int:
 
 
 if __name__ == "__main__":
-    world = World()
-    with function(sys.argv[1], world, **OF_ANSWERS) as module:
-        text = json.dumps(batch(sys.argv[1]))
-        answer = module.handler(json.loads(text), Context())
-        assert answer["batchItemFailures"] or world.dead()
+    if sys.argv[1] == "http_api":
+        with function("http_api", WorldWithResult(), **OF_HTTP) as module:
+            answer = module.handler(READ, Context())
+            json.dumps(answer)  # as the runtime sends it
+            assert 200 == answer["statusCode"]
+    else:
+        world = World()
+        with function(sys.argv[1], world, **OF_ANSWERS) as module:
+            text = json.dumps(batch(sys.argv[1]))
+            answer = module.handler(json.loads(text), Context())
+            assert answer["batchItemFailures"] or world.dead()
     print(most_bytes())

@@ -1,4 +1,7 @@
-"""No batch needs more memory than its function has. It would come back again and again, with all messages."""
+"""
+No batch needs more memory than its function has. It would come back again and again, with all messages. Nor
+does a result: nobody could read it over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ FUNCTIONS = {
     "start_from_queue": "StartFromQueueFunction",
     "start_from_event": "StartFromEventFunction",
     "resolve_awaiting_step": "ResolveAwaitingStepFunction",
+    "http_api": "HttpApiFunction",
 }
 MEBIBYTE = 2**20
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_largest_batch_fits_into_the_function_s_memory(name: str):
+def test_the_largest_batch_or_result_fits_into_the_function_s_memory(name: str):
     """In a process of its own, since other tests need memory, too."""
     template = documents.whole_template()
     default = template["Globals"]["Function"]["MemorySize"]
