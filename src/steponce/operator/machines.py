@@ -93,7 +93,10 @@ def machine_of_lock(machines: Sequence[Machine], key: str, *, by_token: bool = F
             found.setdefault((machine.locks.table, lock.lock_token), (machine, lock))
     if len(found) > 1:
         listed = "; ".join(f"{lock.lock_token!r} of {name_of_machine(one)}" for one, lock in found.values())
-        steps = [NextStep("inspect lock", lock.lock_token, by_token=True) for _, lock in found.values()]
+        steps = [
+            NextStep("inspect lock", lock.lock_token, machine=_holder(machines, one, lock).arn, by_token=True)
+            for one, lock in found.values()
+        ]
         raise MachineAmbiguous(
             f"{key!r} means several records: {listed}. Name a lock token, or a machine.", next_steps=steps
         )

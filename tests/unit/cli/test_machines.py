@@ -313,6 +313,22 @@ def test_a_workflow_with_a_table_of_its_own_is_listed_and_erased_too(world: TwoM
     assert [] == run("requests", "list", "--under", "acme/")[1]["requests"]
 
 
+def test_one_lock_token_in_two_tables_is_told_apart_by_the_machine(world: TwoMachines, run: Run):
+    """By the commands that the refusal names."""
+    create_table(world.dynamodb, "LocksTable", "others")
+    world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"locksTable": "others"})
+    for table, owner in (("others", at_refunds("two")), ("locks", arn("one"))):
+        world.put("acme/1", lockedBy=owner, status="FAILED", openStatus="FAILED#1")
+        item = world.dynamodb.get_item(TableName="locks", Key={"lockToken": {"S": "acme/1"}})["Item"]
+        world.dynamodb.put_item(TableName=table, Item=item)
+
+    code, told = run("locks", "inspect", "acme/1")
+
+    commands = told["error"]["next"]
+    found = [run(*command.split()[1:])[1]["record"]["lockedBy"] for command in commands]
+    assert (2, [arn("one"), at_refunds("two")]) == (code, found)
+
+
 def test_a_malformed_output_stops_only_those_who_need_its_workflow(world: TwoMachines, run: Run):
     """What is open can be listed, and the stack's own requests be asked for by name."""
     world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"expectedSeconds": "soon"})
