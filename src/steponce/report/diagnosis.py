@@ -15,10 +15,7 @@ from steponce.workflow import (
     DUPLICATE_REFUSED,
     FAILED,
     INPROGRESS,
-    LIMIT_CHANGED,
-    LOCK_HELD,
     OUTCOMES,
-    RATE_LIMITED,
     RELEASED,
     TOO_LARGE,
 )
@@ -287,8 +284,6 @@ class Case:
     def _was_turned_away(self, newest: Attempt) -> bool:
         """Whether another request's record does not answer for this one. `Client.status` agrees."""
         if newest.is_open or newest.status in ("SUCCEEDED", GONE):
-            return False
-        if newest.error in LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}:
             return False
         return newest.error == DUPLICATE_REFUSED or not self.has_payload
 

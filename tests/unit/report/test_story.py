@@ -30,6 +30,7 @@ TOKEN = "AQCEAAAAKgAAAAM-a-task-token"
 FAR = "2999-01-01T00:00:00.000Z"
 PAST = "2020-01-01T00:00:00.000Z"
 PAYLOAD = {"card": "tok_secret"}
+HASH = sha256(canonical_json(PAYLOAD))
 
 
 def arn(name: str) -> str:
@@ -488,7 +489,7 @@ def test_another_requests_execution_that_holds_the_lock_is_told_too(world: World
     """The answer will be that one's."""
     world.execution("order-1", "FAILED", "CheckOwner", error="AlreadyInProgress")
     world.execution("other", "RUNNING", "DoWork")
-    world.record("INPROGRESS", request_id="other", locked_by=arn("other"))
+    world.record("INPROGRESS", request_id="other", locked_by=arn("other"), payload_hash=HASH)
 
     story = collect(world.client, "order-1")
 
@@ -513,13 +514,24 @@ def test_a_request_that_failed_before_another_one_took_the_lock_is_answered_by_t
     """As its status says. A start with another lock token would run the work a second time."""
     world.execution("order-1", "FAILED", "DoWork", error=error)
     world.execution("other", "SUCCEEDED", "DoWork")
-    lock = world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7")
-    world.locks.readings = [replace(lock, payload_hash=sha256(canonical_json(PAYLOAD)))]
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7", payload_hash=HASH)
 
     story, status = collect(world.client, "order-1"), world.client.status("order-1")
 
     assert ("completed", "COMPLETED") == (story.diagnosis, status.status)
     assert story.summary.startswith("Request 'other' has its lock token and answers for it.")
+
+
+@pytest.mark.parametrize("error", ["AlreadyInProgress", "LockContended", "LimitChanged", "Boom"])
+def test_a_record_of_another_payload_does_not_answer_for_a_request(world: World, error: str):
+    """As its status says. Another request had the lock first, and then this one took it."""
+    world.execution("order-1", "FAILED", "ReadLock", error=error)
+    world.execution("other", "SUCCEEDED", "DoWork")
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7", payload_hash="another")
+
+    story, status = collect(world.client, "order-1"), world.client.status("order-1")
+
+    assert ("turned away", "FAILED", error) == (story.diagnosis, status.status, status.error)
 
 
 def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World):
