@@ -188,7 +188,7 @@ class Client:
             InvalidRequest: the id, key or payload cannot be used; nothing was started.
             PayloadMismatch: the id or key was used with another payload; nothing was started.
             LockTokenMismatch: the id was used with another lock token; nothing was started.
-            Unavailable: throttled or no answer; or another start of the id was a moment ago, and cannot be
+            Unavailable: throttled or no answer; or the id was started a moment ago, and that start cannot be
                 compared with this one yet. The same call is safe to try again.
 
         Source: StartExecution API reference (names stay reserved 90 days after closing).

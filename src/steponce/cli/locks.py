@@ -44,7 +44,7 @@ def _is_key(_context: click.Context, _argument: click.Parameter, value: str) -> 
 
 def _key(command: Callable[..., int]) -> Callable[..., int]:
     """Add KEY and --token to a command on one record."""
-    option = click.option("--token", "by_token", is_flag=True, help="KEY is a lock token, and no request id.")
+    option = click.option("--token", "by_token", is_flag=True, help="KEY is a lock token, not a request id.")
     return click.argument("key", callback=_is_key)(option(command))
 
 
@@ -54,8 +54,8 @@ def locks(context: click.Context) -> None:
     """
     Look at lock records, and settle those that wait for a person.
 
-    KEY is a lock token, or the id of a request whose record is meant. If it is the one of one record and the
-    other of another, --token says that the lock token is meant.
+    KEY is a lock token, or the id of a request whose record is meant. If it is the lock token of one record
+    and the request id of another, --token chooses the record with that lock token.
     """
     ask_which(context)
 

@@ -148,8 +148,8 @@ class Machine:
         """
         The lock token of an execution, by its input and the rules.
 
-        None if there is none, or if it cannot be one: then its machine has refused it, and DynamoDB would
-        refuse to look for it.
+        None if there is none, or if it is no valid one. Its machine has refused such a token, and DynamoDB
+        would refuse to look for it.
         """
         try:
             if "lockToken" in execution_input:

@@ -54,8 +54,8 @@ class Start:
         Start the request under the first free name, unless a record or an execution answers for it.
 
         A call makes at most two StartExecution calls. It describes three executions, and more only to find
-        the newest of many attempts that no record names, after another caller was quicker, or until an
-        attempt is shown.
+        the newest of many attempts that no record names, after another caller was quicker, or while
+        DescribeExecution does not show an attempt that was started.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
