@@ -69,16 +69,8 @@ class Case:
             return self._without_record(record, newest)
         another = record.request_id != self.request_id
         elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
-        if (another or elsewhere) and self._was_turned_away(newest):
-            place, look = "", NextStep("show request", record.request_id)
-            if elsewhere:
-                place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
-            return Advice(
-                "turned away",
-                f"It was turned away with {newest.error}: its lock token belongs to request "
-                f"{record.request_id!r}{place}. Look at that one, or start yours with another key.",
-                (look,),
-            )
+        if (another or elsewhere) and not self._is_answered(newest):
+            return self._without_answer(record, newest, elsewhere=elsewhere)
         if lock.is_of_powertools:
             return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
@@ -281,11 +273,30 @@ class Case:
         then = "The window is over. Start it again." if is_over else "Start it again then."
         return Advice("rate limited", f"{refused} {then}", (self._request("start request"),))
 
-    def _was_turned_away(self, newest: Attempt) -> bool:
-        """Whether another request's record does not answer for this one. `Client.status` agrees."""
-        if newest.is_open or newest.status in ("SUCCEEDED", GONE):
-            return False
-        return newest.error == DUPLICATE_REFUSED or not self.has_payload
+    def _is_answered(self, newest: Attempt) -> bool:
+        """Whether another request's record answers for this one, too. `Client.status` agrees."""
+        if newest.is_open or newest.status == GONE:
+            return True
+        return newest.error != DUPLICATE_REFUSED and self.has_payload
+
+    def _without_answer(self, record: Record, newest: Attempt, *, elsewhere: bool) -> Advice:
+        """Judge a request whose lock token another request has, which does not answer for it."""
+        place, look = "", NextStep("show request", record.request_id)
+        if elsewhere:
+            place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
+        whose = f"its lock token belongs to request {record.request_id!r}{place}"
+        if newest.status == "SUCCEEDED":
+            return Advice(
+                "expired",
+                f"Its execution succeeded, but its record is gone, and {whose} now. Look at that one.",
+                (look,),
+            )
+        return Advice(
+            "turned away",
+            f"It was turned away with {newest.error}: {whose}. Look at that one, or start yours with another "
+            "key.",
+            (look,),
+        )
 
     def _settle(self, how: str) -> Advice:
         return Advice(

@@ -534,6 +534,22 @@ def test_a_record_of_another_payload_does_not_answer_for_a_request(world: World,
     assert ("turned away", "FAILED", error) == (story.diagnosis, status.status, status.error)
 
 
+@pytest.mark.parametrize(("status", "owner"), [("COMPLETED", arn("other")), ("INPROGRESS", "process/host/7")])
+def test_a_request_that_succeeded_is_not_answered_by_a_record_of_another_payload(
+    world: World, status: str, owner: str
+):
+    """As its status says. Its own record has expired, and another request has taken the lock token since."""
+    world.execution("order-1", "SUCCEEDED", "DoWork")
+    world.record(status, request_id="other", locked_by=owner, result="7", payload_hash="another")
+
+    story = collect(world.client, "order-1")
+
+    assert ("expired", "other") == (story.diagnosis, story.record and story.record.request_id)
+    assert "its lock token belongs to request 'other'" in story.summary
+    with pytest.raises(RequestNotFound):
+        world.client.status("order-1")
+
+
 def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World):
     """Its payload was another one."""
     world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch")
