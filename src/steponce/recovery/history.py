@@ -35,7 +35,7 @@ class History:
     """
     A summary of an execution's events: its last state, that state's input and child, its callId.
 
-    No state after the one that writes the outcome counts: it would say less.
+    A state that writes the outcome is the last one that counts. The input of those after it has no outcome.
 
     `open_tasks` counts the tasks of its work that no event proves to be over. A branch of a Parallel that
     fails does not stop the functions of the others, nor does a time-out stop its function.

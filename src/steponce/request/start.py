@@ -277,10 +277,10 @@ class Start:
 
     def _describe_started(self, attempt: int) -> Execution:
         """
-        Describe an attempt whose name is taken. DescribeExecution may not show it at once.
+        Describe an attempt whose name is taken. DescribeExecution may show it only after a moment.
 
         Raises:
-            Unavailable: it is still not shown, so nobody can compare its lock token and payload with these.
+            Unavailable: it is not shown yet. Its lock token and payload have to be compared first.
         """
         for pause in _PAUSES_SECONDS:
             time.sleep(pause)

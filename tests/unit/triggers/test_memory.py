@@ -1,6 +1,8 @@
 """
-No batch needs more memory than its function has. It would come back again and again, with all messages. Nor
-does a result: nobody could read it over HTTP.
+Each function has the memory for the largest input that is admitted.
+
+A batch that needs more would come back again and again, with all its messages. A kept result that needs more
+could not be read over HTTP.
 """
 
 from __future__ import annotations
