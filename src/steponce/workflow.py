@@ -30,8 +30,11 @@ THROTTLED = "Lambda.TooManyRequestsException"
 RELEASING = frozenset({RetryLater.__name__, THROTTLED})
 """Errors of the work that mean that nothing happened. The workflow releases its lock after them."""
 
-LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended"})
-"""Errors of an execution that did not get the lock, because another one held it. Its work has not run."""
+LOCK_HELD = frozenset({"AlreadyInProgress", "LockContended", "ReplayTooLarge"})
+"""
+Errors of an execution that did not get the lock, because another one held it. Its work has not run. A record
+that is too large to be read may be an answer, or a released one.
+"""
 
 MISMATCH = "PayloadMismatch"
 """The error of an execution whose lock token was used with another payload. Nothing has happened."""
@@ -100,7 +103,7 @@ first owner was not redriven. So the outcome is unknown, and not idle.
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds it."""
 
-ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ReplayTooLarge", "ResultTooLarge"}
+ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ResultTooLarge"}
 """States of an execution that gives its request an answer. Its message must not come again."""
 
 WORKFLOW_LIMIT = 262_144

@@ -21,7 +21,8 @@ RECORD_LIMIT = 327_680
 ERROR_LIMIT = 256
 RESERVED = (
     *("States.", "Lambda.", "Sandbox.", "Runtime."),
-    *("Steponce.", "Unavailable", "RetryLater", "AlreadyInProgress", "LockContended", "LimitChanged"),
+    *("Steponce.", "Unavailable", "RetryLater"),
+    *("AlreadyInProgress", "LockContended", "ReplayTooLarge", "LimitChanged"),
 )
 """Beginnings of the error names that AWS or the workflow raises itself. An answer may not use them."""
 CAUSE_LIMIT = 32_768

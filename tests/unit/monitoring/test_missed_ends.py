@@ -142,6 +142,7 @@ def later(monkeypatch: pytest.MonkeyPatch, **passed: float) -> None:
         ("RetryLater", "FAILED", "RELEASED"),
         ("AlreadyInProgress", "FAILED", "INPROGRESS"),
         ("LockContended", "FAILED", "RELEASED"),
+        ("ReplayTooLarge", "FAILED", "RELEASED"),
         ("States.Timeout", "TIMED_OUT", None),
         ("Stopped", "ABORTED", None),
     ],
@@ -196,8 +197,9 @@ def expired(at: datetime) -> dict[str, Any]:
         ("RateLimited", expired(OLD_ENOUGH + timedelta(minutes=5))),
         ("AlreadyInProgress", None),
         ("LockContended", None),
+        ("ReplayTooLarge", None),
     ],
-    ids=["held and expired", "limited and expired", "held and deleted", "contended and deleted"],
+    ids=["held and expired", "limited and expired", "held and deleted", "contended and deleted", "too large"],
 )
 def test_a_message_whose_answer_may_have_expired_since_is_laid_aside(
     world: World, error: str, record: dict[str, Any] | None

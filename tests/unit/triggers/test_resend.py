@@ -178,6 +178,7 @@ def test_its_own_answer_ends_it_after_the_record_has_expired():
         ("DuplicateRefused", "DuplicateRefused", False),
         ("CheckOwner", "Lambda.ServiceException", True),
         ("AlreadyInProgress", "AlreadyInProgress", True),
+        ("ReplayTooLarge", "ReplayTooLarge", True),
     ],
 )
 def test_an_answer_ends_it_after_its_record_is_gone(
@@ -192,6 +193,24 @@ def test_an_answer_ends_it_after_its_record_is_gone(
     world.sfn.put("order-1", *entered, status="FAILED")
 
     asked, _ = find_request_to_resend(detail(error=error), world.sfn, Locks(world, "locks"))
+
+    assert comes_back == (asked is not None)
+
+
+@pytest.mark.parametrize(
+    ("status", "comes_back"),
+    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
+)
+def test_a_record_too_large_to_be_read_is_no_answer_by_itself(status: str, comes_back: bool):
+    """A released record may be too large, too: it has the error of the attempt that released it."""
+    world = World()
+    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+    world.locks[TOKEN]["status"] = {"S": status}
+    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("ReadLock", "ReplayTooLarge")]
+    world.sfn.put("order-1", *entered, status="FAILED")
+
+    ended = detail(error="ReplayTooLarge")
+    asked, _ = find_request_to_resend(ended, world.sfn, Locks(world, "locks"))
 
     assert comes_back == (asked is not None)
 
