@@ -1,9 +1,4 @@
-"""
-The client: starts requests, and returns their status and result.
-
-The lock record decides. The client describes an execution only if no record answers, or if the record may
-be that of an earlier request with the same id.
-"""
+"""The client: starts requests, waits for them, and returns their status and result."""
 
 from __future__ import annotations
 
@@ -22,7 +17,6 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     NotFinished,
-    OwnerHidden,
     RateLimited,
     RequestFailed,
     RequestNotFound,
@@ -30,25 +24,23 @@ from steponce.errors import (
     Unsettled,
     WaitTimeout,
 )
-from steponce.executions import NAME_KEPT, Execution, looking_at, unqualified
-from steponce.locks.record import Lock
+from steponce.executions import unqualified
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_attempt_of
-from steponce.request.names import name_of
+from steponce.request.lookup import Lookup
+from steponce.request.machine import Machine
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
 from steponce.request.workflows import Workflow, Workflows
-from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS
+from steponce.workflow import INPROGRESS
 
 NOT_YET_VISIBLE_SECONDS = 2
 """How long `wait` accepts that an execution cannot be described yet."""
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
-_READINGS = 3
 
 
 class Client:
@@ -216,26 +208,7 @@ class Client:
             RequestNotFound: it was never started, or its record has expired.
             Unavailable: throttled or no answer; safe to try again.
         """
-        name = name_of(request_id)
-        if lock_token is None:
-            lock_token = self.machine.lock_token_of_request(request_id, self.machine.describe(name, 1))
-        if lock_token is None:
-            raise _not_found(request_id)
-        for _ in range(_READINGS):
-            lock = self.machine.locks.get(lock_token)
-            if lock is not None and not lock.is_reusable(times.now_text()):
-                if self._is_own(lock, request_id):
-                    return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
-                return self._of_another(request_id, name, lock)
-            receipt = self._latest_attempt(request_id, name, lock_token, lock)
-            if receipt is not None and receipt.status == "RUNNING":
-                break
-            # The execution may have taken its lock, and even ended, between the two reads.
-            if self.machine.locks.get(lock_token) == lock:
-                break
-        if receipt is None:
-            raise _not_found(request_id)
-        return receipt
+        return Lookup(self.machine, request_id, lock_token).run()
 
     def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
         """
@@ -300,70 +273,6 @@ class Client:
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
 
-    def _latest_attempt(
-        self, request_id: str, name: str, lock_token: str, lock: Lock | None
-    ) -> Receipt | None:
-        """No record answers: report on the newest attempt, which may not have its lock yet."""
-        recorded = self.machine.attempt_of(lock, request_id)
-        execution, attempt = self.machine.newest_of_request(request_id, max(1, recorded))
-        if execution is not None and self._has_other_token(execution, request_id, lock_token):
-            return None
-        arn = self.machine.execution_arn(name, attempt)
-        if execution is not None and execution.is_open:
-            return Receipt.running(request_id, lock_token, arn, duplicate=False)
-        if lock is not None:
-            is_known_by_id = execution is None and lock.request_id == request_id
-            made_it = execution is not None and attempt == recorded and execution.owns(lock) is not False
-            if is_known_by_id or made_it:
-                return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
-        if execution is None or execution.status == "SUCCEEDED":
-            return None
-        return Receipt.failed(request_id, lock_token, arn, execution.failure, duplicate=False)
-
-    def _has_other_token(self, execution: Execution, request_id: str, lock_token: str) -> bool:
-        """Whether an attempt of this request has another lock token than the caller has given."""
-        token = self.machine.lock_token_of(name_of(request_id), execution.input)
-        return token != lock_token and is_attempt_of(execution, request_id)
-
-    def _is_own(self, lock: Lock, request_id: str) -> bool:
-        """
-        Whether a record is this request's, and not that of an earlier one with the same id.
-
-        A record may answer longer than Step Functions reserves the name. A start under the free name may have
-        another payload, and nobody has compared the two before.
-        """
-        if not self.machine.made(lock, request_id):
-            return False
-        if times.from_text(lock.created) > times.now() - NAME_KEPT:
-            return True
-        try:
-            with looking_at(lock.locked_by):
-                owner = self.machine.owner(lock)
-        except OwnerHidden:
-            return True  # a reader of the table alone
-        return owner is not None and owner.owns(lock) is not False
-
-    def _of_another(self, request_id: str, name: str, lock: Lock) -> Receipt:
-        """
-        The key's record is another request's, or an earlier one's with this id. As in `start`, it answers for
-        this request if both have the same key and payload, and this one was not refused.
-        """
-        execution, attempt = self.machine.newest_of_request(request_id, 1)
-        if execution is None or self.machine.lock_token_asked_for(name, execution) != lock.lock_token:
-            if lock.request_id == request_id:
-                return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=False)
-            raise _not_found(request_id)
-        arn = self.machine.execution_arn(name, attempt)
-        if execution.is_open:
-            return Receipt.running(request_id, lock.lock_token, arn, duplicate=False)
-        same_payload = lock.has_payload(self.machine.payload_hash_of(execution.input))
-        is_earlier = self.machine.made(lock, request_id)
-        if same_payload and (is_earlier or execution.failure.error != DUPLICATE_REFUSED):
-            return Receipt.from_lock(request_id, lock, self.machine.results, duplicate=not is_earlier)
-        if execution.status == "SUCCEEDED":
-            raise _not_found(request_id)
-        return Receipt.failed(request_id, lock.lock_token, arn, execution.failure, duplicate=False)
-
     def _expect_owner_alive(self, request_id: str, lock_token: str | None) -> None:
         lock = self.machine.locks.get(lock_token) if lock_token else None
         if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
@@ -421,9 +330,3 @@ def results_in(
         return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
 
     return Results(bucket, lambda: client(config), lambda: client(config.merge(ONE_TRY)))
-
-
-def _not_found(request_id: str) -> RequestNotFound:
-    return RequestNotFound(
-        f"There is no request {request_id!r}, or its record has expired. Start it, or check its id."
-    )

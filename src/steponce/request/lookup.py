@@ -1,0 +1,110 @@
+"""
+One call of `Client.status`: what is known about a request now.
+
+The lock record decides. Executions are described only if no record answers, or if the record may be that of
+an earlier request with the same id.
+"""
+
+from __future__ import annotations
+
+from steponce.aws import times
+from steponce.errors import RequestNotFound
+from steponce.executions import Execution
+from steponce.locks.record import Lock
+from steponce.request.answers import answers_too, is_own, made_it
+from steponce.request.machine import Machine, is_attempt_of
+from steponce.request.names import name_of
+from steponce.request.receipt import Receipt
+
+_READINGS = 3
+
+
+class Lookup:
+    """The call: whose status it asks for, and under which lock token."""
+
+    def __init__(self, machine: Machine, request_id: str, lock_token: str | None) -> None:
+        self._machine = machine
+        self._request_id = request_id
+        self._name = name_of(request_id)
+        if lock_token is None:
+            lock_token = machine.lock_token_of_request(request_id, machine.describe(self._name, 1))
+        if lock_token is None:
+            raise self._not_found()
+        self._lock_token = lock_token
+
+    def run(self) -> Receipt:
+        """
+        Read the record, and the newest attempt where no record answers.
+
+        Raises:
+            RequestNotFound: neither is known.
+        """
+        for _ in range(_READINGS):
+            lock = self._read_lock()
+            if lock is not None and not lock.is_reusable(times.now_text()):
+                return self._by_record(lock)
+            receipt = self._by_attempt(lock)
+            if receipt is not None and receipt.status == "RUNNING":
+                break
+            # The execution may have taken its lock, and even ended, between the two reads.
+            if self._read_lock() == lock:
+                break
+        if receipt is None:
+            raise self._not_found()
+        return receipt
+
+    def _by_record(self, lock: Lock) -> Receipt:
+        if is_own(self._machine, lock, self._request_id):
+            return self._answer(lock)
+        newest, attempt = self._machine.newest_of_request(self._request_id, 1)
+        if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
+            if lock.request_id == self._request_id:
+                return self._answer(lock)
+            raise self._not_found()
+        if newest.is_open:
+            return self._running(attempt)
+        if answers_too(self._machine, lock, self._request_id, newest):
+            return self._answer(lock, duplicate=not self._machine.made(lock, self._request_id))
+        if newest.status == "SUCCEEDED":
+            raise self._not_found()
+        return self._failed(newest, attempt)
+
+    def _by_attempt(self, lock: Lock | None) -> Receipt | None:
+        """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
+        recorded = self._machine.attempt_of(lock, self._request_id)
+        newest, attempt = self._machine.newest_of_request(self._request_id, max(1, recorded))
+        if newest is not None and self._has_other_token(newest):
+            return None
+        if newest is not None and newest.is_open:
+            return self._running(attempt)
+        if lock is not None:
+            is_known_by_id = newest is None and lock.request_id == self._request_id
+            if is_known_by_id or (newest and made_it(self._machine, lock, self._request_id, newest, attempt)):
+                return self._answer(lock)
+        if newest is None or newest.status == "SUCCEEDED":
+            return None
+        return self._failed(newest, attempt)
+
+    def _has_other_token(self, execution: Execution) -> bool:
+        """Whether an attempt of this request has another lock token than the caller has given."""
+        token = self._machine.lock_token_of(self._name, execution.input)
+        return token != self._lock_token and is_attempt_of(execution, self._request_id)
+
+    def _read_lock(self) -> Lock | None:
+        return self._machine.locks.get(self._lock_token)
+
+    def _answer(self, lock: Lock, *, duplicate: bool = False) -> Receipt:
+        return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=duplicate)
+
+    def _running(self, attempt: int) -> Receipt:
+        arn = self._machine.execution_arn(self._name, attempt)
+        return Receipt.running(self._request_id, self._lock_token, arn, duplicate=False)
+
+    def _failed(self, execution: Execution, attempt: int) -> Receipt:
+        arn = self._machine.execution_arn(self._name, attempt)
+        return Receipt.failed(self._request_id, self._lock_token, arn, execution.failure, duplicate=False)
+
+    def _not_found(self) -> RequestNotFound:
+        return RequestNotFound(
+            f"There is no request {self._request_id!r}, or its record has expired. Start it, or check its id."
+        )
