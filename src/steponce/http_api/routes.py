@@ -98,7 +98,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
     def unavailable(error: Unavailable) -> Response[str]:
-        logger.warning("AWS does not answer", throttled=error.throttled)
+        logger.warning("unavailable", throttled=error.throttled)
         return problem(
             "throttled" if error.throttled else "unavailable",
             "Whether the request was started is not known. The same request is safe to send again.",
