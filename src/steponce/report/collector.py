@@ -20,8 +20,10 @@ from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
+from steponce.request.answers import answers_too, is_own, made_it
+from steponce.request.machine import is_attempt_of
 from steponce.request.names import name_of, split_attempt
-from steponce.workflow import NEXT_WINDOW
+from steponce.workflow import INPROGRESS, NEXT_WINDOW
 
 _READINGS = 3
 _GAP = 20
@@ -115,7 +117,7 @@ class _Collector:
             attempts,
             holder,
             lock is not None and self.owner_is_stranger(lock),
-            lock is not None and self._has_payload(lock, attempts[-1]),
+            lock is not None and self._is_answered(lock, attempts[-1]),
         )
         advice = case.judge()
         story = Story(
@@ -135,11 +137,18 @@ class _Collector:
         execution = self._executions.get(lock.locked_by)
         return execution is not None and execution.owns(lock) is False
 
-    def _has_payload(self, lock: Lock, attempt: Attempt) -> bool:
-        """Whether an attempt has the payload of a record."""
-        execution = self._executions.get(attempt.execution_arn)
-        given = {} if execution is None else execution.input
-        return lock.has_payload(self._client.machine.payload_hash_of(given))
+    def _is_answered(self, lock: Lock, newest: Attempt) -> bool:
+        """Whether a record tells the request's outcome. Nothing else can if its newest attempt is unknown."""
+        machine, execution = self._client.machine, self._executions.get(newest.execution_arn)
+        if execution is None:
+            return True
+        if lock.is_reusable(times.now_text()):
+            return made_it(machine, lock, self._request_id, execution, newest.number)
+        if execution.is_open and lock.status == INPROGRESS:
+            return True  # the attempt waits for the owner, or settles the lock
+        if is_own(machine, lock, self._request_id):
+            return True
+        return not execution.is_open and answers_too(machine, lock, self._request_id, execution)
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
         """The record for people, with a large result read. It is not overdue while its owner waits."""
@@ -168,9 +177,13 @@ class _Collector:
             last = attempts[-1]
             jumps = last.status == GONE and known - last.number > _GAP
             attempts.append(self._attempt(known if jumps else last.number + 1))
-        while attempts[-1].number > known and attempts[-1].status == GONE:
+        while attempts[-1].number > known and not self._is_own_attempt(attempts[-1]):
             attempts.pop()
         return attempts
+
+    def _is_own_attempt(self, attempt: Attempt) -> bool:
+        execution = self._executions.get(attempt.execution_arn)
+        return execution is not None and is_attempt_of(execution, self._request_id)
 
     def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
         if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):

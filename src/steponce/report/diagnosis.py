@@ -12,7 +12,6 @@ from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
-    DUPLICATE_REFUSED,
     FAILED,
     INPROGRESS,
     OUTCOMES,
@@ -50,7 +49,7 @@ class Case:
         attempts: The request's executions, oldest first; at least one.
         holder: The execution of another request, if that one holds the lock.
         owner_is_stranger: Whether another execution now has the name of the lock's owner.
-        has_payload: Whether the newest attempt has the record's payload.
+        is_answered: Whether the record tells this request's outcome.
     """
 
     request_id: str
@@ -60,17 +59,19 @@ class Case:
     attempts: list[Attempt]
     holder: Attempt | None
     owner_is_stranger: bool
-    has_payload: bool
+    is_answered: bool
 
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
         record, lock, newest = self.record, self.lock, self.attempts[-1]
         if record is None or lock is None or record.expired or record.status == RELEASED:
-            return self._without_record(record, newest)
+            return self._without_record(record if self.is_answered else None, newest)
+        if newest.is_open and not self.is_answered:
+            return self._without_record(None, newest)
         another = record.request_id != self.request_id
         elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
-        if (another or elsewhere) and not self._is_answered(newest):
-            return self._without_answer(record, newest, elsewhere=elsewhere)
+        if not self.is_answered:
+            return self._without_answer(record, newest, is_another_id=another and not elsewhere)
         if lock.is_of_powertools:
             return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
@@ -230,7 +231,7 @@ class Case:
                 f"Attempt {newest.number} runs and does not hold the lock yet. Wait for it.",
                 (self._request("wait for request"),),
             )
-        if newest.status == "SUCCEEDED" and (record is None or record.status == RELEASED):
+        if newest.status == "SUCCEEDED" and record is None:
             return Advice(
                 "expired",
                 "Its execution succeeded, but its record is gone. The next start runs the work again.",
@@ -273,17 +274,11 @@ class Case:
         then = "The window is over. Start it again." if is_over else "Start it again then."
         return Advice("rate limited", f"{refused} {then}", (self._request("start request"),))
 
-    def _is_answered(self, newest: Attempt) -> bool:
-        """Whether another request's record answers for this one, too. `Client.status` agrees."""
-        if newest.is_open or newest.status == GONE:
-            return True
-        return newest.error != DUPLICATE_REFUSED and self.has_payload
-
-    def _without_answer(self, record: Record, newest: Attempt, *, elsewhere: bool) -> Advice:
+    def _without_answer(self, record: Record, newest: Attempt, *, is_another_id: bool) -> Advice:
         """Judge a request whose lock token another request has, which does not answer for it."""
-        place, look = "", NextStep("show request", record.request_id)
-        if elsewhere:
-            place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
+        place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
+        if is_another_id:
+            place, look = "", NextStep("show request", record.request_id)
         whose = f"its lock token belongs to request {record.request_id!r}{place}"
         if newest.status == "SUCCEEDED":
             return Advice(

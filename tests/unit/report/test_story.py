@@ -4,137 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 
-from steponce import Client, RequestNotFound
+from steponce import RequestNotFound
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import AwaitingStep
 from steponce.errors import OwnerHidden
-from steponce.locks.record import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
-from steponce.request.canonical import canonical_json, sha256
 from steponce.request.settings import RequestRules
-from tests.fakes.step_functions import MACHINE, StepFunctions
 from tests.unit.rate_limited import cause_until
-
-SESSION = boto3.Session("a", "b", region_name="eu-west-1")
-NOW = times.now()
-TOKEN = "AQCEAAAAKgAAAAM-a-task-token"
-FAR = "2999-01-01T00:00:00.000Z"
-PAST = "2020-01-01T00:00:00.000Z"
-PAYLOAD = {"card": "tok_secret"}
-HASH = sha256(canonical_json(PAYLOAD))
-
-
-def arn(name: str) -> str:
-    return f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}"
-
-
-def at(seconds: float) -> str:
-    return times.to_text(NOW + timedelta(seconds=seconds))
-
-
-class FakeLocks:
-    """What each read of the record finds, the last one for ever."""
-
-    def __init__(self) -> None:
-        self.readings: list[Lock | None] = [None]
-        self.asked: list[str] = []
-
-    def get(self, lock_token: str) -> Lock | None:
-        self.asked.append(lock_token)
-        return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
-
-
-class FakeSteps:
-    """Awaiting steps by their ids."""
-
-    def __init__(self, *steps: AwaitingStep) -> None:
-        self._steps = {step.id: step for step in steps}
-
-    def get(self, step_id: str) -> AwaitingStep | None:
-        return self._steps.get(step_id)
-
-
-class World:
-    """A client whose Step Functions and lock table are made up."""
-
-    def __init__(self) -> None:
-        self.client = Client(MACHINE, "locks", session=SESSION)
-        self.sfn = self.client.machine.sfn = StepFunctions(MACHINE)
-        self.locks = self.client.machine.locks = FakeLocks()
-
-    def execution(self, name: str, status: str, *states: str, error: str | None = None, **more: Any) -> None:
-        closed = {} if status == "RUNNING" else {"stopDate": NOW + timedelta(seconds=9)}
-        envelope = {"lockToken": "m/order-1", "payload": PAYLOAD, "callId": "call-1"}
-        failure = {} if error is None else {"error": error, "cause": f"quotes {PAYLOAD}"}
-        events = [event("ExecutionStarted", 0)]
-        for state in states:
-            events.append(event("TaskStateEntered", len(events), state))
-            events.append(event("TaskStateExited", len(events), state))
-        found = {"startDate": NOW, "input": json.dumps(envelope)} | closed | failure | more
-        self.sfn.put(name, *numbered(events), status=status, **found)
-
-    def waits(self, name: str, output: Any) -> None:
-        """The execution's last state has called a function, which returned this, and waits."""
-        events = self.sfn.histories[arn(name)]
-        if events[-1]["type"] == "TaskStateExited":
-            events.pop()
-        parameters = json.dumps({"Payload": {"taskToken": TOKEN}})
-        events.append(event("TaskScheduled", 7, taskScheduledEventDetails={"parameters": parameters}))
-        text = output if isinstance(output, str) else json.dumps(output)
-        events.append(event("TaskSubmitted", 8, taskSubmittedEventDetails={"output": text}))
-        self.sfn.histories[arn(name)] = numbered(events)
-
-    def record(self, status: str, **more: Any) -> Lock:
-        lock = Lock(
-            lock_token="m/order-1",
-            status=status,
-            locked_by=arn("order-1"),
-            call_id="call-1",
-            request_id="order-1",
-            attempt=1,
-            created=at(0),
-            expected_completion=FAR,
-            expires_at=FAR,
-            execution_name="order-1",
-        )
-        lock = replace(lock, **more)
-        self.locks.readings = [lock]
-        return lock
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays NOW, however long the tests before took."""
-    monkeypatch.setattr(times, "now", lambda: NOW)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def event(kind: str, seconds: float, state: str | None = None, **details: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": kind, "timestamp": NOW + timedelta(seconds=seconds)} | details
-    if state is not None:
-        made["stateEnteredEventDetails" if kind.endswith("Entered") else "stateExitedEventDetails"] = {
-            "name": state,
-            "input": json.dumps(PAYLOAD),
-        }
-    return made
-
-
-def numbered(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each event follows the one before it, unless it says otherwise."""
-    return [{"previousEventId": number - 1} | one | {"id": number} for number, one in enumerate(events, 1)]
+from tests.unit.report.world import (
+    FAR,
+    HASH,
+    PAST,
+    PAYLOAD,
+    TOKEN,
+    FakeSteps,
+    World,
+    arn,
+    at,
+    event,
+    numbered,
+)
 
 
 @pytest.mark.parametrize(("status", "ended"), [("RELEASED", "FAILED"), ("INPROGRESS", "ABORTED")])
@@ -475,10 +372,10 @@ def test_a_request_whose_executions_are_hidden_is_an_error(world: World, error: 
         collect(world.client, "order-1")
 
 
-def test_a_lock_token_in_a_forgotten_payload_cannot_be_found(world: World):
-    """With LockTokenPath the key is in the payload, which is gone with the execution."""
+def test_a_payload_without_its_key_has_no_lock_token(world: World):
+    """With LockTokenPath the key is in the payload. A start by hand that lacks it was refused."""
     world.client.machine.rules = RequestRules(key_prefix="m", lock_token_path="orderId")
-    world.execution("order-1--2", "SUCCEEDED")
+    world.execution("order-1", "FAILED", "PrepareRequest", input=json.dumps({"payload": PAYLOAD}))
 
     story = collect(world.client, "order-1")
 
@@ -570,6 +467,31 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
     world.record("COMPLETED", locked_by=other, execution_name="order-1--3", result="1")
     story = collect(world.client, "order-1")
     assert ("turned away", [1]) == (story.diagnosis, [one.number for one in story.attempts])
+
+
+def test_an_earlier_request_with_this_id_does_not_answer_for_another_payload(world: World):
+    """As its status says. The record answers for ever, and the name of its execution was free again."""
+    given = {"requestId": "order-1", "lockToken": "m/order-1", "callId": "call-2", "payload": {"card": "new"}}
+    world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch", input=json.dumps(given))
+    world.record("COMPLETED", result="1", payload_hash=HASH, created=PAST, expires_at=times.NEVER)
+
+    story, status = collect(world.client, "order-1"), world.client.status("order-1")
+
+    assert ("turned away", "FAILED", "PayloadMismatch") == (story.diagnosis, status.status, status.error)
+    assert f"belongs to request 'order-1' of {arn('order-1')}" in story.summary
+    assert ("inspect lock", "m/order-1") == (story.next_steps[0].action, story.next_steps[0].key)
+
+
+def test_an_execution_by_hand_under_an_attempts_name_is_no_attempt(world: World):
+    """As the status says. It is another request, and its end is not that of this one."""
+    world.execution("order-1", "FAILED", "AcquireLock", error="States.Runtime")
+    by_hand = json.dumps({"requestId": "order-1--2", "lockToken": "m/order-1--2"})
+    world.execution("order-1--2", "SUCCEEDED", "DoWork", input=by_hand)
+
+    story, status = collect(world.client, "order-1"), world.client.status("order-1")
+
+    assert ("failed", "FAILED", "States.Runtime") == (story.diagnosis, status.status, status.error)
+    assert [1] == [attempt.number for attempt in story.attempts]
 
 
 def test_retries_and_errors_belong_to_the_state_they_happened_in(world: World):
