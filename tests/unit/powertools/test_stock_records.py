@@ -248,20 +248,20 @@ def test_commands_show_it_and_write_nothing(
 
 
 @pytest.mark.parametrize(
-    ("leave", "diagnosis", "words"),
+    ("leave", "status", "diagnosis", "words"),
     [
-        (LEAVE["in progress"], "running", "would be done by"),
-        (LEAVE["timed out"], "overdue", "Only that layer ends it"),
-        (LEAVE["completed"], "completed", "A later start gets that result, until 20"),
+        (LEAVE["in progress"], "RUNNING", "running", "would be done by"),
+        (LEAVE["timed out"], "RUNNING", "overdue", "Only that layer ends it"),
+        (LEAVE["completed"], "SUCCEEDED", "completed", "A later start gets that result, until 20"),
     ],
     ids=list(LEAVE),
 )
 def test_a_story_says_what_is_to_be_done(
-    world: World, leave: Leave, diagnosis: str, words: str, capsys: pytest.CaptureFixture[str]
+    world: World, leave: Leave, status: str, diagnosis: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a request that met such a record."""
     key = leave(world)
-    world.execution("order-1", "RUNNING", "AcquireLock", given={"lockToken": key, "payload": PAYLOAD})
+    world.execution("order-1", status, "AcquireLock", given={"lockToken": key, "payload": PAYLOAD})
     code, told = run(capsys, "show", "order-1", "--key", key)
     assert (0, diagnosis) == (code, told["diagnosis"])
     assert words in told["summary"]
