@@ -18,6 +18,7 @@ from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
+from steponce.next_step import NextStep
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.answers import answers_too, is_own, made_it
@@ -103,10 +104,11 @@ class _Collector:
         lock = self._client.machine.locks.get(token) if token else None
         attempts = self._attempts(first, lock)
         holder = self._holder(lock, attempts)
-        if lock is None and all(one.status == GONE for one in attempts):
+        if all(one.status == GONE for one in attempts) and not (lock and lock.request_id == self._request_id):
             raise RequestNotFound(
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
-                "Start it, or check its id."
+                "Start it, or check its id.",
+                next_steps=[] if lock is None else [NextStep("inspect lock", lock.lock_token)],
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
         case = Case(

@@ -117,7 +117,7 @@ def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, sta
 
 def test_the_next_step_names_the_key_that_was_given(world: World):
     """Without it, another record would be looked for."""
-    world.record("INPROGRESS", request_id="x", created=PAST)
+    world.record("INPROGRESS", request_id="order 1", created=PAST)
 
     story = collect(world.client, "order 1", lock_token="acme/charge o-1")
 
@@ -360,6 +360,16 @@ def test_a_request_that_left_no_trace_is_not_found(world: World):
     """Neither record nor execution."""
     with pytest.raises(RequestNotFound, match="no request 'order-1'"):
         collect(world.client, "order-1")
+
+
+def test_another_requests_record_is_no_trace_of_a_request(world: World):
+    """As the status says. The record is named, since a person may have looked for it."""
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7")
+
+    with pytest.raises(RequestNotFound) as found:
+        collect(world.client, "order-1")
+
+    assert [NextStep("inspect lock", "m/order-1")] == list(found.value.next_steps)
 
 
 @pytest.mark.parametrize("error", ["AccessDeniedException", "KmsAccessDeniedException"])
