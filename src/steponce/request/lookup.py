@@ -41,9 +41,12 @@ class Lookup:
         """
         for _ in range(_READINGS):
             lock = self._read_lock()
-            if lock is not None and not lock.is_reusable(times.now_text()):
-                return self._by_record(lock)
-            receipt = self._by_attempt(lock)
+            if lock is None or lock.is_reusable(times.now_text()):
+                receipt = self._by_attempt(lock)
+            elif is_own(self._machine, lock, self._request_id):
+                return self._answer(lock)
+            else:
+                receipt = self._by_another(lock)
             if receipt is not None and receipt.status == "RUNNING":
                 break
             # The execution may have taken its lock, and even ended, between the two reads.
@@ -53,21 +56,16 @@ class Lookup:
             raise self._not_found()
         return receipt
 
-    def _by_record(self, lock: Lock) -> Receipt:
-        if is_own(self._machine, lock, self._request_id):
-            return self._answer(lock)
+    def _by_another(self, lock: Lock) -> Receipt | None:
+        """The record is another request's, or an earlier one's with this id. None if it tells nothing."""
         newest, attempt = self._machine.newest_of_request(self._request_id, 1)
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
-            if lock.request_id == self._request_id:
-                return self._answer(lock)
-            raise self._not_found()
+            return self._answer(lock) if lock.request_id == self._request_id else None
         if newest.is_open:
             return self._running(attempt)
         if answers_too(self._machine, lock, self._request_id, newest):
             return self._answer(lock, duplicate=not self._machine.made(lock, self._request_id))
-        if newest.status == "SUCCEEDED":
-            raise self._not_found()
-        return self._failed(newest, attempt)
+        return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt)
 
     def _by_attempt(self, lock: Lock | None) -> Receipt | None:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""

@@ -632,6 +632,35 @@ def test_an_old_record_answers_for_the_execution_that_made_it(world: Counting):
     assert 7 == world.client.status("order-1").result
 
 
+HELD = {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error": "Boom", "Cause": null}'}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ended"),
+    [
+        ({"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"}, ("SUCCEEDED", None)),
+        (HELD, ("FAILED", "Boom")),
+    ],
+)
+def test_a_record_that_was_taken_since_it_was_read_is_read_again(
+    world: Counting, outcome: dict[str, Any], ended: tuple[str, str | None]
+):
+    """The completed request was not found, and the failed one was told to start again."""
+    world.put(name="order-9", payloadHash="another", **HELD)
+    world.execution("order-1", "FAILED", error="PayloadMismatch")
+
+    def release_and_run(_operation: str, about: str) -> None:
+        if about == arn("order-1--2"):
+            world.execution("order-1--2", ended[0], *TO_WORK, error=ended[1])
+            world.put(name="order-1--2", **outcome)
+
+    world.sfn.before_call = release_and_run
+    found = world.client.status("order-1")
+
+    expected = ("COMPLETED", 7, False) if ended[0] == "SUCCEEDED" else ("FAILED", None, False)
+    assert expected == (found.status, found.result, found.may_run_again)
+
+
 RECORDS = {
     "no record": None,
     "the record of another request": {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"},
