@@ -91,10 +91,8 @@ class _Collector:
     def collect(self) -> Story:
         for _ in range(_READINGS):
             story, lock = self._collect_once()
-            if lock is None or story.diagnosis not in ("unsettled", "unwritten"):
-                break
-            # The execution may have finished between the two reads; then the record says so by now.
-            if lock == self._client.machine.locks.get(lock.lock_token):
+            # An execution may have taken its lock, and even ended, since the record was read.
+            if story.lock_token is None or lock == self._client.machine.locks.get(story.lock_token):
                 break
         return story
 

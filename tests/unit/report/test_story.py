@@ -136,6 +136,21 @@ def test_an_owner_that_finishes_while_it_is_looked_at_is_not_called_dead(world: 
     assert "completed" == collect(world.client, "order-1").diagnosis
 
 
+@pytest.mark.parametrize("released", [True, False])
+def test_an_attempt_that_runs_while_the_others_are_looked_at_is_not_called_expired(
+    world: World, released: bool
+):
+    """Its work was said to run again with the next start."""
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater")
+    world.execution("order-1--2", "SUCCEEDED", "CompleteRequest")
+    before = world.record("RELEASED") if released else None
+    second = {"locked_by": arn("order-1--2"), "execution_name": "order-1--2"}
+    after = world.record("COMPLETED", result="1", actual_completion=at(1), **second)
+    world.locks.readings = [before, after]
+
+    assert "completed" == collect(world.client, "order-1").diagnosis
+
+
 def test_another_execution_under_the_owners_name_is_not_the_owner(world: World):
     """Names come back after 90 days; a callId never does."""
     world.execution("order-1", "RUNNING", "DoWork")
