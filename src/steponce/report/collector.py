@@ -1,5 +1,5 @@
 """
-Collects the report on a request from DescribeExecution, GetExecutionHistory, and one read of each record.
+Collects the report on a request from DescribeExecution, GetExecutionHistory and the records.
 
 Each source may be gone: AWS forgets executions after 90 days, and records expire. The report then has what
 the other sources tell.
