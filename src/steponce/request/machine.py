@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from steponce.aws import times
 from steponce.errors import InvalidRequest, OwnerHidden
 from steponce.executions import (
+    YOUNG,
     Execution,
     describe_execution,
     execution_arn_of,
@@ -112,14 +113,17 @@ class Machine:
 
     def is_alive(self, lock: Lock) -> bool:
         """
-        Whether a lock's owner looks alive. An owner that cannot be described from here does.
+        Whether a lock's owner looks alive. An owner that cannot be described, from here or yet, does.
 
         This is a quick look. The workflow looks closer before it settles a lock.
         """
         try:
-            return is_owner_open(self.owner(lock), lock)
+            owner = self.owner(lock)
         except OwnerHidden:
             return True
+        if owner is None and lock.is_of_an_execution:
+            return times.from_text(lock.created) > times.now() - YOUNG
+        return is_owner_open(owner, lock)
 
     def owner(self, lock: Lock) -> Execution | None:
         """

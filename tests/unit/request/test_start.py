@@ -22,6 +22,8 @@ from steponce.errors import (
     RequestNotFound,
     TooManyAttempts,
     Unavailable,
+    Unsettled,
+    WaitTimeout,
 )
 from steponce.executions import NAME_KEPT, YOUNG
 from steponce.locks.record import Lock
@@ -693,6 +695,22 @@ def test_the_next_attempt_is_compared_with_a_quicker_one_or_not_answered(world: 
     world.sfn.refuse("describe_execution", "ExecutionDoesNotExist", "order-1--2")
     with pytest.raises(Unavailable, match="'order-1' was started a moment ago"):
         world.client.start("order-1", {"orderId": "2"})
+
+
+def test_an_owner_that_cannot_be_described_yet_is_waited_for(
+    world: Counting, monkeypatch: pytest.MonkeyPatch
+):
+    """As `show` and the workflow do. It was called closed, with an outcome that is not on record."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    world.put(created=times.to_text(NOW))
+    with pytest.raises(WaitTimeout):
+        world.client.wait("order-1", timeout_seconds=60)
+
+    world.now += YOUNG
+    with pytest.raises(Unsettled, match="not to be described"):
+        world.client.wait("order-1", timeout_seconds=60)
 
 
 EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}
