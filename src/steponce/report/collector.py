@@ -51,7 +51,7 @@ def collect(
         with_payload: Whether to include payloads, causes and answers, which may be confidential.
 
     Raises:
-        RequestNotFound: the request has neither a record nor an execution.
+        RequestNotFound: the request has neither a record nor an execution with this lock token.
         OwnerHidden: its executions may not be looked at from here.
         InvalidRequestId: the id is invalid.
         Unavailable: throttled or no answer; safe to try again.
@@ -102,10 +102,10 @@ class _Collector:
         lock = self._client.machine.locks.get(token) if token else None
         attempts = self._attempts(first, lock)
         holder = self._holder(lock, attempts)
-        if all(one.status == GONE for one in attempts) and not (lock and lock.request_id == self._request_id):
+        if not (lock and lock.request_id == self._request_id) and not self._is_known(token, attempts):
             raise RequestNotFound(
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
-                "Start it, or check its id.",
+                "Start it, or check its id and its lock token.",
                 next_steps=[] if lock is None else [NextStep("inspect lock", lock.lock_token)],
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
@@ -131,6 +131,13 @@ class _Collector:
             next_steps=advice.next_steps,
         )
         return story, lock
+
+    def _is_known(self, token: str | None, attempts: list[Attempt]) -> bool:
+        """Whether the request has an execution with this lock token. A caller may have given a wrong one."""
+        known = [one for attempt in attempts if (one := self._executions.get(attempt.execution_arn))]
+        if not known or token is None:
+            return bool(known)
+        return not self._client.machine.has_other_token(known[-1], self._request_id, token)
 
     def owner_is_stranger(self, lock: Lock) -> bool:
         """Whether another execution now has the name of the lock's owner."""

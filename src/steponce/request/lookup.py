@@ -12,7 +12,7 @@ from steponce.errors import RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.answers import answers_too, is_own, made_it
-from steponce.request.machine import Machine, is_attempt_of
+from steponce.request.machine import Machine
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
 
@@ -71,7 +71,7 @@ class Lookup:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
         recorded = self._machine.attempt_of(lock, self._request_id)
         newest, attempt = self._machine.newest_of_request(self._request_id, max(1, recorded))
-        if newest is not None and self._has_other_token(newest):
+        if newest and self._machine.has_other_token(newest, self._request_id, self._lock_token):
             return None
         if newest is not None and newest.is_open:
             return self._running(attempt)
@@ -82,11 +82,6 @@ class Lookup:
         if newest is None or newest.status == "SUCCEEDED":
             return None
         return self._failed(newest, attempt)
-
-    def _has_other_token(self, execution: Execution) -> bool:
-        """Whether an attempt of this request has another lock token than the caller has given."""
-        token = self._machine.lock_token_of(self._name, execution.input)
-        return token != self._lock_token and is_attempt_of(execution, self._request_id)
 
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._lock_token)

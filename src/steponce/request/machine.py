@@ -193,6 +193,11 @@ class Machine:
             return token
         return self.lock_token_of(name, following.input)
 
+    def has_other_token(self, execution: Execution, request_id: str, lock_token: str) -> bool:
+        """Whether an attempt of this request has another lock token than the caller has given."""
+        own = is_attempt_of(execution, request_id)
+        return own and self.lock_token_of(name_of(request_id), execution.input) != lock_token
+
     def token_to_give(self, request_id: str, lock_token: str) -> str | None:
         """The lock token, if a start of this request must name it. None if the id gives the same one."""
         return None if lock_token == self.lock_token_of(name_of(request_id), {}) else lock_token

@@ -126,6 +126,20 @@ def test_the_next_step_names_the_key_that_was_given(world: World):
     assert "acme/charge o-1" == world.locks.asked[0]
 
 
+@pytest.mark.parametrize("record", [None, {"request_id": "other", "locked_by": arn("other")}])
+@pytest.mark.parametrize("ended", ["RUNNING", "SUCCEEDED", "FAILED"])
+def test_a_request_is_not_found_under_a_lock_token_that_is_not_its_own(
+    world: World, record: dict[str, Any] | None, ended: str
+):
+    """It was called expired, and its work was said to run again; or it got another request's result."""
+    world.execution("order-1", ended, "DoWork")
+    if record is not None:
+        world.record("COMPLETED", lock_token="m/other", payload_hash=HASH, result="7", **record)
+
+    with pytest.raises(RequestNotFound):
+        collect(world.client, "order-1", lock_token="m/other")
+
+
 def test_an_owner_that_finishes_while_it_is_looked_at_is_not_called_dead(world: World):
     """The record is read again before anybody is told to settle it."""
     world.execution("order-1", "SUCCEEDED", "CompleteRequest")
