@@ -1,6 +1,5 @@
 """Settle what a dead execution left open."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
-from steponce.executions import describe_execution, find_lock_token
+from steponce.executions import describe_execution, find_lock_token, read_input
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.recovery.repair import Repairer
@@ -81,11 +80,10 @@ def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     and only its own machine knows the rules for one, so its history is read.
     """
     if detail.get("input") is not None:
-        given = json.loads(detail["input"])
+        given = read_input(detail["input"])
     else:
         execution = describe_execution(sfn, detail["executionArn"])
         given = execution.input if execution else {}
-    given = given if isinstance(given, dict) else {}
     request_id = str(given.get("requestId", detail["name"]))  # of what was started by hand, the name
     if "lockToken" in given:
         return request_id, str(given["lockToken"])

@@ -9,7 +9,6 @@ too many is a duplicate and starts nothing.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
 from steponce.errors import Unavailable, shown
-from steponce.executions import CANCELLED, describe_execution, states_entered
+from steponce.executions import CANCELLED, describe_execution, read_input, states_entered
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json
@@ -248,8 +247,7 @@ def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The execution's input. None if the event leaves it out because it is large."""
     if not (detail.get("inputDetails") or {}).get("included", True) or not detail.get("input"):
         return None
-    given = json.loads(detail["input"])
-    return given if isinstance(given, dict) else {}
+    return read_input(detail["input"])
 
 
 def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any]]:

@@ -260,3 +260,12 @@ def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: Wor
     event["detail"]["input"] = json.dumps(given_input)
     assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
     assert ([], 1) == (world.resent(), len(world.dead()))
+
+
+def test_an_execution_whose_input_python_cannot_read_has_nothing_open(world: World):
+    """It is JSON for Step Functions, so somebody may have started it by hand. Its event is no dead one."""
+    event = example("close_execution")
+    event["detail"]["input"] = "[" * 100_000
+    settings = {"WorkTimeoutSeconds": "60", "WhenOutcomeUnknown": "hold"}
+    with function("close_execution", world, **settings) as closing:
+        assert {"verdict": "nothing open"} == closing.handler(event, Context())
