@@ -22,7 +22,7 @@ from steponce.next_step import NextStep
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.answers import answers_too, is_own, made_it
-from steponce.request.machine import is_attempt_of
+from steponce.request.machine import has_other_token, is_attempt_of
 from steponce.request.names import name_of, split_attempt
 from steponce.workflow import INPROGRESS, NEXT_WINDOW
 
@@ -137,7 +137,7 @@ class _Collector:
         known = [one for attempt in attempts if (one := self._executions.get(attempt.execution_arn))]
         if not known or token is None:
             return bool(known)
-        return not self._client.machine.has_other_token(known[-1], self._request_id, token)
+        return not has_other_token(known[-1], token)
 
     def owner_is_stranger(self, lock: Lock) -> bool:
         """Whether another execution now has the name of the lock's owner."""

@@ -12,7 +12,7 @@ from steponce.errors import RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.answers import answers_too, is_own, made_it
-from steponce.request.machine import Machine
+from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
 
@@ -71,7 +71,7 @@ class Lookup:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
         recorded = self._machine.attempt_of(lock, self._request_id)
         newest, attempt = self._machine.newest_of_request(self._request_id, max(1, recorded))
-        if newest and self._machine.has_other_token(newest, self._request_id, self._lock_token):
+        if newest is not None and has_other_token(newest, self._lock_token):
             return None
         if newest is not None and newest.is_open:
             return self._running(attempt)

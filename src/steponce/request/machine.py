@@ -193,11 +193,6 @@ class Machine:
             return token
         return self.lock_token_of(name, following.input)
 
-    def has_other_token(self, execution: Execution, request_id: str, lock_token: str) -> bool:
-        """Whether an attempt of this request has another lock token than the caller has given."""
-        own = is_attempt_of(execution, request_id)
-        return own and self.lock_token_of(name_of(request_id), execution.input) != lock_token
-
     def token_to_give(self, request_id: str, lock_token: str) -> str | None:
         """The lock token, if a start of this request must name it. None if the id gives the same one."""
         return None if lock_token == self.lock_token_of(name_of(request_id), {}) else lock_token
@@ -231,6 +226,11 @@ def is_attempt_of(execution: Execution, request_id: str) -> bool:
     An execution that was started by hand may have such a name. It is another request.
     """
     return execution.input.get("requestId") == request_id
+
+
+def has_other_token(execution: Execution, lock_token: str) -> bool:
+    """Whether an execution was started with another lock token. One by hand may have none in its input."""
+    return bool(execution.input.get("lockToken", lock_token) != lock_token)
 
 
 def is_owner_open(execution: Execution | None, lock: Lock) -> bool:

@@ -364,9 +364,10 @@ def test_an_id_keeps_its_lock_token_after_a_release(world: Counting, newest: str
     assert not world.ask().duplicate
 
 
-def test_under_another_lock_token_there_is_no_such_request(world: Counting):
-    """Nobody can have started it under that one."""
-    world.execution("order-1", "RUNNING", *TO_WORK)
+@pytest.mark.parametrize("given", [None, {"payload": PAYLOAD, "lockToken": "m/order-1"}])
+def test_under_another_lock_token_there_is_no_such_request(world: Counting, given: dict[str, Any] | None):
+    """Nobody can have started it under that one, also not by hand."""
+    world.execution("order-1", "RUNNING", *TO_WORK, given=given)
     with pytest.raises(RequestNotFound):
         world.client.status("order-1", lock_token="m/other")
     assert "RUNNING" == world.client.status("order-1").status
