@@ -126,8 +126,10 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | N
             )
     for _ in _until_seen(running):
         if _is_settled(machine, running, failure, by) and _answer(machine, running, failure, by=by, why=why):
-            break
-    return _lock_of(machine, running)
+            lock = _lock_of(machine, running)
+            if running.lock_token is None or not _is_free(lock):
+                break  # else another request has released it just now
+    return lock
 
 
 def meaning(running: Running, lock: Lock | None) -> str:

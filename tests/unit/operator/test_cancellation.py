@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -265,6 +266,28 @@ def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, mon
     assert theirs[:1] == [lock]
     assert "held by another request" in meaning(running, lock)
     assert [NextStep("inspect lock", "m/order-1")] == steps_after_cancel(theirs[0])
+
+
+def test_another_request_that_releases_the_key_meanwhile_leaves_it_cancelled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """It held the lock when the cancellation was to be recorded. Then nothing kept this one from running."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+    theirs = {"name": "order-9", "callId": "call-9"}
+    world.put(**theirs)
+    running, read = find_running(world.machine, "order-1"), world.machine.locks.get
+    reads: list[str] = []
+
+    def look(lock_token: str) -> Lock | None:
+        reads.append(lock_token)
+        if len(reads) == 4:  # the last look, after the record was found to be another request's
+            world.put(**theirs, status=RELEASED, openStatus=None, ttl=TTL)
+        return read(lock_token)
+
+    monkeypatch.setattr(world.machine.locks, "get", look)
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 15)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    says_so(world, cancel(world.machine, running, by="alice", why="sent by mistake"))
 
 
 def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
