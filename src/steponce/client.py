@@ -168,8 +168,7 @@ class Client:
             count_at: With a rate limit: the time that decides in which window the request counts. Default:
                 `requested_at`. After RateLimited give the error's `resets_at`, or a later time.
             redelivery: For a request that nobody waits for: what a resend needs if the request ends without
-            an
-                outcome (RetryLater, AlreadyInProgress). The triggers give it.
+                an outcome (RetryLater, AlreadyInProgress). The triggers give it.
             check_owner: Check whether the lock's owner is alive now, even before `expectedCompletion`.
 
         Returns:

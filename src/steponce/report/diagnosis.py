@@ -288,8 +288,8 @@ class Case:
             )
         return Advice(
             "turned away",
-            f"It was turned away with {newest.error}: {whose}. Look at that one, or start yours with another "
-            "key.",
+            f"It was turned away with {newest.error}: {whose}. Look at that one, or start yours with "
+            "another id and another key.",
             (look,),
         )
 
