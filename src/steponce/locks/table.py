@@ -36,17 +36,22 @@ KEPT_INTERVENTIONS = 20
 _PAGE = 100
 
 # Same owner: callId and lockedBy. Not redriven since: attempt, because a redriven owner takes its lock again
-# under the same callId and ARN. Not settled since: status.
+# under the same callId and ARN. Not settled since: status and openStatus, because a failure that waits for a
+# person is FAILED, and so is one that was cancelled.
 _UNCHANGED = "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND #status = :was"
+_STILL_OPEN = f"{_UNCHANGED} AND openStatus = :open"
+_STILL_CLOSED = f"{_UNCHANGED} AND attribute_not_exists(openStatus)"
 
 
 class Locks:
     """
     The table of lock records.
 
-    Every write is fenced: it takes effect only while the record still has the owner, attempt and status of
-    the `lock` that was read. Otherwise it changes nothing and returns False. The fence protects the invariant
-    that only a record's present owner, or an intervention that saw it dead, decides the request's outcome.
+    Every write is fenced: it takes effect only while the record still has the owner, attempt, status and open
+    status of the `lock` that was read. Otherwise it changes nothing and returns False. The fence protects the
+    invariant that only a record's present owner, or an intervention that saw it dead, decides the request's
+    outcome.
+
     Every write but a delete adds an intervention to the record.
     """
 
@@ -78,7 +83,7 @@ class Locks:
         return None if item is None else Lock.from_item(item)
 
     def reread(self, lock: Lock) -> Lock | None:
-        """Read the record again. None if its owner, attempt or status is no longer that of `lock`."""
+        """Read the record again. None if its owner, attempt, status or open status has changed."""
         now = self.get(lock.lock_token)
         return now if now is not None and _fence(now) == _fence(lock) else None
 
@@ -208,7 +213,7 @@ class Locks:
         )
 
     def erase(self, lock: Lock) -> bool:
-        """Delete a record, if its owner, attempt and status are still those that were read."""
+        """Delete a record, under the same fence."""
         if lock.is_of_powertools:
             return self._holds(
                 self._dynamodb.delete_item,
@@ -266,7 +271,7 @@ class Locks:
     def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
         """Make a write under the fence of `lock`. Returns whether the fence held."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
-        condition, fence = _UNCHANGED, _fence(lock)
+        condition, fence = _STILL_OPEN if lock.open_status else _STILL_CLOSED, _fence(lock)
         if lock.lease_until is not None:  # a guard that has extended its lease is alive
             condition, fence = f"{condition} AND leaseUntil = :lease", _lease(lock) | fence
         return self._holds(
@@ -291,12 +296,13 @@ class Locks:
 
 
 def _fence(lock: Lock) -> dict[str, dict[str, str]]:
-    return {
+    fence = {
         ":callId": {"S": lock.call_id},
         ":execution": {"S": lock.locked_by},
         ":attempt": {"N": str(lock.attempt)},
         ":was": {"S": lock.status},
     }
+    return fence | ({":open": {"S": lock.open_status}} if lock.open_status else {})
 
 
 def _lease(lock: Lock) -> dict[str, dict[str, str]]:

@@ -127,7 +127,7 @@ def test_completing_writes_the_result_and_closes_the_record(table: Table) -> Non
 def test_a_person_may_complete_what_had_failed(table: Table) -> None:
     """The failure is gone from the record then; the intervention tells of it."""
     table.put(status={"S": FAILED}, failure={"S": FAILURE.to_json()}, openStatus={"S": "FAILED#3"})
-    assert table.locks.complete(replace(MINE, status=FAILED), "1", by="ann", why="asked the bank") is True
+    assert table.locks.complete(table.lock(), "1", by="ann", why="asked the bank") is True
     assert (COMPLETED, None, None) == (table.lock().status, table.lock().failure, table.lock().open_status)
 
 

@@ -504,6 +504,18 @@ def test_a_workflow_that_took_the_lock_meanwhile_keeps_it(world: World, alice: O
 
 
 @pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
+def test_a_cancellation_that_came_meanwhile_stays(world: World, alice: Operator, bob: Operator, do: Do):
+    """It has the owner, the attempt and the status of the failure that waited for a person before."""
+    shown = alice.prepare("release", world.held())
+    bob.release(shown, "it did not happen")
+    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake")
+
+    with pytest.raises(RecordChanged, match="cancelled by bob"):
+        do(alice, shown)
+    assert cancelled == world.lock()
+
+
+@pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
 def test_an_owner_redriven_while_the_operator_thinks_keeps_its_lock(world: World, alice: Operator, do: Do):
     """It is asked once more right before the write."""
     shown = alice.prepare("release", world.held())
