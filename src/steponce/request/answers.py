@@ -18,8 +18,8 @@ def is_own(machine: Machine, lock: Lock, request_id: str) -> bool:
     """
     Whether a record is this request's, and not that of an earlier one with the same id.
 
-    A record may answer longer than Step Functions reserves the name. A start under the free name may have
-    another payload, and nobody has compared the two before.
+    A record may be kept longer than Step Functions reserves the name. Then a new request may have started
+    under that name, with another payload.
     """
     if not machine.made(lock, request_id):
         return False

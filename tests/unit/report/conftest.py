@@ -1,4 +1,4 @@
-"""A world of its own for each test, in which time stands still."""
+"""Each test has its own world, and a clock that does not move."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.unit.report.world import NOW, World
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays NOW, however long the tests before took."""
+    """It shows NOW, also if the tests before took long."""
     monkeypatch.setattr(times, "now", lambda: NOW)
 
 

@@ -75,7 +75,7 @@ OWNERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("expires_at", [FAR, PAST])
 @pytest.mark.parametrize("payload", [PAYLOAD, OTHER])
 def test_the_report_and_the_status_of_a_request_agree(world: World, payload: Any, expires_at: str):
-    """Whatever its execution came to, whoever has its lock token, and whatever the record says."""
+    """For each end of the execution, each owner of the record and each status of it."""
     different = []
     for (ended, error), record, owner in product(ENDS, RECORDS, OWNERS):
         envelope = {"requestId": "order-1", "lockToken": "m/order-1", "payload": payload, "callId": "call-1"}

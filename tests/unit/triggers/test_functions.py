@@ -263,7 +263,7 @@ def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: Wor
 
 
 def test_an_execution_whose_input_python_cannot_read_has_nothing_open(world: World):
-    """It is JSON for Step Functions, so somebody may have started it by hand. Its event is no dead one."""
+    """Step Functions accepts such JSON. If the function failed, the event would be dead-lettered."""
     event = example("close_execution")
     event["detail"]["input"] = "[" * 100_000
     settings = {"WorkTimeoutSeconds": "60", "WhenOutcomeUnknown": "hold"}

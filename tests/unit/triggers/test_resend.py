@@ -343,7 +343,7 @@ def test_an_execution_with_a_malformed_input_brings_no_message_back(changed: dic
     "given", ['{"x": ' + "9" * 5_000 + "}", "[" * 100_000, "[]"], ids=["digits", "deep", "list"]
 )
 def test_an_execution_whose_input_python_cannot_read_brings_no_message_back(given: str):
-    """It is JSON for Step Functions, so somebody may have started it by hand."""
+    """Step Functions accepts such JSON from a start by hand."""
     assert None is find_request_to_resend(detail(input=given), World().sfn, LOCKS)[0]
 
 
