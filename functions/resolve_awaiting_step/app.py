@@ -47,7 +47,7 @@ callbacks = Callbacks(steps, boto3.client("stepfunctions"))
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
-    """Take an answer from the HTTP API, a batch of them from the queue, or one from an invocation."""
+    """Take an answer from the HTTP API, from the queue, or from an invocation."""
     metrics.add_metric(counted("accepted"), MetricUnit.Count, 0)
     if "requestContext" in event:
         return http.resolve(event, context)

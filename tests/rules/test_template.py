@@ -301,6 +301,11 @@ def test_the_template_hands_everything_to_its_workflow_s_stack() -> None:
             assert value in ({"Ref": name}, {"Fn::Join": [",", {"Ref": name}]})
 
 
+def test_an_answer_from_the_queue_is_alone_in_its_invocation() -> None:
+    """The verdict on one may take a long history, and the function's time-out brings all of a batch back."""
+    assert 1 == documents.template()["Resources"]["AnswersMapping"]["Properties"]["BatchSize"]
+
+
 def test_a_placeholder_that_nobody_defines_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
