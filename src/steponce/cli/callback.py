@@ -53,7 +53,7 @@ def callback(context: click.Context) -> None:
     """
     Answer a step that waits. The first answer counts, and each gets one verdict.
 
-    ID is the awaiting step's, or that of the request that waits in it.
+    ID is the awaiting step's, or that of its request. If the request has had several steps, name the step.
     """
     ask_which(context)
 

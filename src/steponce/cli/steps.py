@@ -35,21 +35,21 @@ def awaiting_steps(stack: Stack) -> AwaitingSteps:
 
 def which_step(machines: Machines, given: str) -> str:
     """
-    Find the awaiting-step id: the given one, or that of the step in which the given request waits.
+    Find the awaiting-step id: the given one, or that of the only step in which the given request has waited.
 
-    For a request that no longer waits it is the step in which it waited, so that a repeated answer gets its
-    verdict. An unknown id counts as an awaiting-step id.
+    A request with several steps does not stand for the one that waits now. An answer to an earlier step that
+    comes again, also from another person, would go to the next one. An unknown id counts as an
+    awaiting-step id.
 
     Raises:
-        click.UsageError: the request has several such steps; the message names them.
+        click.UsageError: the request has several steps; the message names them.
     """
     if _STEP_ID.fullmatch(given):
         return given
     with waiting_for(given):
         steps = _steps_of(machines, given)
-    steps = [step for step in steps if step.is_open] or steps
     if len(steps) > 1:
-        names = ", ".join(f"{step.awaiting_step_id} ({step.step})" for step in steps)
+        names = ", ".join(f"{step.awaiting_step_id} ({step.step}, {step.status})" for step in steps)
         raise click.UsageError(f"The request {given!r} has several steps. Name one: {names}")
     return steps[0].awaiting_step_id if steps else given
 

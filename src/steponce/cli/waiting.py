@@ -78,7 +78,7 @@ def show(given: str, with_link: bool, target: Target) -> int:
     """
     Show one step: its request, until when it waits, and its outcome; never its task token.
 
-    ID is the awaiting step's, or that of the request that waits in it.
+    ID is the awaiting step's, or that of its request. If the request has had several steps, name the step.
     """
     machines = Machines.reach(target)
     stack = machines.stack

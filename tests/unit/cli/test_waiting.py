@@ -635,10 +635,9 @@ def told(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         [attempt((STEP, "PENDING"))],
         [attempt((STEP, "ANSWERING"))],
         [attempt((STEP, "ANSWERED"), status="SUCCEEDED")],
-        [attempt((OTHER, "ANSWERED"), (STEP, "PENDING"))],
         [attempt((OTHER, "PENDING"), status="ABORTED"), attempt((STEP, "PENDING"), number=2)],
     ],
-    ids=["waits", "is answered", "was answered", "waits again", "second attempt"],
+    ids=["waits", "is answered", "was answered", "second attempt"],
 )
 def test_a_request_stands_for_the_step_that_it_waits_in(
     stack: FakeStack, pipe: Pipe, told: list[Any], attempts: list[Attempt]
@@ -666,14 +665,17 @@ def test_a_request_that_is_over_is_not_waited_for(stack: FakeStack, pipe: Pipe, 
     assert 1 == pipe("callback", "succeed", "order-1")[0]
 
 
-def test_a_request_with_several_steps_must_be_told_which(stack: FakeStack, pipe: Pipe, told: list[Any]):
-    """Branches can wait at the same time."""
-    told.append([attempt((STEP, "PENDING"), (OTHER, "PENDING"))])
+@pytest.mark.parametrize("first", ["PENDING", "ANSWERED"])
+def test_a_request_with_several_steps_must_be_told_which(
+    stack: FakeStack, pipe: Pipe, told: list[Any], first: str
+):
+    """Branches can wait at the same time. An answer that is repeated must not go to the step after."""
+    told.append([attempt((STEP, first), (OTHER, "PENDING"))])
 
     code, answer = pipe("callback", "succeed", "order-1")
 
     assert (2, "UsageError") == (code, answer["error"]["type"])
-    assert f"Name one: {STEP} (0), {OTHER} (1)" in answer["error"]["message"]
+    assert f"Name one: {STEP} (0, {first}), {OTHER} (1, PENDING)" in answer["error"]["message"]
     assert [] == stack.functions.asked
 
 
