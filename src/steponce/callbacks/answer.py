@@ -17,7 +17,7 @@ Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
 
 OUTPUT_LIMIT = WORKFLOW_LIMIT
 RECORD_LIMIT = 327_680
-"""Bytes of an answer in a record of 400 KB. Canonical text may be longer than what was sent, as for 1e15."""
+"""Bytes of an output in a record of 400 KB. Canonical text may be longer than what was sent, as for 1e15."""
 ERROR_LIMIT = 256
 RESERVED = (
     *("States.", "Lambda.", "Sandbox.", "Runtime."),
@@ -86,11 +86,27 @@ class Answer:
         """Read the text that `to_json` returned."""
         return cls(**json.loads(text))
 
+    @classmethod
+    def of_output(cls, text: str) -> Self:
+        """
+        The success that a workflow got, by its output's JSON text.
+
+        Only a sender with the raw task token can send output that has no canonical form, or is too large for
+        a record. A stand-in with its size and hash takes its place, so no parsed answer equals it.
+        """
+        try:
+            output = json.loads(text)
+            canonical_json(output, "output", limit=RECORD_LIMIT)
+        except (ValueError, RecursionError):  # Python reads neither every depth nor thousands of digits
+            whole = text.encode(errors="backslashreplace").decode()
+            output = {"notOnRecord": {"bytes": len(whole.encode()), "sha256": sha256(whole)}}
+        return cls("success", output)
+
     def to_json(self) -> str:
         """
         The canonical text of this answer. Equal answers have the same text.
 
-        An answer that was sent with the raw task token may have no canonical form. It gets a text that equals
+        A failure that was sent with the raw task token may have no canonical form. It gets a text that equals
         no parsed answer's.
         """
         return self._json
@@ -106,18 +122,6 @@ class Answer:
             present = {name: given[name] for name in ("outcome", *_FIELDS[self.outcome])}
             text = json.dumps(present, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             return text.encode(errors="backslashreplace").decode()
-
-    def for_a_record(self) -> Answer:
-        """
-        This answer, or a stand-in if it is too large for a record. The stand-in has its size and hash.
-
-        Only a sender with the raw task token can send such an answer, so no parsed answer equals it.
-        """
-        text = self.to_json()
-        size = len(text.encode())
-        if size <= RECORD_LIMIT:
-            return self
-        return Answer(self.outcome, {"tooLargeForARecord": {"bytes": size, "sha256": sha256(text)}})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Answer) and self.to_json() == other.to_json()

@@ -270,7 +270,7 @@ class AwaitingSteps:
         claimed_at = step.answered_at if step.answer == arrived else None
         values |= {
             ":status": ANSWERED,
-            ":answer": arrived.for_a_record().to_json(),
+            ":answer": arrived.to_json(),
             ":answeredAt": claimed_at or times.now_text(),
         }
         return self._update(step.id, update, condition, values)

@@ -13,7 +13,6 @@ reply is lost, the next call still gives the right verdict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -209,7 +208,7 @@ def _outcome_of(
 
 def _answer_in(event: HistoryEventTypeDef) -> Answer | None:
     if event["type"] == "TaskSucceeded":
-        return Answer("success", json.loads(event["taskSucceededEventDetails"].get("output", "null")))
+        return Answer.of_output(event["taskSucceededEventDetails"].get("output", "null"))
     if event["type"] == "TaskFailed":
         details = event["taskFailedEventDetails"]
         return Answer("failure", error=details.get("error") or None, cause=details.get("cause") or None)
