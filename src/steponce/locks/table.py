@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
 
-OWNER_AND_STATUS = ("status", "openStatus", "callId", "lockedBy", "attempt")
+OWNER_AND_STATUS = ("status", "openStatus", "callId", "lockedBy", "attempt", "created")
 """Attributes that identify the state of an unreadable record: a delete compares them."""
 
 PLACE = " "
@@ -35,22 +35,23 @@ KEPT_INTERVENTIONS = 20
 
 _PAGE = 100
 
-# Same owner: callId and lockedBy. Not redriven since: attempt, because a redriven owner takes its lock again
-# under the same callId and ARN. Not settled since: status and openStatus, because a failure that waits for a
-# person is FAILED, and so is one that was cancelled.
-_UNCHANGED = "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND #status = :was"
-_STILL_OPEN = f"{_UNCHANGED} AND openStatus = :open"
-_STILL_CLOSED = f"{_UNCHANGED} AND attribute_not_exists(openStatus)"
+# Same owner: callId and lockedBy. Not redriven since: attempt. Not settled since: status. Not cancelled
+# since: created, because a cancellation is FAILED, as a failure is that waits for a person, and names an
+# execution that may have had the lock before.
+_UNCHANGED = (
+    "callId = :callId AND lockedBy = :execution AND attempt = :attempt AND created = :created "
+    "AND #status = :was"
+)
 
 
 class Locks:
     """
     The table of lock records.
 
-    Every write is fenced: it takes effect only while the record still has the owner, attempt, status and open
-    status of the `lock` that was read. Otherwise it changes nothing and returns False. The fence protects the
-    invariant that only a record's present owner, or an intervention that saw it dead, decides the request's
-    outcome.
+    Every write is fenced: it takes effect only while the record still has the owner, attempt, time of
+    creation and status of the `lock` that was read. Otherwise it changes nothing and returns False. The fence
+    protects the invariant that only a record's present owner, or an intervention that saw it dead, decides
+    the request's outcome.
 
     Every write but a delete adds an intervention to the record.
     """
@@ -83,7 +84,7 @@ class Locks:
         return None if item is None else Lock.from_item(item)
 
     def reread(self, lock: Lock) -> Lock | None:
-        """Read the record again. None if its owner, attempt, status or open status has changed."""
+        """Read the record again. None if its owner, attempt, time of creation or status has changed."""
         now = self.get(lock.lock_token)
         return now if now is not None and _fence(now) == _fence(lock) else None
 
@@ -271,7 +272,7 @@ class Locks:
     def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
         """Make a write under the fence of `lock`. Returns whether the fence held."""
         names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
-        condition, fence = _STILL_OPEN if lock.open_status else _STILL_CLOSED, _fence(lock)
+        condition, fence = _UNCHANGED, _fence(lock)
         if lock.lease_until is not None:  # a guard that has extended its lease is alive
             condition, fence = f"{condition} AND leaseUntil = :lease", _lease(lock) | fence
         return self._holds(
@@ -296,13 +297,13 @@ class Locks:
 
 
 def _fence(lock: Lock) -> dict[str, dict[str, str]]:
-    fence = {
+    return {
         ":callId": {"S": lock.call_id},
         ":execution": {"S": lock.locked_by},
         ":attempt": {"N": str(lock.attempt)},
+        ":created": {"S": lock.created},
         ":was": {"S": lock.status},
     }
-    return fence | ({":open": {"S": lock.open_status}} if lock.open_status else {})
 
 
 def _lease(lock: Lock) -> dict[str, dict[str, str]]:

@@ -319,7 +319,7 @@ def _end(owner: Execution, history: History, cancelled: Failure | None, child: C
 
 
 def _write(lock: Lock, locks: Locks, write: Callable[[Lock], bool]) -> bool:
-    """Write to the record as it is now, unless its owner, attempt or status has changed."""
+    """Write to the record as it is now, unless it has changed in what the fence compares."""
     record = locks.reread(lock)
     return record is not None and write(record)
 

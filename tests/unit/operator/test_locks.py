@@ -797,6 +797,18 @@ def test_what_changes_while_the_operator_thinks_is_left(world: World):
     assert 1 == len(list(world.steps.under("acme/")))
 
 
+def test_a_cancellation_that_came_while_the_operator_thinks_is_not_erased(world: World):
+    """Its record has the owner, the attempt and the status of a failure that another person erased before."""
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordFinalError", given=envelope("acme/o-1"))
+    world.put("acme/o-1", status=FAILED, openStatus=None, ttl=TTL)
+    kept = find_kept(world.machine, world.steps, "acme/")
+    assert 0 == erase(world.machine, world.steps, kept)
+    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake")
+
+    assert 1 == erase(world.machine, world.steps, kept)
+    assert cancelled == world.lock("acme/o-1")
+
+
 def large(world: World, *tokens: str) -> dict[str, Reference]:
     """Completed records whose results are in a bucket that the machine knows."""
     world.machine.results = bucket(region="eu-west-1")
