@@ -145,9 +145,9 @@ class Count:
         by_workflow = 0 if self.forgiven is None else max(0, len(self.members) - self.forgiven)
         return self.number + by_workflow
 
-    def told_with(self, one: Intervention) -> str:
-        """JSON text of its newest interventions, with one more."""
-        kept: Sequence[Intervention] = [*self.interventions, one][-KEPT_INTERVENTIONS:]
+    def told(self, *more: Intervention) -> str:
+        """JSON text of its newest interventions, with more of them."""
+        kept: Sequence[Intervention] = [*self.interventions, *more][-KEPT_INTERVENTIONS:]
         return json.dumps([asdict(each) for each in kept], ensure_ascii=False)
 
 

@@ -76,9 +76,9 @@ class Limits:
             by: Who does it, and `why`; kept with the record, which keeps 20 such entries.
 
         Returns:
-            Whether the counter was as it was shown.
+            Whether the counter was as it was shown. One that was reset since is not, even if full again.
         """
-        done = count.told_with(Intervention(times.now_text(), by, f"reset from {count.counted}", why))
+        done = count.told(Intervention(times.now_text(), by, f"reset from {count.counted}", why))
         changes, conditions, values = _anew(count)
         try:
             with answering("DynamoDB"):
@@ -108,13 +108,17 @@ def _anew(count: Count) -> tuple[list[str], list[str], dict[str, Any]]:
     """The changes that let a counter begin at 0, the conditions that it is as shown, and their values."""
     changes, values = ["#count = :zero"], {":zero": {"N": "0"}}
     conditions = []
-    for attribute, shown in (("#count", count.number), ("forgiven", count.forgiven)):
-        if shown is None:
+    shown = {
+        "#count": None if count.number is None else {"N": str(count.number)},
+        "interventions": {"S": count.told()} if count.interventions else None,
+    }
+    for attribute, value in shown.items():
+        if value is None:
             conditions.append(f"attribute_not_exists({attribute})")
         else:
-            placeholder = f":{attribute.lstrip('#')}"
+            placeholder = f":shown_{attribute.strip('#')}"
             conditions.append(f"{attribute} = {placeholder}")
-            values[placeholder] = {"N": str(shown)}
+            values[placeholder] = value
     if count.members:
         conditions.append("size(members) = :members")
         changes += ["forgiven = :members", "allowance = :allowance"]

@@ -178,6 +178,19 @@ def test_a_counter_that_has_counted_meanwhile_is_not_reset(world: World) -> None
 
 
 @pytest.mark.usefixtures("form")
+def test_a_counter_that_is_full_again_after_another_reset_is_not_reset(world: World) -> None:
+    """Two people have seen the same full counter, and one of them took longer."""
+    limiter = world.limiter(limit=1)
+    for request in "ab":
+        limiter.admit("ann", request)
+        (seen,) = world.limits.of("ann")
+        assert world.limits.reset(seen, by="eve", why="w")
+    limiter.admit("ann", "c")
+    assert not world.limits.reset(seen, by="bob", why="as it was shown before")
+    assert [1] == [one.counted for one in world.limits.of("ann")]
+
+
+@pytest.mark.usefixtures("form")
 def test_a_reset_whose_answer_was_lost_is_made_once(world: World) -> None:
     """botocore repeats it, and it says that it was made."""
     limiter = world.limiter(limit=3)
