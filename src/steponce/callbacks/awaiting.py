@@ -246,23 +246,20 @@ class AwaitingSteps:
         """
         Record what the workflow got with this token: ANSWERED with that answer, or LATE.
 
-        The fence protects a newer try: a close under an old token does not end the wait of a retry. It also
-        keeps a closed record as it is.
+        The fence protects a newer try: a close under an old token does not end the wait of a retry. It
+        protects an answer that was claimed since the record was read: the workflow may have got that one.
+        It also keeps a closed record as it is.
 
         Args:
-            step: The record as it was read.
+            step: The record as it was read, PENDING or ANSWERING.
             arrived: The answer that the workflow got. None if it got none in time.
 
         Returns:
             As `claim`.
         """
-        # Not closed yet: PENDING or ANSWERING. Not tried again since: taskToken.
-        values: dict[str, str | int] = {
-            ":pending": PENDING,
-            ":answering": ANSWERING,
-            ":taskToken": step.task_token,
-        }
-        condition = "#status IN (:pending, :answering) AND taskToken = :taskToken"
+        # Neither closed nor claimed since: status. Not tried again since: taskToken.
+        values: dict[str, str | int] = {":was": step.status, ":taskToken": step.task_token}
+        condition = "#status = :was AND taskToken = :taskToken"
         if arrived is None:
             update = "SET #status = :status REMOVE openStatus, answer, claim, answeredAt"
             return self._update(step.id, update, condition, values | {":status": LATE})

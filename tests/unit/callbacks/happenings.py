@@ -7,7 +7,7 @@ from typing import Any
 
 from steponce.callbacks.answer import Answer
 from tests.unit.callbacks.interleaving import Schedule, together
-from tests.unit.callbacks.scene import BEAT, MAYBE, NO, YES, FaultAt, Scene, waiting
+from tests.unit.callbacks.scene import BEAT, MAYBE, NO, YES, FaultAt, Scene
 
 HAPPENINGS: dict[str, Callable[[Scene], object]] = {
     "record": Scene.record,
@@ -54,9 +54,21 @@ MEANWHILE: dict[str, list[Callable[[Scene], object]]] = {
 FAULTS = ["die before", "die after", "lose answer", "repeat"]
 
 
-def race(schedule: Schedule, answers: tuple[Answer, Answer], meanwhile: str, **options: Any) -> None:
-    """Two calls and a happening, moving one call at a time; what they were told must be true at the end."""
-    scene = waiting(**options)
+def race(
+    schedule: Schedule,
+    answers: tuple[Answer, Answer],
+    meanwhile: str,
+    *,
+    has_returned: bool = True,
+    **options: Any,
+) -> None:
+    """
+    Two calls and a happening, moving one call at a time; what they were told must be true at the end.
+
+    The recording function may not have returned yet when the answers come.
+    """
+    scene = Scene(**options)
+    (scene.record if has_returned else scene.record_only)()
     told: list[tuple[Answer, str]] = []
 
     def resolver(answer: Answer) -> Callable[[Callable[[str], None]], None]:

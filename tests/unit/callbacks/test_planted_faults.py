@@ -16,7 +16,7 @@ from steponce.callbacks.answer import Answer
 from steponce.errors import SteponceError
 from tests.unit.callbacks.happenings import HAPPENINGS, live_through, race
 from tests.unit.callbacks.interleaving import schedules
-from tests.unit.callbacks.scene import NO, YES, Scene, waiting
+from tests.unit.callbacks.scene import BEAT, NO, YES, Scene, waiting
 
 pytestmark = pytest.mark.usefixtures("day_after")
 
@@ -33,11 +33,16 @@ def in_order(*order: str, known: bool = True) -> Callable[..., None]:
     return lambda **parts: live_through(waiting(**parts) if known else Scene(0, **parts), order)
 
 
-def races(other: Answer, meanwhile: str) -> Callable[..., None]:
+def races(
+    other: Answer, meanwhile: str, *, first: Answer = YES, has_returned: bool = True
+) -> Callable[..., None]:
     """Two answers at once, with something in between."""
 
     def run(**parts: Any) -> None:
-        schedules(lambda schedule: race(schedule, (YES, other), meanwhile, **parts), switches=3)
+        schedules(
+            lambda schedule: race(schedule, (first, other), meanwhile, has_returned=has_returned, **parts),
+            switches=3,
+        )
 
     return run
 
@@ -73,9 +78,15 @@ PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
     (awaiting, '"#status = :pending AND', '"#status IN (:pending, :answering) AND', races(NO, "nothing")),
     (
         awaiting,
-        "(:pending, :answering) AND taskToken = :taskToken",
-        "(:pending, :answering)",
+        "#status = :was AND taskToken = :taskToken",
+        "#status = :was",
         races(YES, "a time-out, and entering again"),
+    ),
+    (
+        awaiting,
+        "#status = :was AND taskToken = :taskToken",
+        "taskToken = :taskToken",
+        races(NO, "nothing", first=BEAT, has_returned=False),
     ),
     (
         awaiting,

@@ -20,6 +20,12 @@ def test_two_answers_at_once_get_true_verdicts(answers: tuple[Answer, Answer], m
     assert 50 < schedules(lambda schedule: race(schedule, answers, meanwhile), switches)
 
 
+@pytest.mark.parametrize("other", [BEAT, YES])
+def test_two_answers_at_once_may_be_quicker_than_the_recorder(other: Answer):
+    """The history shows a failure from then like a crash of the recording function."""
+    assert 40 < schedules(lambda schedule: race(schedule, (other, NO), "nothing", has_returned=False), 2)
+
+
 @FULL
 def test_two_answers_at_once_may_switch_more_often():
     """With nothing but each other in the way, and up to four switches."""
