@@ -354,9 +354,14 @@ class Operator:
             )
 
     def _again(self, lock: Lock) -> Lock:
+        """The record as it is now, if it is still of the owner that was settled."""
         found = self._machine.locks.get(lock.lock_token)
-        if found is None:
-            raise RecordChanged(f"The record has changed since you looked: {lock.lock_token!r} is gone.")
+        if found is None or found.call_id != lock.call_id:
+            now = "gone" if found is None else f"{found.status} now, of attempt {found.attempt}"
+            raise RecordChanged(
+                f"The record {lock.lock_token!r} has changed since you looked: it is {now}. Look again.",
+                next_steps=[NextStep("inspect lock", lock.lock_token)],
+            )
         return found
 
     def _written(

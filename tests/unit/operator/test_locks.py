@@ -503,6 +503,23 @@ def test_a_workflow_that_took_the_lock_meanwhile_keeps_it(world: World, alice: O
     assert before == world.lock()
 
 
+def test_a_lock_that_another_took_while_its_dead_owner_was_settled_is_not_released(
+    world: World, alice: Operator
+):
+    """The other was stopped in its work just now, and its function may go on."""
+    world.execution("order-1", "ABORTED", "IsRequestPrepared", "AcquireLock")
+    seen = world.put()
+
+    def another_takes_it(operation: str, _about: str) -> None:
+        if operation == "get_execution_history":
+            world.execution("order-1--2", "ABORTED", *TO_WORK, closed=times.now())
+            world.put(name="order-1--2", callId="call-2", attempt=2)
+
+    world.sfn.before_call = another_takes_it
+    with pytest.raises(RecordChanged, match="it is INPROGRESS now, of attempt 2"):
+        alice.prepare("release", seen)
+
+
 @pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
 def test_a_cancellation_that_came_meanwhile_stays(world: World, alice: Operator, bob: Operator, do: Do):
     """It has the owner, the attempt and the status of the failure that waited for a person before."""
