@@ -1,8 +1,9 @@
 """
 One round of the monitor: it finds and settles what no event reported.
 
-A round first closes expired awaiting steps, in at most a quarter of the time. The locks get the rest. Each
-round takes the steps in another order. So steps that cannot be closed yet do not keep it from the others.
+A round first sends answers whose senders have died, and then closes expired awaiting steps, in at most a
+quarter of the time. The locks get the rest. Each round takes the answers and the steps in another order. So
+those that cannot be settled yet do not keep it from the others.
 
 A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
 little time or too low a rate limit for all of them, it takes one share of them, and the next round takes the
@@ -12,7 +13,7 @@ its share comes again. Two rounds at once do no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -196,8 +197,12 @@ class Monitor:
     def _settle_steps(self, tally: Tally, now: datetime) -> None:
         kept = self._time() * (1 - _SHARE_OF_STEPS)
         number = int(now.timestamp()) // ROUND_SECONDS
-        found = [*self._steps.ids(PENDING, until=times.to_text(now)), *self._steps.ids(ANSWERING)]
-        for step_id in sorted(found, key=lambda step_id: sha256(f"{number}/{step_id}")):
+
+        def in_turn(step_ids: Iterable[str]) -> list[str]:
+            return sorted(step_ids, key=lambda step_id: sha256(f"{number}/{step_id}"))
+
+        claimed, expired = self._steps.ids(ANSWERING), self._steps.ids(PENDING, until=times.to_text(now))
+        for step_id in [*in_turn(claimed), *in_turn(expired)]:
             if self._time() <= kept:
                 break
             try:

@@ -496,16 +496,32 @@ def test_steps_leave_time_for_the_locks(
     assert (1, True) == (tally.repairs, 0 < tally.skipped <= 7)
 
 
-def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
+def test_an_answer_is_sent_before_expired_steps_are_closed(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their executions run on, and there are more of them than one round can look at."""
-    claimed = world.put_step(wait, callId="claimed")
+    """Its step may still have time. There are more expired ones than one round can look at."""
+    claimed = world.put_step(wait, callId="claimed", timeoutSeconds=36_000)
     world.steps.claim(claimed, YES, "a call that died")
     for number in range(40):
         world.put_step(wait, callId=f"run-{number}")
     wait.submit()
-    wait.lag()
+    at(monkeypatch, hours=3)
+    clock = PaceClock(monkeypatch)
+    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20 - clock.slept)
+    world.round(wait, per_second=1)
+    assert [YES] == wait.got
+
+
+def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their executions run on, and there are more of them than one round can look at."""
+    for number in range(40):
+        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
+        world.steps.claim(stuck, YES, "a call that died")
+    claimed = world.put_step(wait, callId="claimed")
+    world.steps.claim(claimed, YES, "a call that died")
+    wait.submit()
     clock = PaceClock(monkeypatch)
     for number in range(20):
         at(monkeypatch, hours=3, seconds=number * ROUND_SECONDS)
