@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from steponce.callbacks.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
 from steponce.errors import InvalidAnswer, OutputTooLarge
 from steponce.request.canonical import MAX_DEPTH
+from steponce.workflow import DUPLICATE_REFUSED
 
 PRIVATE = "4242-4242"
 
@@ -167,6 +168,13 @@ def test_answers_that_mean_the_same_are_the_same(one: Any, other: Any):
 def test_answers_that_mean_something_else_are_not_the_same(one: Answer, other: Answer):
     """Python's equality would take True for 1; JSON does not."""
     assert one != other
+
+
+@pytest.mark.parametrize("error", ["States.Timeout", "RetryLater", "LimitChanged", DUPLICATE_REFUSED])
+def test_an_answer_cannot_use_the_workflows_own_error_names(error: str):
+    """Others with the lock token would take a failure of this name for the refusal of a duplicate."""
+    with pytest.raises(InvalidAnswer, match="Use a name of your own"):
+        failure(error=error)
 
 
 @pytest.mark.parametrize("nothing", [{}, {"error": None}, {"error": ""}, {"error": "", "cause": None}])
