@@ -21,6 +21,8 @@ from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import name_of
+from tests.rules import documents
+from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.triggers.world import (
     ORDER,
     Context,
@@ -482,3 +484,20 @@ def _sent_again(request_id: str, lock_token: str, tries: int) -> dict[str, Any]:
         "steponceTries": {"DataType": "Number", "StringValue": str(tries)},
     }
     return received({"MessageBody": TEXT, "MessageAttributes": attributes})
+
+
+@pytest.mark.parametrize(("times_of_rate", "mappings"), [(20, 1), (10, 2)])
+def test_every_batch_starts_a_message_at_the_slowest_share_of_the_rate(
+    times_of_rate: int, mappings: int, monkeypatch: pytest.MonkeyPatch
+):
+    """With a smaller share each message of a backlog would be refused a hundred times, in five hours."""
+    template = documents.whole_template()
+    about = template["Parameters"]["QueueConcurrency"]["Description"]
+    assert f"{times_of_rate} times" in about
+    clock = PaceClock(monkeypatch)
+    shares = {"QueueConcurrency": str(times_of_rate), "QueueMappings": str(mappings)}
+    with function("start_from_queue", World(), StartsPerSecond="1", **shares) as module:
+        for _ in range(10):
+            module.pace.turn(0)
+        module.pace.turn(template["Globals"]["Function"]["Timeout"] - module.TO_ANSWER_SECONDS)
+    assert pytest.approx(20) == clock.slept
