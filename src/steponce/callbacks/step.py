@@ -57,8 +57,16 @@ class AwaitingStep:
         All tries of a step in one run share an id, and no other run has it. The id contains a hash of the
         random callId, so it cannot be guessed. A retry's time-out starts anew, but its EnteredTime is the
         first try's. So the expiry counts from now, or from EnteredTime if that is later.
+
+        Raises:
+            InvalidRequest: the state does not pass a field, or the step has no name.
         """
         try:
+            if not isinstance(event["step"], str) or not event["step"]:
+                raise InvalidRequest(
+                    "The step of a waiting state is named by text that is not empty. Make text of a number "
+                    "with States.Format."
+                )
             run = (event["lockToken"], event["step"], event["callId"], str(event["attempt"]))
             entered = times.from_text(event["enteredAt"])
             expires = times.after(max(entered, times.now()), float(event["timeoutSeconds"]))

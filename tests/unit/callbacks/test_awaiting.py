@@ -114,7 +114,7 @@ def test_every_try_of_a_run_has_the_same_id():
         {"attempt": 2},
         {"lockToken": "shop/order-2"},
         {"step": "shipment"},
-        {"lockToken": 'shop/order-1", "confirmation', "step": ""},
+        {"lockToken": 'shop/order-1", "confirmation', "step": '"'},
     ],
 )
 def test_no_other_run_or_step_has_the_same_id(other: dict[str, Any]):
@@ -122,7 +122,9 @@ def test_no_other_run_or_step_has_the_same_id(other: dict[str, Any]):
     assert AwaitingStep.from_event(event()).id != AwaitingStep.from_event(event(**other)).id
 
 
-@given(st.lists(st.tuples(st.text(), st.text(), st.text(), st.integers(0, 3)), unique=True, min_size=2))
+@given(
+    st.lists(st.tuples(st.text(), st.text(min_size=1), st.text(), st.integers(0, 3)), unique=True, min_size=2)
+)
 def test_ids_are_as_different_as_their_runs(runs: list[tuple[str, str, str, int]]):
     """Whatever the texts are."""
     names = ("lockToken", "step", "callId", "attempt")
@@ -139,6 +141,13 @@ def test_a_state_that_forgets_something_is_told_what(missing: str):
 
     with pytest.raises(InvalidRequest, match=f"does not pass '{missing}' to its function"):
         AwaitingStep.from_event(passed)
+
+
+@pytest.mark.parametrize("step", ["", 0, 7, None, True, ["a"]])
+def test_a_step_without_a_name_is_not_recorded(step: Any):
+    """Its name may come from the request's data. A record of it could not be read again."""
+    with pytest.raises(InvalidRequest, match="The step of a waiting state is named by text"):
+        AwaitingStep.from_event(event(step=step))
 
 
 @pytest.mark.parametrize(
