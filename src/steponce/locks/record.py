@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RATE_LIMITED, RELEASED
+from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, FAILED, INPROGRESS, RATE_LIMITED, RELEASED
 
 _USED_UP = re.compile(
     r"The rate limit of \d+ is used up until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\. "
@@ -54,6 +54,15 @@ class Failure:
         """If the machine's rate limit has refused a request: when the window ends, in UTC. Else None."""
         found = _USED_UP.fullmatch(self.cause or "") if self.error == RATE_LIMITED else None
         return None if found is None else times.from_text(found[1])
+
+    @property
+    def refuses_a_duplicate(self) -> bool:
+        """
+        Whether the workflow's own state has refused a duplicate.
+
+        A guard in the work raises an error of this name, too. Lambda gives such an error JSON as its cause.
+        """
+        return self.error == DUPLICATE_REFUSED and not (self.cause or "").startswith("{")
 
     def to_json(self) -> str:
         """The text that a record stores."""

@@ -11,7 +11,7 @@ from steponce.errors import OwnerHidden
 from steponce.executions import NAME_KEPT, Execution, looking_at
 from steponce.locks.record import Lock
 from steponce.request.machine import Machine
-from steponce.workflow import DUPLICATE_REFUSED, RELEASED
+from steponce.workflow import RELEASED
 
 
 def is_own(machine: Machine, lock: Lock, request_id: str) -> bool:
@@ -46,7 +46,7 @@ def answers_too(machine: Machine, lock: Lock, request_id: str, newest: Execution
         newest: The request's newest attempt. It is closed.
     """
     same_payload = lock.has_payload(machine.payload_hash_of(newest.input))
-    return same_payload and (machine.made(lock, request_id) or newest.failure.error != DUPLICATE_REFUSED)
+    return same_payload and (machine.made(lock, request_id) or not newest.failure.refuses_a_duplicate)
 
 
 def made_it(machine: Machine, lock: Lock, request_id: str, newest: Execution, attempt: int) -> bool:

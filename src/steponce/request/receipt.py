@@ -10,7 +10,7 @@ from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Kept
-from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INPROGRESS, MISMATCH
+from steponce.workflow import COMPLETED, INPROGRESS, MISMATCH
 
 if TYPE_CHECKING:
     from steponce.locks.results import Results
@@ -113,7 +113,7 @@ class Receipt:
             error=failure.error,
             cause=failure.cause,
             execution_arn=execution_arn,
-            may_run_again=failure.error not in (MISMATCH, DUPLICATE_REFUSED),
+            may_run_again=failure.error != MISMATCH and not failure.refuses_a_duplicate,
         )
 
     @classmethod

@@ -28,7 +28,7 @@ from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
-from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, INIT_TIME, INPROGRESS, TOO_LARGE
+from steponce.workflow import COMPLETED, INIT_TIME, INPROGRESS, TOO_LARGE
 
 REFUSAL_STANDS = timedelta(seconds=10)
 """How long a refusal by the rate limit is repeated without a new execution for the same request."""
@@ -127,7 +127,7 @@ class Start:
         if first.is_open:
             return first, 1
         has_replayed = first.status == "SUCCEEDED" and (first.closed or "") >= lock.created
-        may_be_refused = lock.status == COMPLETED or first.failure.error == DUPLICATE_REFUSED
+        may_be_refused = lock.status == COMPLETED or first.failure.refuses_a_duplicate
         if has_replayed or not may_be_refused:
             return first, 1
         newest, attempt = self._machine.newest_of_request(self._request_id, 1, first)
@@ -245,7 +245,7 @@ class Start:
     def _refused_before(self, execution: Execution, attempt: int) -> Receipt | None:
         """The record is another request's. Check whether it refused this id, or this id has another key."""
         self.expect_same_key(execution)
-        if execution.failure.error != DUPLICATE_REFUSED:
+        if not execution.failure.refuses_a_duplicate:
             return None
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=True)

@@ -579,6 +579,15 @@ def test_a_first_attempt_that_succeeded_before_the_record_was_taken_says_nothing
     assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
 
 
+def test_a_refusal_that_the_work_raised_is_not_the_workflow_s(world: Counting):
+    """A guard in the work refused. This request replayed that error, and a person completed the lock then."""
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    raised = json.dumps({"errorType": "DuplicateRefused", "errorMessage": "Key order-9 is completed."})
+    world.execution("order-1", "FAILED", error="DuplicateRefused", cause=raised)
+    found = [world.ask(), world.client.status("order-1")]
+    assert [("COMPLETED", 7)] * 2 == [(one.status, one.result) for one in found]
+
+
 ELSEWHERE = {"by a guard": "process/host/1", "at another machine": arn("order-1").replace(":m:", ":refunds:")}
 """Who else can have the same id under the same lock token."""
 
