@@ -1,6 +1,7 @@
 """
 Gives a function the batch that needs the most memory, and prints at last how many bytes it took.
 
+A trigger gets the largest requests that it admits, too, and gets them again while they run.
 The HTTP API gets a request whose result, kept in the bucket, is as large as an answer may be.
 """
 
@@ -14,10 +15,12 @@ import resource
 import sys
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from steponce.http_api.answers import LONGEST_ANSWER
 from steponce.locks.reference import Reference, new_key
+from steponce.request.envelope import ENVELOPE_LIMIT
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import MAX_READ_BYTES
 from tests.unit.triggers.world import Context, World, function, sqs_record
@@ -27,6 +30,9 @@ PAYLOAD_BYTES = 6_000_000
 
 OF_ANSWERS = {"AwaitingStepsTable": "steps", "CallbackKey": "key", "OpenShards": "10"}
 """Settings of `resolve_awaiting_step`."""
+
+OF_TRIGGERS = {"LockTokenPath": "b", "PayloadHashPath": "[a, b]"}
+"""Settings of a trigger, which looks at each payload by both paths."""
 
 OF_HTTP = {"HttpAccess": "open", "ResultBucket": "results"}
 """Settings of `http_api`."""
@@ -68,7 +74,12 @@ def batch(name: str) -> dict[str, Any]:
     if name == "resolve_awaiting_step":
         body = nested_lists(PAYLOAD_BYTES // MESSAGES)
         return {"Records": [sqs_record(body, str(number)) for number in range(MESSAGES)]}
-    data = base64.b64encode(nested_lists(MAX_READ_BYTES).encode()).decode()
+    return of_stream(nested_lists(MAX_READ_BYTES))
+
+
+def of_stream(text: str) -> dict[str, Any]:
+    """As many records of this text as Lambda hands over at once."""
+    data = base64.b64encode(text.encode()).decode()
     kinesis = {"data": data, "sequenceNumber": "1", "partitionKey": "p", "approximateArrivalTimestamp": 1.0}
     count = min(RECORDS, PAYLOAD_BYTES // len(data))
     return {
@@ -77,6 +88,23 @@ def batch(name: str) -> dict[str, Any]:
             for number in range(count)
         ]
     }
+
+
+def admitted(name: str) -> dict[str, Any]:
+    """As many of the largest requests that are started as Lambda hands over at once."""
+    text = nested_lists(ENVELOPE_LIMIT - 1_000, '{"b":"\U0001f600","a":[')
+    if name == "start_from_event":
+        return of_stream(text)
+    return {"Records": [sqs_record(text, str(number)) for number in range(MESSAGES)]}
+
+
+def receive_twice(module: ModuleType, world: World, name: str) -> None:
+    """Let a trigger start the largest requests, and receive them again while they run."""
+    text = json.dumps(admitted(name), ensure_ascii=False)
+    for _ in range(2):
+        assert not module.handler(json.loads(text), Context())["batchItemFailures"]
+    assert world.sfn.executions
+    assert not world.dead()
 
 
 def most_bytes() -> int:
@@ -101,7 +129,9 @@ if __name__ == "__main__":
             assert 200 == answer["statusCode"]
     else:
         world = World()
-        with function(sys.argv[1], world, **OF_ANSWERS) as module:
+        with function(sys.argv[1], world, **OF_ANSWERS, **OF_TRIGGERS) as module:
+            if sys.argv[1] != "resolve_awaiting_step":
+                receive_twice(module, world, sys.argv[1])
             text = json.dumps(batch(sys.argv[1]))
             answer = module.handler(json.loads(text), Context())
             assert answer["batchItemFailures"] or world.dead()
