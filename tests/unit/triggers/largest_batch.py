@@ -28,6 +28,9 @@ from tests.unit.triggers.world import Context, World, function, sqs_record
 PAYLOAD_BYTES = 6_000_000
 """What Lambda gives a function at once. Source: Lambda quotas."""
 
+MESSAGE_BYTES = 1_048_576
+"""The largest message of SQS. Source: SQS quotas. Each answer has an invocation of its own."""
+
 OF_ANSWERS = {"AwaitingStepsTable": "steps", "CallbackKey": "key", "OpenShards": "10"}
 """Settings of `resolve_awaiting_step`."""
 
@@ -72,8 +75,7 @@ def batch(name: str) -> dict[str, Any]:
         count = min(MESSAGES, PAYLOAD_BYTES // len(body))
         return {"Records": [sqs_record(body, str(number)) for number in range(count)]}
     if name == "resolve_awaiting_step":
-        body = nested_lists(PAYLOAD_BYTES // MESSAGES)
-        return {"Records": [sqs_record(body, str(number)) for number in range(MESSAGES)]}
+        return {"Records": [sqs_record(nested_lists(MESSAGE_BYTES), "0")]}
     return of_stream(nested_lists(MAX_READ_BYTES))
 
 
