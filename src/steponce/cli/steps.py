@@ -8,6 +8,7 @@ import time
 import click
 
 from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import ANSWERED, ANSWERING
 from steponce.cli.answers import waiting_for
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, output_of
@@ -38,8 +39,8 @@ def which_step(machines: Machines, given: str) -> str:
     Find the awaiting-step id: the given one, or that of the only step in which the given request has waited.
 
     A request with several steps does not stand for the one that waits now. An answer to an earlier step that
-    comes again, also from another person, would go to the next one. An unknown id counts as an
-    awaiting-step id.
+    comes again, also from another person, would go to the next one. The same holds if an earlier attempt has
+    its answer. An unknown id counts as an awaiting-step id.
 
     Raises:
         click.UsageError: the request has several steps; the message names them.
@@ -55,7 +56,11 @@ def which_step(machines: Machines, given: str) -> str:
 
 
 def _steps_of(machines: Machines, request_id: str) -> list[Waiting]:
-    """The steps of a request's newest attempt. If it has just started, this waits for the first step."""
+    """
+    The steps of a request's newest attempt, and the answered ones of the attempts before.
+
+    If the newest attempt has just started, this waits for its first step.
+    """
     table = awaiting_steps(machines.stack)
     try:
         client = machines.of_request(request_id)
@@ -64,11 +69,13 @@ def _steps_of(machines: Machines, request_id: str) -> list[Waiting]:
     end = time.monotonic() + NOT_YET_RECORDED_SECONDS
     while True:
         try:
-            newest = collector.collect(client, request_id, steps=table).attempts[-1]
+            *earlier, newest = collector.collect(client, request_id, steps=table).attempts
         except RequestNotFound:
             return []
         if newest.awaiting_steps or not newest.is_open or time.monotonic() > end:
-            return newest.awaiting_steps
+            before = [step for attempt in earlier for step in attempt.awaiting_steps]
+            answered = [step for step in before if step.status in (ANSWERING, ANSWERED)]
+            return [*answered, *newest.awaiting_steps]
         time.sleep(0.1)
 
 

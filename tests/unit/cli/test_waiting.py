@@ -650,6 +650,20 @@ def test_a_request_stands_for_the_step_that_it_waits_in(
     assert [STEP] == [asked["awaitingStepId"] for _, asked in stack.functions.asked]
 
 
+@pytest.mark.parametrize("answered", ["ANSWERING", "ANSWERED"])
+def test_an_answer_to_an_earlier_attempt_does_not_go_to_the_next_one(
+    stack: FakeStack, pipe: Pipe, told: list[Any], answered: str
+):
+    """The same command comes again after `locks retry`."""
+    told.append([attempt((OTHER, answered), status="FAILED"), attempt((STEP, "PENDING"), number=2)])
+
+    code, answer = pipe("callback", "succeed", "order-1")
+
+    assert (2, "UsageError") == (code, answer["error"]["type"])
+    assert f"Name one: {OTHER} (1, {answered}), {STEP} (0, PENDING)" in answer["error"]["message"]
+    assert [] == stack.functions.asked
+
+
 def test_a_request_that_was_just_started_is_given_a_moment(pipe: Pipe, told: list[Any]):
     """Its step is not on record yet."""
     told += [[attempt()], [attempt()], [attempt((STEP, "PENDING"))]]
