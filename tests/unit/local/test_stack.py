@@ -76,6 +76,19 @@ def test_slow_calls_run_side_by_side(small_stack, tmp_path):
     assert quick[1]["pid"] != slow.result()[1]["pid"]
 
 
+def test_lines_of_two_workers_do_not_mix(small_stack, tmp_path):
+    """They share the function's log, and `print` writes a line and its end one after the other."""
+    printed = tmp_path / "printed"
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(call, small_stack, {"half": str(printed)})
+        eventually(printed.exists)
+        call(small_stack, {"mark": "in between"})
+        printed.unlink()
+        slow.result()
+    lines = small_stack.logs("small-MisbehaveFunction").splitlines()
+    assert {"half a line, the other half", "saw {'mark': 'in between'}"} <= set(lines)
+
+
 def test_a_dead_worker_is_told_at_once_and_replaced(small_stack):
     """The call does not wait for the time-out, and the next one works."""
     flag, answer = call(small_stack, {"exit": 3})

@@ -24,11 +24,13 @@ import select
 import signal
 import sys
 import time
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
 from steponce.aws.clients import client_of
 from steponce.local import stack_time
+from steponce.local.runtime.log import WholeLines
 from steponce.local.session import isolated_session
 
 # What the layer and the Lambda runtime hold, in the order that costs least. awslambdaric is missing on
@@ -110,6 +112,8 @@ class ForkServer:
 def run_worker(request: dict[str, Any]) -> NoReturn:
     """Become a Lambda runtime for one function. Never returns."""
     code = 1
+    output = WholeLines(1)
+    sys.stdout = TextIOWrapper(output, "utf-8", write_through=True)
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -131,7 +135,7 @@ def run_worker(request: dict[str, Any]) -> NoReturn:
         sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(Exception):
-            sys.stdout.flush()
+            output.finish()
             sys.stderr.flush()
         os._exit(code)
 
