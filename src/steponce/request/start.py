@@ -247,6 +247,8 @@ class Start:
         self.expect_same_key(execution)
         if not execution.failure.refuses_a_duplicate:
             return None
+        payload_hash = self._machine.payload_hash_of(execution.input)
+        self._expect_same_payload(payload_hash == self._envelope.payloadHash)
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, token, arn, execution.failure, duplicate=True)
 

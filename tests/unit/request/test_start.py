@@ -588,6 +588,14 @@ def test_a_refusal_that_the_work_raised_is_not_the_workflow_s(world: Counting):
     assert [("COMPLETED", 7)] * 2 == [(one.status, one.result) for one in found]
 
 
+def test_another_payload_is_refused_also_under_the_id_of_a_refused_duplicate(world: Counting):
+    """It was answered with the refusal, and as a message it was acknowledged, though nobody had run it."""
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.execution("order-1", "FAILED", error="DuplicateRefused")
+    with pytest.raises(PayloadMismatch):
+        world.client.start("order-1", {"orderId": "2"})
+
+
 ELSEWHERE = {"by a guard": "process/host/1", "at another machine": arn("order-1").replace(":m:", ":refunds:")}
 """Who else can have the same id under the same lock token."""
 
