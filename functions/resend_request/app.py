@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
 from steponce.locks.table import Locks
-from steponce.triggers.resend import Resender, ResendSettings, find_request_to_resend
+from steponce.triggers.resend import Resender, ResendSettings, find_request_to_resend, is_late
 from steponce.triggers.starter import COUNTED
 
 
@@ -38,6 +38,8 @@ resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Look at one execution that did not end well. What somebody waits for is left alone."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
+    if is_late(event["detail"]):
+        return {"disposition": "left to the search"}
     execution = event["detail"]["executionArn"]
     request, error = find_request_to_resend(event["detail"], sfn, locks)
     if request is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steponce.lint.machine import reachable
-from steponce.monitoring.missed_ends import SEEN_AFTER
+from steponce.triggers.resend import SEARCHED_AFTER
 
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
@@ -355,7 +355,7 @@ def rule_defaults_are_sane(template: Template) -> list[str]:
         >= default["ConfirmationHeartbeatSeconds"] + default["ConfirmationExtensionSeconds"] + 3 * work,
         "a record outlives its execution's name": int(default["RetentionSeconds"]) >= 90 * 86_400,
         "a record outlives the search for lost messages": not re.fullmatch(
-            parameters["RetentionSeconds"]["AllowedPattern"], str(int(2 * SEEN_AFTER.total_seconds()))
+            parameters["RetentionSeconds"]["AllowedPattern"], str(int(2 * SEARCHED_AFTER.total_seconds()))
         ),
         "an unknown outcome is for a person": default["WhenOutcomeUnknown"] == "hold",
         "everyone gets the same answer": default["WhenCompleted"] == "replay",

@@ -12,10 +12,10 @@ import pytest
 from steponce import environment
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.monitoring.missed_ends import SEEN_AFTER, MissedEnds
+from steponce.monitoring.missed_ends import MissedEnds
 from steponce.monitoring.place import Place
 from steponce.request.names import name_of
-from steponce.triggers.resend import Resender, ResendSettings
+from steponce.triggers.resend import SEARCHED_AFTER, Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import run_function
 from tests.workflow.scene import DECLINED, UNREACHABLE, Scene
@@ -43,7 +43,7 @@ def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> 
     resender = Resender.from_settings(scene.stack.boto3("sqs"), environment.read(ResendSettings, settings))
     problems: list[Exception] = []
     with monkeypatch.context() as patch:
-        now = execution["stopDate"] + SEEN_AFTER + timedelta(milliseconds=2)
+        now = execution["stopDate"] + SEARCHED_AFTER + timedelta(milliseconds=2)
         patch.setattr(times, "now", lambda: now)
         looked = MissedEnds(sfn, arn, scene.locks, resender, place).look(
             seconds_left=lambda: 60,

@@ -37,19 +37,13 @@ from steponce.executions import describe_execution, states_entered
 from steponce.locks.table import Locks
 from steponce.monitoring.place import Bound, Place
 from steponce.request.names import attempt_name, split_attempt
-from steponce.triggers.resend import Resender, brings_back, find_request_to_resend
+from steponce.triggers.resend import SEARCHED_AFTER, Resender, brings_back, find_request_to_resend
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH, UNANSWERED, WORK
+from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH, RELEASING, UNANSWERED, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
-
-SEEN_AFTER = timedelta(minutes=16)
-"""
-The age at which an end is examined. It is longer than the longest delay of a resent message, so an end whose
-event arrived has its next attempt by then. It is also longer than ListExecutions may lag behind.
-"""
 
 FIRST_LOOK = timedelta(days=1)
 """How far a machine's first round looks back."""
@@ -140,7 +134,7 @@ class MissedEnds:
             skip: Is called with each error, and the ARN of the execution or machine that it concerns.
         """
         looked = Looked()
-        until = _as_written(times.now() - SEEN_AFTER)
+        until = _as_written(times.now() - SEARCHED_AFTER)
         try:
             since = self._since(until)
             most = min(MOST_ENDS, max(1, int(per_second * seconds_left())))
@@ -207,8 +201,8 @@ class MissedEnds:
         """
         Keep the newest bound that holds for the next round, and note another one if none is kept for later.
 
-        SEEN_AFTER is the margin on both sides: for executions that the list does not show yet, and for clocks
-        that differ.
+        SEARCHED_AFTER is the margin on both sides: for executions that the list does not show yet, and for
+        clocks that differ.
         """
         known = sorted(self._place.bounds(), key=lambda one: one.ends_after)
         if known and known[-1].ends_after > reached:
@@ -218,7 +212,7 @@ class MissedEnds:
             starts = [one["startDate"] for one in self._list("RUNNING", pace, seconds_left)]
         except Unavailable:
             return  # the next round tries again, and the bounds that are known go on holding
-        bound = Bound(times.now() + SEEN_AFTER, min([began - SEEN_AFTER, *starts]))
+        bound = Bound(times.now() + SEARCHED_AFTER, min([began - SEARCHED_AFTER, *starts]))
         self._place.store_bounds([*known[-1:], bound])
 
     def _list(
@@ -265,7 +259,7 @@ class MissedEnds:
         if is_gone and why not in UNANSWERED and WORK in states_entered(self._sfn, execution_arn):
             return True
         if lock is None:
-            return why in LOCK_HELD  # then there was a record, which may have had the answer
+            return why in LOCK_HELD | RELEASING  # then there was a record, which may have had the answer
         is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())
         return is_over and (lock.expires_at or "") > times.to_text(ended)
 

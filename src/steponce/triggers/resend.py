@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
@@ -21,6 +21,7 @@ from steponce.executions import CANCELLED, describe_execution, read_input, state
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json
+from steponce.request.envelope import check_lock_token
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
@@ -28,6 +29,13 @@ from steponce.workflow import ANSWERING_STATES, COMPLETED, FAILED, MISMATCH, RAT
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
+
+SEARCHED_AFTER = timedelta(minutes=16)
+"""
+From this age on, the end of an execution is left to the search for lost messages. It is longer than the
+longest delay of a resent message, so an end that was reported in time has its next attempt by then. It is
+also longer than ListExecutions may lag behind.
+"""
 
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
@@ -154,6 +162,21 @@ class Resender:
         return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
 
 
+def is_late(detail: Mapping[str, Any]) -> bool:
+    """
+    Whether an end is reported so late that the search looks at it, or has done so.
+
+    The search may have brought its message back, and the answer may have expired since. Sent again, the
+    message would run the work a second time.
+
+    Args:
+        detail: The detail of a "Step Functions Execution Status Change" event. Its `stopDate` is in
+            milliseconds.
+    """
+    ended = detail.get("stopDate")
+    return ended is not None and times.now() - datetime.fromtimestamp(ended / 1000, UTC) > SEARCHED_AFTER
+
+
 def find_request_to_resend(
     detail: Mapping[str, Any], sfn: SFNClient, locks: Locks
 ) -> tuple[StartRequest | None, str]:
@@ -204,11 +227,12 @@ def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
     try:
         redelivery, payload, lock_token = given["redelivery"], given["payload"], given["lockToken"]
         request_id = redelivery["requestId"]
-        if not isinstance(payload, Mapping) or not request_id.strip() or not lock_token.strip():
+        if not isinstance(payload, Mapping) or not request_id.strip():
             return None
+        check_lock_token(lock_token)
         requested_at, tries = times.from_text(given["requestedAt"]), int(redelivery["tries"])
         return StartRequest(request_id, payload, lock_token, requested_at, tries, _count_at(given, error))
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None
 
 

@@ -20,11 +20,11 @@ from steponce.monitoring.missed_ends import (
     FIRST_LOOK,
     LONGEST_LOOK,
     MOST_ENDS,
-    SEEN_AFTER,
     Looked,
     MissedEnds,
 )
 from steponce.monitoring.place import Place
+from steponce.triggers.resend import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
@@ -34,7 +34,7 @@ from tests.unit.shared_clients import shared
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:m"
 LONGEST_RUN = timedelta(days=2)
-OLD_ENOUGH = NOW - SEEN_AFTER - timedelta(minutes=1)
+OLD_ENOUGH = NOW - SEARCHED_AFTER - timedelta(minutes=1)
 KEY = "shop/o"
 
 
@@ -75,7 +75,7 @@ class World:
         ended: datetime = OLD_ENOUGH,
         *,
         status: str = "FAILED",
-        error: str = "RetryLater",
+        error: str = "States.Timeout",
         tries: int | None = 0,
         **given_otherwise: Any,
     ) -> None:
@@ -198,8 +198,16 @@ def expired(at: datetime) -> dict[str, Any]:
         ("AlreadyInProgress", None),
         ("LockContended", None),
         ("ReplayTooLarge", None),
+        ("RetryLater", None),
     ],
-    ids=["held and expired", "limited and expired", "held and deleted", "contended and deleted", "too large"],
+    ids=[
+        "held and expired",
+        "limited and expired",
+        "held and deleted",
+        "contended and deleted",
+        "too large",
+        "released and deleted",
+    ],
 )
 def test_a_message_whose_answer_may_have_expired_since_is_laid_aside(
     world: World, error: str, record: dict[str, Any] | None
@@ -294,7 +302,7 @@ def test_an_attempt_that_came_by_hand_carries_nothing_on(world: World) -> None:
 
 def test_a_young_end_is_left_to_its_event(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a message that came back would be here."""
-    world.end("o-1", NOW - SEEN_AFTER)
+    world.end("o-1", NOW - SEARCHED_AFTER)
     assert Looked() == world.look()
     later(monkeypatch, seconds=1)
     assert Looked(resent=1) == world.look()
@@ -327,7 +335,7 @@ def test_a_monitor_that_was_down_goes_on_from_where_it_was(
 
     world.end("lost", NOW + timedelta(hours=26))
     world.end("kept", NOW + timedelta(hours=28))
-    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(hours=27) + LONGEST_LOOK + SEEN_AFTER)
+    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(hours=27) + LONGEST_LOOK + SEARCHED_AFTER)
     world.look()
     assert ["kept"] == world.names()[25:]
 

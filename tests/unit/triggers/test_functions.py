@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -233,18 +234,34 @@ def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(trigger:
     assert all(one["redelivery"]["requestId"].strip() for one in world.inputs())
 
 
+def bad_end(**since: float) -> dict[str, Any]:
+    """The report of an execution that ended RetryLater, by default just now."""
+    event = example("resend_request")
+    ended = datetime.now(UTC) - timedelta(**since)
+    event["detail"]["stopDate"] = round(ended.timestamp() * 1000)
+    return event
+
+
 def test_a_failed_execution_s_message_is_sent_again(resending: Any, world: World):
     """Once for each time one hears of it: a message too many is a duplicate."""
-    assert {"disposition": "resent"} == resending.handler(example("resend_request"), Context())
-    assert {"disposition": "resent"} == resending.handler(example("resend_request"), Context())
+    assert {"disposition": "resent"} == resending.handler(bad_end(), Context())
+    assert {"disposition": "resent"} == resending.handler(bad_end(), Context())
     first, second = world.resent()
     first.pop("DelaySeconds"), second.pop("DelaySeconds")
     assert first == second
 
 
+@pytest.mark.parametrize(
+    ("since", "disposition"), [({"minutes": 15}, "resent"), ({"minutes": 17}, "left to the search")]
+)
+def test_a_late_report_sends_nothing(resending: Any, since: dict[str, float], disposition: str):
+    """The search has brought the message back, it was answered, and the answer may have expired since."""
+    assert {"disposition": disposition} == resending.handler(bad_end(**since), Context())
+
+
 def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
     """So is what somebody waits for."""
-    event = example("resend_request")
+    event = bad_end()
     given_input = json.loads(event["detail"]["input"])
     world.hold(given_input["lockToken"], "order-1", given_input["payloadHash"])
     world.locks[given_input["lockToken"]]["status"] = {"S": "COMPLETED"}
@@ -254,7 +271,7 @@ def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
 
 def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: World):
     """It is counted so."""
-    event = example("resend_request")
+    event = bad_end()
     given_input = json.loads(event["detail"]["input"])
     given_input["redelivery"]["tries"] = 3
     event["detail"]["input"] = json.dumps(given_input)

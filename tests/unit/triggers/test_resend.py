@@ -323,16 +323,18 @@ MALFORMED: list[dict[str, Any]] = [
     {"redelivery": {"requestId": 1, "tries": 0}},
     {"redelivery": {"requestId": " ", "tries": 0}},
     {"redelivery": {"requestId": "order-1", "tries": "many"}},
+    {"redelivery": {"requestId": "order-1", "tries": float("inf")}},
     {"redelivery": {"requestId": "order-1", "tries": 0, "countAt": "soon"}},
     {"payload": ["no object"]},
     {"lockToken": None},
     {"lockToken": ""},
+    {"lockToken": "k" * 2_049},
     {"requestedAt": "soon"},
     {"requestedAt": 7},
 ]
 
 
-@pytest.mark.parametrize("changed", MALFORMED, ids=json.dumps)
+@pytest.mark.parametrize("changed", MALFORMED, ids=lambda changed: json.dumps(changed)[:60])
 def test_an_execution_with_a_malformed_input_brings_no_message_back(changed: dict[str, Any]):
     """Somebody has started it by hand. The function does not fail, so the event is not dead-lettered."""
     given = json.dumps(json.loads(detail()["input"]) | changed)
