@@ -24,10 +24,13 @@ from steponce.errors import (
     OwnerHidden,
     RecordChanged,
     Refused,
+    ResultForbidden,
     TooManyAttempts,
+    Unavailable,
 )
 from steponce.executions import Execution, machine_of
 from steponce.locks.record import Failure, Lock
+from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.recovery.leases import lease_is_over
@@ -184,21 +187,29 @@ class Operator:
         """
         Record a final result (JSON text by `result_text`). Arguments and errors as `release`.
 
+        What was kept in the bucket is deleted again if the record has changed.
+
         Raises:
             ResultNotKept: the result is too large for the record, and the bucket did not take it. Nothing was
                 written.
         """
         self._expect_dead(lock)
-        results = self._machine.results
+        results, reference = self._machine.results, None
         if results and carried_bytes(result) > LARGEST_IN_RECORD:
-            result = results.keep(
+            reference = results.keep(
                 result,
                 lock_token=lock.lock_token,
                 call_id=lock.call_id,
                 retention_seconds=lock.retention_seconds,
-            ).to_json()
+            )
+            result = reference.to_json()
         written = self._machine.locks.complete(lock, result, by=self._by, why=why)
-        return self._written(lock, "complete", why, sure=written, result=result)
+        try:
+            return self._written(lock, "complete", why, sure=written, result=result)
+        except RecordChanged as changed:
+            if reference is not None:
+                self._delete(reference, changed)
+            raise
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
         """
@@ -376,6 +387,18 @@ class Operator:
             f"The record has changed since you looked: {what}. Nothing was written; look again.",
             next_steps=[NextStep("inspect lock", lock.lock_token)],
         )
+
+    def _delete(self, reference: Reference, changed: RecordChanged) -> None:
+        """Delete a result that no record names: the customer may have been erased meanwhile."""
+        try:
+            self._machine.results.delete([(reference.key, reference.version)])
+        except (ResultForbidden, Unavailable) as error:
+            raise RecordChanged(
+                f"{changed} The result is in the bucket {reference.bucket}, as {reference.key} (version "
+                f"{reference.version}), and could not be deleted. Delete it there; that needs "
+                "s3:DeleteObjectVersion.",
+                next_steps=changed.next_steps,
+            ) from error
 
     def _is_ours(self, before: Lock, now: Lock, action: LockAction, why: str, result: str | None) -> bool:
         if now.call_id != before.call_id or now.interventions == before.interventions:

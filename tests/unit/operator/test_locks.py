@@ -933,6 +933,52 @@ def test_a_large_result_given_by_hand_goes_to_the_bucket(world: World, alice: Op
     assert {"pages": "x" * 300_000} == world.client.result("order-1", lock_token=held.lock_token)
 
 
+def completed_too_late(world: World, alice: Operator) -> pytest.ExceptionInfo[RecordChanged]:
+    """Alice's result is kept in the bucket, and the record is another attempt's when she writes it."""
+    world.machine.results = bucket(region="eu-west-1")
+    shown = world.held()
+    world.put(callId="call-2", attempt=2)
+    with pytest.raises(RecordChanged, match="Nothing was written") as raised:
+        alice.complete(shown, f'"{"x" * 300_000}"', "as its log says")
+    return raised
+
+
+def test_a_large_result_that_no_record_took_is_deleted(world: World, alice: Operator):
+    """The customer may have been erased meanwhile, and then nothing would lead to it."""
+    completed_too_late(world, alice)
+
+    assert [] == world.machine.results.objects("m/order-1")
+
+
+def test_a_large_result_that_may_not_be_deleted_is_named(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """Somebody else may delete it."""
+
+    def refuse(*_: Any) -> None:
+        raise ResultForbidden("no")
+
+    monkeypatch.setattr(Results, "delete", refuse)
+    raised = completed_too_late(world, alice)
+
+    ((key, version),) = world.machine.results.objects("m/order-1")
+    assert f"as {key} (version {version}), and could not be deleted" in str(raised.value)
+    assert (NextStep("inspect lock", "m/order-1"),) == raised.value.next_steps
+
+
+def test_a_large_result_stays_if_only_the_answer_of_its_write_was_lost(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """The repeated write is refused by the first."""
+    world.machine.results = bucket(region="eu-west-1")
+    write = world.machine.locks.complete
+    monkeypatch.setattr(world.machine.locks, "complete", lambda *a, **k: write(*a, **k) and write(*a, **k))
+
+    done = alice.complete(world.held(), f'"{"x" * 300_000}"', "as its log says")
+
+    assert "x" * 300_000 == world.machine.results.read(done)
+
+
 def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
     """The callbacks are an optional part."""
     answered(world, "acme/o-1")
