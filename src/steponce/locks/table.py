@@ -53,7 +53,7 @@ class Locks:
     protects the invariant that only a record's present owner, or an intervention that saw it dead, decides
     the request's outcome.
 
-    Every write but a delete adds an intervention to the record.
+    Every write adds an intervention to the record, except a delete and the new fence before it.
     """
 
     def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
@@ -212,6 +212,12 @@ class Locks:
             ExpressionAttributeValues=values,
             **arguments,
         )
+
+    def change_fence(self, lock: Lock, call_id: str) -> bool:
+        """Give a free record a callId that no request has: whoever has read it before cannot write to it."""
+        values = {":mine": {"S": call_id}}
+        change = {"UpdateExpression": "SET callId = :mine"}
+        return self._write(lock, self._dynamodb.update_item, values, change)
 
     def erase(self, lock: Lock) -> bool:
         """Delete a record, under the same fence."""

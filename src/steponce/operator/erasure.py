@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +18,7 @@ from steponce.locks.reference import Kept as LargeResult
 from steponce.locks.table import OWNER_AND_STATUS
 from steponce.next_step import NextStep
 from steponce.request.machine import Machine
-from steponce.workflow import FAILED, INPROGRESS
+from steponce.workflow import FAILED, INPROGRESS, RELEASED
 
 STAYS = (
     "the executions' histories, for 90 days",
@@ -135,7 +136,8 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
     The fence of each delete: the record's owner and status are still those that were found. So a request that
     started meanwhile keeps its record.
 
-    Large results go before the record that leads to them, so that the same command finds what is left.
+    Large results go before the record that leads to them, so that the same command finds what is left. A
+    released record gets another fence before that.
 
     Returns:
         How many records changed meanwhile, and were not deleted.
@@ -149,11 +151,7 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
         if steps is not None and not steps.erase(step):
             changed += steps.get(step.id) is not None
     for lock in kept.locks:
-        # Listed first: what a later owner of the lock keeps comes after its record has changed.
-        objects = machine.results.objects(lock.lock_token)
-        if objects and machine.locks.reread(lock) is not None:
-            machine.results.delete(objects)
-        if not machine.locks.erase(lock):
+        if not _erase(machine, lock):
             changed += machine.locks.get(lock.lock_token) is not None
     for one in kept.damaged:
         if one.is_step and steps is not None:
@@ -164,6 +162,20 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
                 machine.results.delete(objects)
             changed += not machine.locks.erase_unreadable(one.item)
     return changed
+
+
+def _erase(machine: Machine, lock: Lock) -> bool:
+    """Delete a record, and first what is kept under its lock token. Returns whether the fence held."""
+    # Listed first: what a later owner of the lock keeps comes after its record has changed.
+    objects = machine.results.objects(lock.lock_token)
+    if objects and lock.status == RELEASED:
+        # `locks complete` keeps a result before it writes the record, so one of these may be its own.
+        mine = replace(lock, call_id=f"erase-{uuid.uuid4().hex}")
+        machine.locks.change_fence(lock, mine.call_id)
+        lock = mine
+    if objects and machine.locks.reread(lock) is not None:
+        machine.results.delete(objects)
+    return machine.locks.erase(lock)
 
 
 def _token(lock: Lock) -> str:

@@ -110,8 +110,12 @@ WRITES: dict[str, Write] = {
     "released": lambda locks, lock: locks.release(lock, FAILURE, by="ann", why="asked the bank"),
     "held": lambda locks, lock: locks.hold(lock, FAILURE, by="ann", why="asked the bank"),
 }
+WITHOUT_INTERVENTION: dict[str, Write] = {
+    "fenced": lambda locks, lock: locks.change_fence(lock, "mine"),
+    "erased": lambda locks, lock: locks.erase(lock),
+}
 EVERY_WRITE = pytest.mark.parametrize(
-    "write", [*WRITES.values(), lambda locks, lock: locks.erase(lock)], ids=[*WRITES, "erased"]
+    "write", [*WRITES.values(), *WITHOUT_INTERVENTION.values()], ids=[*WRITES, *WITHOUT_INTERVENTION]
 )
 
 

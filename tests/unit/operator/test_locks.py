@@ -979,6 +979,19 @@ def test_a_large_result_stays_if_only_the_answer_of_its_write_was_lost(
     assert "x" * 300_000 == world.machine.results.read(done)
 
 
+def test_a_released_record_is_erased_if_only_the_answer_of_its_new_fence_was_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """The repeated write is refused by the first."""
+    large(world, "acme/o-1")
+    world.put("acme/o-1", status=RELEASED, openStatus=None, ttl=TTL)
+    found, write = find_kept(world.machine, world.steps, "acme/"), world.machine.locks.change_fence
+    monkeypatch.setattr(world.machine.locks, "change_fence", lambda *a: write(*a) and write(*a))
+
+    assert 0 == erase(world.machine, world.steps, found)
+    assert [] == world.machine.results.objects("acme/o-1")
+
+
 def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
     """The callbacks are an optional part."""
     answered(world, "acme/o-1")
