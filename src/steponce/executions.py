@@ -41,6 +41,9 @@ CANCELLED = "Cancelled"
 The error of an execution that was stopped to cancel its request. Its cause says who cancelled it, and why.
 """
 
+CANCELLATION = Failure(CANCELLED, "A person has cancelled this request.")
+"""The failure of a cancelled request for everyone who asks. Who and why are for its operators alone."""
+
 _PAGE = 50
 """
 How many events of a history one call reads. Each may hold 256 KB, and reading it takes nine times that much
@@ -88,6 +91,11 @@ class Execution:
     def is_cancelled(self) -> bool:
         """Whether it was stopped to cancel its request."""
         return self.status == "ABORTED" and self.failure.error == CANCELLED
+
+    @property
+    def answer(self) -> Failure:
+        """Its failure for everyone who asks for the request."""
+        return CANCELLATION if self.is_cancelled else self.failure
 
     def owns(self, record: Owned) -> bool | None:
         """

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -21,13 +22,17 @@ from steponce import Receipt
 from steponce.aws import times
 from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
 from steponce.http_api.address import address_of, key_in
+from steponce.http_api.answers import answer as answer_to_caller
 from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
+from steponce.http_api.callers_requests import Found
 from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
+from steponce.operator.cancellation import cancel, find_running
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_api import DOCUMENT, PAYLOAD, POSTED, READ, Api
 from tests.unit.locks.large import bucket, kept, record
+from tests.unit.one_machine import TO_WORK, World
 from tests.unit.rate_limited import cause_until
 
 DONE = {"status": "COMPLETED", "result": {"chargeId": "ch_1"}}
@@ -194,6 +199,23 @@ def test_the_workflows_own_words_from_the_work_are_an_answer(api: Api, error: st
     api.client.ends.append(FAILED | {"error": error})
     answer = api.post(prefer="wait=5")
     assert (200, error, False) == (answer.status, answer.body["error"], "detail" in answer.body)
+
+
+@pytest.mark.parametrize("states", [("IsRequestPrepared",), TO_WORK], ids=["for good", "in its work"])
+def test_who_cancelled_a_request_and_why_is_not_told_to_its_caller(states: tuple[str, ...]):
+    """The command asks for the reason that is kept with the record."""
+    with mock_aws():
+        world = World()
+        world.execution("order-1", "RUNNING", *states)
+        if states == TO_WORK:
+            world.put()
+        cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="on the watch list")
+        told = [answer_to_caller(HTTPStatus.OK, "k1", Found(world.client.status("order-1"))).body]
+        world.machine.locks.erase(world.lock())
+        told += [answer_to_caller(HTTPStatus.OK, "k1", Found(world.client.status("order-1"))).body]
+
+    assert [True, True] == ["A person has cancelled this request." in str(body) for body in told]
+    assert [False, False] == ["alice" in str(body) or "watch" in str(body) for body in told]
 
 
 @pytest.mark.parametrize("window", ["minute", "90"])

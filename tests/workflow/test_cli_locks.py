@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from steponce.cli import commands, confirmation
+from steponce.executions import CANCELLATION
 from steponce.local import write_facts
-from steponce.locks.record import Lock
+from steponce.locks.record import Failure, Lock
 from tests.workflow.faults import Hold
 from tests.workflow.program import PROGRAM, environment, run_in_a_pipe
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
@@ -287,7 +288,8 @@ def test_a_request_that_is_cancelled_before_its_work_never_charges(scene: Scene,
 
     assert (0, "FAILED", "Cancelled") == (code, told["record"]["status"], told["record"]["error"])
     again = scene.run(name, VISA)
-    assert ("FAILED", "Cancelled", f"alice: {SIGNED[-1]}") == (again.status, again.error, again.cause)
+    assert ("FAILED", CANCELLATION) == (again.status, Failure(again.error, again.cause))
+    assert f"(alice: {SIGNED[-1]})" in told["record"]["interventions"][-1]["why"]
     assert [] == scene.charges(scene.key(name))
     assert not scene.on_open_index(lock_of(scene, name))
 
@@ -305,7 +307,8 @@ def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(scene: Scene
         told["record"]["error"],
         told["record"]["onOpenIndex"],
     )
-    assert SIGNED[-1] in told["record"]["cause"]
+    assert SIGNED[-1] not in told["record"]["cause"]
+    assert SIGNED[-1] in told["record"]["interventions"][-1]["why"]
     assert (3, "Refused") == kind(run("locks", "complete", name, result, *SIGNED))
     story = run("show", name)[1]
     assert ("waits for a person", "Cancelled", f"alice: {SIGNED[-1]}") == (

@@ -19,7 +19,7 @@ from typing import Any
 from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
-from steponce.executions import CANCELLED, Execution
+from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
@@ -117,15 +117,15 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | N
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
     """
-    failure = Failure(CANCELLED, f"{by}: {why}"[:CAUSE_LIMIT])
-    _answer(machine, running, failure, by=by, why=why)
+    stopped = Failure(CANCELLED, f"{by}: {why}"[:CAUSE_LIMIT])
+    _answer(machine, running, by=by, why=why)
     if running.is_open:
         with answering("Step Functions"):
             machine.sfn.stop_execution(
-                executionArn=running.execution_arn, error=CANCELLED, cause=str(failure.cause)
+                executionArn=running.execution_arn, error=CANCELLED, cause=str(stopped.cause)
             )
     for _ in _until_seen(running):
-        if _is_settled(machine, running, failure, by) and _answer(machine, running, failure, by=by, why=why):
+        if _is_settled(machine, running, stopped, by) and _answer(machine, running, by=by, why=why):
             lock = _lock_of(machine, running)
             if running.lock_token is None or not _is_free(lock):
                 break  # else another request has released it just now
@@ -195,7 +195,7 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
 
 
-def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, why: str) -> bool:
+def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
     """
     Record that a request is cancelled, unless another outcome is on record or another request holds its lock.
 
@@ -211,7 +211,7 @@ def _answer(machine: Machine, running: Running, failure: Failure, *, by: str, wh
         lock = machine.locks.get(running.lock_token)
         if lock is not None and not _is_free(lock):
             return not _is_left(machine, running, lock)
-        if machine.locks.cancel(lock, _record_of(machine, running, lock, failure), by=by, why=why):
+        if machine.locks.cancel(lock, _record_of(machine, running, lock), by=by, why=why):
             return True
     raise RecordChanged(
         f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again.",
@@ -247,7 +247,7 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     return True
 
 
-def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: Failure) -> Lock:
+def _record_of(machine: Machine, running: Running, lock: Lock | None) -> Lock:
     """The record of a cancelled request. It replaces a free one."""
     now = times.now()
     expires_at = times.to_text(times.after(now, machine.rules.retention_seconds))
@@ -262,7 +262,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None, failure: F
         expected_completion=times.to_text(now),
         payload_hash=machine.payload_hash_of(running.given) or "unknown",
         actual_completion=times.to_text(now),
-        failure=failure,
+        failure=CANCELLATION,
         expires_at=expires_at,
         ttl=times.epoch_seconds(expires_at),
         interventions=lock.interventions if lock else (),
@@ -283,21 +283,21 @@ def _until_seen(running: Running) -> Iterator[int]:
         time.sleep(0.2)
 
 
-def _ended_so(execution: Execution, failure: Failure) -> bool:
+def _ended_so(execution: Execution, stopped: Failure) -> bool:
     """Whether an execution ended by this command: it was stopped, or found `Cancelled` in the record."""
     if execution.status == "FAILED" and execution.failure.error == CANCELLED:
         return True
-    return (execution.failure.error, execution.failure.cause) == (failure.error, failure.cause)
+    return execution.failure == stopped
 
 
-def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -> bool:
+def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -> bool:
     """Whether the execution's end is visible, and its lock is settled."""
     execution = machine.describe_arn(running.execution_arn)
     if execution is not None and execution.is_open:
         return False
     if execution is None and running.is_open:
         return False
-    if running.is_open and execution is not None and not _ended_so(execution, failure):
+    if running.is_open and execution is not None and not _ended_so(execution, stopped):
         raise RecordChanged(
             f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
             "by this command. Look again.",
@@ -314,7 +314,7 @@ def _is_settled(machine: Machine, running: Running, failure: Failure, by: str) -
         when_outcome_unknown="hold",
         by=by,
         home=machine.arn,
-        cancelled=failure,
+        cancelled=stopped,
     )
     if found.verdict == "unwritten":
         raise Refused(

@@ -46,6 +46,9 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_
 
 LockAction = Literal["release", "complete", "retry"]
 
+RELEASE = Failure("Released", "A person has released the lock of this request.")
+"""The failure of a released request that has none. Callers get it, so it does not say who and why."""
+
 _DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
 
 
@@ -179,7 +182,7 @@ class Operator:
             Unavailable: no answer; the same command is safe to try again.
         """
         self._expect_dead(lock)
-        failure = lock.failure or Failure("Released", f"{self._by}: {why}")
+        failure = lock.failure or RELEASE
         written = self._machine.locks.release(lock, failure, by=self._by, why=why)
         return self._written(lock, "release", why, sure=written)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steponce.executions import CANCELLED
+from steponce.executions import CANCELLATION, CANCELLED
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
 from steponce.recovery.child import Child
@@ -54,14 +54,17 @@ def _write_outcome_of_child(lock: Lock, locks: Locks, child: Child, by: str) -> 
 
 
 def write_cancelled(lock: Lock, locks: Locks, end: End, idle: bool, by: str) -> bool:
-    """Write that a request was cancelled: for good if its work had not begun, else held for a person."""
+    """
+    Write that a request was cancelled: for good if its work had not begun, else held for a person.
+
+    Who cancelled it and why goes into the interventions. Callers get the failure.
+    """
     said = (end.cancelled and end.cancelled.cause) or "Nobody said why."
-    # The failure is the next attempt's; an intervention stays.
     why = f"{lock.locked_by} was cancelled in {end.state} ({said[:_SAID_LIMIT]})"
     if idle:
-        return locks.fail(lock, Failure(CANCELLED, said), by=by, why=why)
+        return locks.fail(lock, CANCELLATION, by=by, why=why)
     cause = (
-        f"{said.rstrip('.')}. The execution {lock.locked_by} was in its work, which may have taken effect. "
+        f"{CANCELLATION.cause} The execution {lock.locked_by} was in its work, which may have taken effect. "
         "Find out whether it did, then complete or release the lock."
     )
     return locks.hold(lock, Failure(CANCELLED, cause), by=by, why=why)

@@ -95,7 +95,7 @@ class Lookup:
 
     def _failed(self, execution: Execution, attempt: int) -> Receipt:
         arn = self._machine.execution_arn(self._name, attempt)
-        return Receipt.failed(self._request_id, self._lock_token, arn, execution.failure, duplicate=False)
+        return Receipt.failed(self._request_id, self._lock_token, arn, execution.answer, duplicate=False)
 
     def _not_found(self) -> RequestNotFound:
         return RequestNotFound(

@@ -24,7 +24,7 @@ from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.two_machines import REFUNDS, at_refunds
 
 PAST, TTL = "2020-01-01T00:00:00.000Z", 4_000_000_000
-CANCELLED = Failure("Cancelled", "alice: sent by mistake")
+CANCELLED = Failure("Cancelled", "A person has cancelled this request.")
 
 
 @pytest.fixture
@@ -49,8 +49,9 @@ def says_so(world: World, lock: Lock) -> None:
     assert lock.ttl is not None
     assert (lock.expires_at or "") > times.now_text()
     assert "alice" == lock.interventions[-1].by
+    assert "sent by mistake" in lock.interventions[-1].why
     again = world.client.start("order-1", PAYLOAD, check_owner=True)
-    assert ("FAILED", "Cancelled", "alice: sent by mistake") == (again.status, again.error, again.cause)
+    assert ("FAILED", CANCELLED) == (again.status, Failure(again.error, again.cause))
     assert [] == world.sfn.started
 
 
@@ -398,8 +399,9 @@ def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: W
     world.execution("order-1", "RUNNING", "PrepareRequest", given={"payload": {}})
     running = find_running(world.machine, "order-1")
 
-    assert cancel(world.machine, running, by="alice", why="x") is None
+    assert cancel(world.machine, running, by="alice", why="sent by mistake") is None
     assert "is not known" in meaning(running, None)
+    assert "alice: sent by mistake" == world.sfn.executions[arn("order-1")]["cause"]
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 

@@ -23,6 +23,7 @@ from steponce.errors import (
     ResultForbidden,
     Unavailable,
 )
+from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
@@ -248,6 +249,14 @@ def test_an_answer_that_has_expired_is_left_alone(world: World, alice: Operator,
 
     with pytest.raises(Refused, match="served its time"):
         alice.prepare(action, lock)
+
+
+def test_who_released_a_lock_without_a_failure_and_why_is_for_operators_alone(world: World, alice: Operator):
+    """Whoever asks gets the failure."""
+    done = alice.release(world.put(), "on the fraud watch list")
+
+    assert Failure("Released", "A person has released the lock of this request.") == done.failure
+    assert ("alice", "released", "on the fraud watch list") == last(done)
 
 
 def test_a_free_lock_is_not_released_again(world: World, alice: Operator):
@@ -615,12 +624,9 @@ def test_a_request_that_is_cancelled_before_its_work_has_failed_for_good(world: 
     """Nothing happened, and nothing will."""
     lock = cancelled(world, "IsRequestPrepared", "AcquireLock")
 
-    assert (FAILED, None, Failure("Cancelled", "alice: sent by mistake")) == (
-        lock.status,
-        lock.open_status,
-        lock.failure,
-    )
+    assert (FAILED, None, CANCELLATION) == (lock.status, lock.open_status, lock.failure)
     assert "alice" == last(lock)[0]
+    assert last(lock)[2].endswith("(alice: sent by mistake)")
 
 
 def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(world: World):
@@ -632,7 +638,7 @@ def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(world: World
         lock.open_status,
         lock.failure and lock.failure.error,
     )
-    assert "alice: sent by mistake" in str(lock.failure and lock.failure.cause)
+    assert "alice" not in str(lock.failure)
     assert lock.interventions[-1].why.endswith("was cancelled in DoWork (alice: sent by mistake)")
 
 
