@@ -455,7 +455,7 @@ def test_cancelling_leaves_another_machine_s_lock(world: World):
     world.execution("order-1", "RUNNING", "AcquireLock")
     lock = world.put(lockedBy=execution_of(ARN.replace(":m", ":other")), requestId="order-1")
 
-    assert lock == cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="x")
+    assert lock == cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="x").lock
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
 

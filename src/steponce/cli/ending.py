@@ -47,12 +47,13 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     machine = machines.of_request(request_id).machine
     running = find_running(machine, request_id)
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
-    lock = cancel_running(machine, running, by=confirmation.by, why=why)
-    said = meaning(running, lock)
+    done = cancel_running(machine, running, by=confirmation.by, why=why)
+    lock = done.lock
+    said = meaning(running, lock, by_itself=done.ended_by_itself)
     record = None if lock is None else json_object(Record.from_lock(lock))
     what_next = [] if lock is None else machines.commands(steps_after_cancel(lock))
     answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
-    answer |= {"stopped": running.is_open, "said": said}
+    answer |= {"stopped": running.is_open and not done.ended_by_itself, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
     rows = fields({"next": "\n".join(what_next) or None})
     say(answer, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))

@@ -65,6 +65,20 @@ class Running:
         return _holds(self.lock, self.execution_arn)
 
 
+@dataclass(frozen=True)
+class Cancelled:
+    """
+    What `cancel` has done.
+
+    Args:
+        lock: The lock record afterwards. None if there is none.
+        ended_by_itself: Whether the execution ran when the operator looked, and ended before it was stopped.
+    """
+
+    lock: Lock | None
+    ended_by_itself: bool = False
+
+
 def find_running(machine: Machine, request_id: str) -> Running:
     """
     Find what can be cancelled of a request.
@@ -97,7 +111,7 @@ def find_running(machine: Machine, request_id: str) -> Running:
     return running
 
 
-def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | None:
+def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelled:
     """
     Cancel a request, and settle the lock that it held by the same rules as the monitor.
 
@@ -107,12 +121,10 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | N
     The fences: a free record is replaced only if it is still free, and an owner's lock is settled only while
     that owner holds it. So a request that runs again keeps its lock.
 
-    Returns:
-        The lock record afterwards. None if there is none.
-
     Raises:
         Refused: its work is done, and a person must record its result.
-        RecordChanged: it ended by itself, somebody else stopped it, or it runs again.
+        RecordChanged: it ended by itself and this command has recorded nothing, somebody else stopped it, or
+            it runs again.
         Unavailable: no answer, or its end is not visible yet; the same command is safe to try again.
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
@@ -124,17 +136,26 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Lock | N
             machine.sfn.stop_execution(
                 executionArn=running.execution_arn, error=CANCELLED, cause=str(stopped.cause)
             )
+    by_itself = False
     for _ in _until_seen(running):
+        execution = machine.describe_arn(running.execution_arn)
+        if running.is_open if execution is None else execution.is_open:
+            continue  # its end cannot be seen yet
+        if running.is_open and execution is not None and not _ended_so(execution, stopped):
+            by_itself = True
+            _expect_own_answer(machine, running, execution, by=by, why=why)
         if _is_settled(machine, running, stopped, by) and _answer(machine, running, by=by, why=why):
             lock = _lock_of(machine, running)
             if running.lock_token is None or not _is_free(lock):
                 break  # else another request has released it just now
-    return lock
+    return Cancelled(lock, by_itself)
 
 
-def meaning(running: Running, lock: Lock | None) -> str:
-    """What `cancel` has done, in words. `lock` is the record afterwards."""
+def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> str:
+    """What `cancel` has done, in words. `lock` and `by_itself` are as in `Cancelled`."""
     end = "Its execution is stopped. " if running.is_open else "Nothing of it ran. "
+    if by_itself:
+        end = "Its execution had ended by itself. "
     if running.lock_token is None:
         return end + "Its lock token is not known, so no record says that it is cancelled."
     if lock is None:
@@ -290,19 +311,29 @@ def _ended_so(execution: Execution, stopped: Failure) -> bool:
     return execution.failure == stopped
 
 
+def _expect_own_answer(
+    machine: Machine, running: Running, execution: Execution, *, by: str, why: str
+) -> None:
+    """Raise RecordChanged unless this command's `Cancelled` is on record, for good."""
+    lock = _lock_of(machine, running)
+    if lock is not None and lock.interventions and _is_cancelled(lock):
+        last = lock.interventions[-1]
+        if (by, "cancelled", why) == (last.by, last.what, last.why):
+            return
+    raise RecordChanged(
+        f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
+        "by this command. Look again.",
+        next_steps=[NextStep("show request", running.request_id)],
+    )
+
+
+def _is_cancelled(lock: Lock) -> bool:
+    """Whether a record says `Cancelled` for good. One that waits for a person has another cause."""
+    return (lock.status, lock.failure) == (FAILED, CANCELLATION)
+
+
 def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -> bool:
-    """Whether the execution's end is visible, and its lock is settled."""
-    execution = machine.describe_arn(running.execution_arn)
-    if execution is not None and execution.is_open:
-        return False
-    if execution is None and running.is_open:
-        return False
-    if running.is_open and execution is not None and not _ended_so(execution, stopped):
-        raise RecordChanged(
-            f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
-            "by this command. Look again.",
-            next_steps=[NextStep("show request", running.request_id)],
-        )
+    """Whether the lock of an execution that has ended is settled."""
     lock = _lock_of(machine, running)
     if lock is None or lock.status != INPROGRESS or not _is_left(machine, running, lock):
         return True

@@ -257,6 +257,27 @@ def test_cancelled(world: World, run: Run):
     assert "steponce locks retry m/order-1" in told["next"]
 
 
+def test_cancelled_after_its_end(world: World, run: Run, monkeypatch: pytest.MonkeyPatch):
+    """It says that it has stopped nothing."""
+    world.execution("order-1", "RUNNING", "IsRequestPrepared")
+
+    def think(asked: confirmation.Confirmation, _shown: Any, _question: str) -> str:
+        world.sfn.close("order-1", "FAILED", "LimitChanged")
+        return str(asked.why)
+
+    monkeypatch.setattr(confirmation.Confirmation, "ask", think)
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "cancelled", "Cancelled", False) == (
+        code,
+        told["done"],
+        told["record"]["error"],
+        told["stopped"],
+    )
+    assert told["said"].startswith("Its execution had ended by itself.")
+
+
 def test_erased(world: World, run: Run):
     """With the lock tokens, and what stays."""
     ready(world, ["erase"])

@@ -222,7 +222,7 @@ def test_cancel_stops_an_execution_that_waits_behind_it(world: World, lease: str
     world.execution("order-1", "RUNNING", "AcquireLock")
     running = find_running(world.machine, "order-1")
 
-    after = cancel(world.machine, running, by="alice", why="by mistake")
+    after = cancel(world.machine, running, by="alice", why="by mistake").lock
 
     assert before == after == world.lock()
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]

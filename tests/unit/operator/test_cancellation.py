@@ -16,7 +16,7 @@ from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
-from steponce.operator.cancellation import cancel, find_running, meaning
+from steponce.operator.cancellation import Cancelled, Running, cancel, find_running, meaning
 from steponce.operator.locks import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
@@ -37,7 +37,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def cancelled(world: World) -> Lock:
     """The record after the request is cancelled."""
-    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
+    lock = cancel(
+        world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake"
+    ).lock
     assert lock is not None
     assert lock == world.lock()
     return lock
@@ -103,7 +105,9 @@ def test_a_request_whose_first_attempt_is_forgotten_is_cancelled_under_its_lock_
     world.execution("order-1--2", "RUNNING", *TO_WORK, given=envelope("acme/1"))
     world.put("acme/1", "order-1--2", attempt=2)
 
-    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake")
+    lock = cancel(
+        world.machine, find_running(world.machine, "order-1"), by="alice", why="sent by mistake"
+    ).lock
 
     assert lock == world.lock("acme/1")
     assert ("FAILED", "FAILED#3") == (lock.status, lock.open_status)
@@ -250,6 +254,41 @@ def test_a_write_whose_answer_was_lost_is_not_a_conflict(world: World, monkeypat
     says_so(world, cancelled(world))
 
 
+def ended_without_an_outcome(world: World, error: str) -> Running:
+    """A request that ran when the operator looked. Its message is to come again."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    if error == "RetryLater":
+        world.put()
+    running = find_running(world.machine, "order-1")
+    if error == "RetryLater":
+        world.put(status=RELEASED, openStatus=None, ttl=TTL, failure='{"Error": "RetryLater", "Cause": null}')
+    world.sfn.close("order-1", "FAILED", error)
+    return running
+
+
+@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "LockContended", "LimitChanged"])
+def test_a_request_that_ends_without_an_outcome_meanwhile_is_cancelled(world: World, error: str):
+    """That is on record for good, and the command says so."""
+    running = ended_without_an_outcome(world, error)
+
+    done = cancel(world.machine, running, by="alice", why="sent by mistake")
+
+    says_so(world, world.lock())
+    told = meaning(running, done.lock, by_itself=done.ended_by_itself)
+    assert told.startswith("Its execution had ended by itself. A later start")
+
+
+@pytest.mark.parametrize(("by", "why"), [("bob", "sent by mistake"), ("alice", "something else")])
+def test_a_request_that_another_command_has_cancelled_meanwhile_has_changed(world: World, by: str, why: str):
+    """The reason that is on record is not this command's."""
+    running = ended_without_an_outcome(world, "RetryLater")
+    first = cancel(world.machine, running, by=by, why=why)
+
+    with pytest.raises(RecordChanged, match="it is FAILED, and not by this command"):
+        cancel(world.machine, running, by="alice", why="sent by mistake")
+    assert first.lock == world.lock()
+
+
 def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, monkeypatch: pytest.MonkeyPatch):
     """It is fenced by what was read; and it is said that this one may run after that."""
     world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
@@ -262,7 +301,7 @@ def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, mon
         return write(*arguments, **options)
 
     monkeypatch.setattr(world.machine.locks, "cancel", late)
-    lock = cancel(world.machine, running, by="alice", why="x")
+    lock = cancel(world.machine, running, by="alice", why="x").lock
 
     assert theirs[:1] == [lock]
     assert "held by another request" in meaning(running, lock)
@@ -288,7 +327,7 @@ def test_another_request_that_releases_the_key_meanwhile_leaves_it_cancelled(
     monkeypatch.setattr(world.machine.locks, "get", look)
     monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 15)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
-    says_so(world, cancel(world.machine, running, by="alice", why="sent by mistake"))
+    says_so(world, cancel(world.machine, running, by="alice", why="sent by mistake").lock)
 
 
 def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
@@ -310,7 +349,7 @@ def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: W
     name = name_of("order/1")
     world.execution(name, "RUNNING", "IsRequestPrepared", given=envelope(f"m/{name}"))
 
-    lock = cancel(world.machine, find_running(world.machine, "order/1"), by="alice", why="x")
+    lock = cancel(world.machine, find_running(world.machine, "order/1"), by="alice", why="x").lock
 
     assert lock is not None
     assert ("order/1", name) == (lock.request_id, lock.execution_name)
@@ -322,8 +361,8 @@ def test_of_two_operators_at_once_the_answer_is_one_s(world: World):
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
     alice, bob = (find_running(world.machine, "order-1") for _ in range(2))
 
-    first = cancel(world.machine, alice, by="alice", why="sent by mistake")
-    second = cancel(world.machine, bob, by="bob", why="as well")
+    first = cancel(world.machine, alice, by="alice", why="sent by mistake").lock
+    second = cancel(world.machine, bob, by="bob", why="as well").lock
 
     assert first == second
     says_so(world, world.lock())
@@ -342,7 +381,7 @@ def test_an_answer_stays_for_an_operator_whose_clock_runs_ahead(
     monkeypatch.setattr(times, "now", lambda: ahead)
     running = find_running(world.machine, "order-1")
 
-    lock = cancel(world.machine, running, by="alice", why="x")
+    lock = cancel(world.machine, running, by="alice", why="x").lock
 
     assert before == lock == world.lock()
     assert f"COMPLETED, has just expired, at {expires}." in meaning(running, before)
@@ -359,7 +398,7 @@ def test_an_answer_stays(world: World, status: str):
     )
     running = find_running(world.machine, "order-1")
 
-    lock = cancel(world.machine, running, by="alice", why="x")
+    lock = cancel(world.machine, running, by="alice", why="x").lock
 
     assert before == lock
     assert "has an answer already, which stays" in meaning(running, lock)
@@ -371,7 +410,7 @@ def test_a_record_that_waits_for_a_person_is_not_called_an_answer(world: World):
     before = world.put(name="order-9", status=FAILED, openStatus="FAILED#3", failure='{"Error": "E"}')
     running = find_running(world.machine, "order-1")
 
-    lock = cancel(world.machine, running, by="alice", why="x")
+    lock = cancel(world.machine, running, by="alice", why="x").lock
 
     assert before == lock
     assert "made by request 'order-9', and waits for a person" in meaning(running, lock)
@@ -389,7 +428,7 @@ def test_it_is_said_how_long_a_request_stays_cancelled(world: World):
     world.execution("order-2", "RUNNING", "IsRequestPrepared", given=envelope("m/order-2"))
     world.machine.rules = replace(world.machine.rules, retention_seconds=None)
     running = find_running(world.machine, "order-2")
-    lock = cancel(world.machine, running, by="alice", why="x") or lock
+    lock = cancel(world.machine, running, by="alice", why="x").lock or lock
     assert meaning(running, lock).endswith("gets the error Cancelled.")
 
 
@@ -399,7 +438,7 @@ def test_a_request_whose_key_cannot_be_told_is_stopped_and_that_is_said(world: W
     world.execution("order-1", "RUNNING", "PrepareRequest", given={"payload": {}})
     running = find_running(world.machine, "order-1")
 
-    assert cancel(world.machine, running, by="alice", why="sent by mistake") is None
+    assert Cancelled(None) == cancel(world.machine, running, by="alice", why="sent by mistake")
     assert "is not known" in meaning(running, None)
     assert "alice: sent by mistake" == world.sfn.executions[arn("order-1")]["cause"]
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
@@ -430,7 +469,7 @@ def test_the_request_of_the_same_id_at_another_machine_goes_on(world: World, sta
     world.execution("order-1", "RUNNING", "CheckOwner", given=envelope() | {"callId": "call-2"})
 
     running = find_running(world.machine, "order-1")
-    after = cancel(world.machine, running, by="alice", why="sent by mistake")
+    after = cancel(world.machine, running, by="alice", why="sent by mistake").lock
 
     assert before == after
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]

@@ -534,7 +534,7 @@ def test_a_cancellation_that_came_meanwhile_stays(world: World, alice: Operator,
     """It has the owner, the attempt and the status of the failure that waited for a person before."""
     shown = alice.prepare("release", world.held())
     bob.release(shown, "it did not happen")
-    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake")
+    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake").lock
 
     with pytest.raises(RecordChanged, match="cancelled by bob"):
         do(alice, shown)
@@ -615,7 +615,7 @@ def cancelled(world: World, *states: str, given: dict[str, Any] | None = None) -
     world.put()
     running = find_running(world.machine, "order-1")
     assert running.holds_the_lock
-    lock = cancel(world.machine, running, by="alice", why="sent by mistake")
+    lock = cancel(world.machine, running, by="alice", why="sent by mistake").lock
     assert lock is not None
     return lock
 
@@ -659,7 +659,7 @@ def test_a_request_that_holds_no_lock_is_cancelled_alone(world: World):
 
     assert (False, theirs) == (
         running.holds_the_lock,
-        cancel(world.machine, running, by="alice", why="x"),
+        cancel(world.machine, running, by="alice", why="x").lock,
     )
     assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
 
@@ -704,7 +704,7 @@ def test_a_cancellation_that_was_cut_short_is_finished_by_the_same_command(world
     world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x")
     world.put()
 
-    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="still")
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="still").lock
 
     assert lock is not None
     assert (FAILED, "Cancelled") == (lock.status, lock.failure and lock.failure.error)
@@ -826,7 +826,7 @@ def test_a_cancellation_that_came_while_the_operator_thinks_is_not_erased(world:
     world.put("acme/o-1", status=FAILED, openStatus=None, ttl=TTL)
     kept = find_kept(world.machine, world.steps, "acme/")
     assert 0 == erase(world.machine, world.steps, kept)
-    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake")
+    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake").lock
 
     assert 1 == erase(world.machine, world.steps, kept)
     assert cancelled == world.lock("acme/o-1")
