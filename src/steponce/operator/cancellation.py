@@ -124,7 +124,7 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
     Raises:
         Refused: its work is done, and a person must record its result.
         RecordChanged: it ended by itself and this command has recorded nothing, somebody else stopped it, or
-            it runs again.
+            it runs again or has run.
         Unavailable: no answer, or its end is not visible yet; the same command is safe to try again.
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
@@ -148,12 +148,18 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
             lock = _lock_of(machine, running)
             if running.lock_token is None or not _is_free(lock):
                 break  # else another request has released it just now
+    if not running.is_open and lock is not None and _has_run(machine, running, lock):
+        raise RecordChanged(
+            f"Request {running.request_id!r} has run since you looked: its record is {lock.status}, of "
+            f"{lock.locked_by}. Look again.",
+            next_steps=[NextStep("show request", running.request_id)],
+        )
     return Cancelled(lock, by_itself)
 
 
 def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> str:
     """What `cancel` has done, in words. `lock` and `by_itself` are as in `Cancelled`."""
-    end = "Its execution is stopped. " if running.is_open else "Nothing of it ran. "
+    end = "Its execution is stopped. " if running.is_open else "No execution of it was running. "
     if by_itself:
         end = "Its execution had ended by itself. "
     if running.lock_token is None:
@@ -238,6 +244,12 @@ def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
         f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again.",
         next_steps=[NextStep("show request", running.request_id)],
     )
+
+
+def _has_run(machine: Machine, running: Running, lock: Lock) -> bool:
+    """Whether a record is that of an attempt of this request which began after the operator looked."""
+    seen = running.lock.call_id if running.lock else None
+    return machine.made(lock, running.request_id) and lock.call_id != seen and not _is_cancelled(lock)
 
 
 def _is_free(lock: Lock | None) -> bool:

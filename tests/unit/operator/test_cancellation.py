@@ -82,7 +82,9 @@ def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed
     lock = cancelled(world)
 
     assert 3 == lock.attempt
-    assert meaning(running, lock).startswith("Nothing of it ran. A later start, also of another request")
+    assert meaning(running, lock).startswith(
+        "No execution of it was running. A later start, also of another request"
+    )
     says_so(world, lock)
     with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
         find_running(world.machine, "order-1")
@@ -344,6 +346,64 @@ def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
     assert "Cancelled" == (cancelled(world).failure or CANCELLED).error
 
 
+def second_attempt(world: World, *states: str, **record: Any) -> Lock:
+    """The message of the request has come back. The attempt has ended like this."""
+    world.execution("order-1--2", "FAILED", *TO_WORK, *states, given=envelope() | {"callId": "call-2"})
+    return world.put(name="order-1--2", callId="call-2", attempt=2, **record)
+
+
+@pytest.mark.parametrize(
+    ("states", "record"),
+    [
+        (("CompleteRequest",), {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": '"ch_1"'}),
+        (("RecordFinalError",), {"status": FAILED, "openStatus": None, "ttl": TTL}),
+        (("RecordError",), {"status": FAILED, "openStatus": "FAILED#3"}),
+        ((), {}),
+    ],
+    ids=["completed", "declined", "waits for a person", "dead in its work"],
+)
+@pytest.mark.parametrize("released", [True, False], ids=["released", "no record"])
+def test_a_request_that_has_run_meanwhile_is_told_of(
+    world: World, released: bool, states: tuple[str, ...], record: dict[str, Any]
+):
+    """It may have charged, so nobody hears that nothing of it was running."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    if released:
+        world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    second_attempt(world, *states, **record)
+
+    with pytest.raises(RecordChanged, match=r"has run since you looked: its record is [A-Z]+, of .*--2\."):
+        cancel(world.machine, running, by="alice", why="x")
+
+
+def test_a_request_that_waits_again_meanwhile_is_cancelled(world: World):
+    """Its second attempt has ended as the first one."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    second_attempt(world, "ReleaseLock", status=RELEASED, openStatus=None, ttl=TTL)
+
+    cancel(world.machine, running, by="alice", why="sent by mistake")
+
+    says_so(world, world.lock())
+
+
+def test_an_answer_of_another_request_says_nothing_of_this_one(world: World):
+    """It has taken the lock token and completed it while the operator thought."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    theirs = world.put(
+        name="order-9", callId="call-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7"
+    )
+
+    lock = cancel(world.machine, running, by="alice", why="x").lock
+
+    assert theirs == lock
+    assert meaning(running, lock).startswith("No execution of it was running. Its lock token has an answer")
+
+
 def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: World):
     """As if the execution itself had written it."""
     name = name_of("order/1")
@@ -355,9 +415,10 @@ def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: W
     assert ("order/1", name) == (lock.request_id, lock.execution_name)
 
 
-def test_of_two_operators_at_once_the_answer_is_one_s(world: World):
+@pytest.mark.parametrize("given", [envelope(), {"payload": PAYLOAD}], ids=["by the client", "by hand"])
+def test_of_two_operators_at_once_the_answer_is_one_s(world: World, given: Any):
     """Both were shown the same; both have the request cancelled."""
-    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater")
+    world.execution("order-1", "FAILED", *TO_WORK, error="RetryLater", given=given)
     world.put(status=RELEASED, openStatus=None, ttl=TTL)
     alice, bob = (find_running(world.machine, "order-1") for _ in range(2))
 
