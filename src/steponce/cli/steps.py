@@ -43,15 +43,15 @@ def which_step(machines: Machines, given: str) -> str:
     its answer. An unknown id counts as an awaiting-step id.
 
     Raises:
-        click.UsageError: the request has several steps; the message names them.
+        click.UsageError: the request has several steps, or its newest attempt has not reached one yet and an
+            earlier attempt's has its answer; the message names them.
     """
     if _STEP_ID.fullmatch(given):
         return given
     with waiting_for(given):
         steps = _steps_of(machines, given)
     if len(steps) > 1:
-        names = ", ".join(f"{step.awaiting_step_id} ({step.step}, {step.status})" for step in steps)
-        raise click.UsageError(f"The request {given!r} has several steps. Name one: {names}")
+        raise click.UsageError(f"The request {given!r} has several steps. Name one: {_named(steps)}")
     return steps[0].awaiting_step_id if steps else given
 
 
@@ -60,6 +60,9 @@ def _steps_of(machines: Machines, request_id: str) -> list[Waiting]:
     The steps of a request's newest attempt, and the answered ones of the attempts before.
 
     If the newest attempt has just started, this waits for its first step.
+
+    Raises:
+        click.UsageError: that one has not reached a step yet, and an attempt before has its answer.
     """
     table = awaiting_steps(machines.stack)
     try:
@@ -75,8 +78,18 @@ def _steps_of(machines: Machines, request_id: str) -> list[Waiting]:
         if newest.awaiting_steps or not newest.is_open or time.monotonic() > end:
             before = [step for attempt in earlier for step in attempt.awaiting_steps]
             answered = [step for step in before if step.status in (ANSWERING, ANSWERED)]
+            if answered and newest.is_open and not newest.awaiting_steps:
+                raise click.UsageError(
+                    f"Attempt {newest.number} of the request {request_id!r} does not wait in a step yet. Try "
+                    "again when it does. An earlier attempt has its answer; if you mean that one, name its "
+                    f"step: {_named(answered)}"
+                )
             return [*answered, *newest.awaiting_steps]
         time.sleep(0.1)
+
+
+def _named(steps: list[Waiting]) -> str:
+    return ", ".join(f"{step.awaiting_step_id} ({step.step}, {step.status})" for step in steps)
 
 
 def _is_id(_context: click.Context, _argument: click.Parameter, value: str) -> str:

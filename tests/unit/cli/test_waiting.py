@@ -664,6 +664,35 @@ def test_an_answer_to_an_earlier_attempt_does_not_go_to_the_next_one(
     assert [] == stack.functions.asked
 
 
+@pytest.mark.parametrize(
+    "command", [("callback", "succeed"), ("callback", "heartbeat"), ("awaiting", "show")]
+)
+def test_an_attempt_that_does_not_wait_yet_is_not_taken_for_the_one_before(
+    stack: FakeStack, pipe: Pipe, told: list[Any], command: tuple[str, str]
+):
+    """After `locks retry`. The verdict on the answered step would be `duplicate`: nothing more to do."""
+    told.append([attempt((OTHER, "ANSWERED"), status="FAILED"), attempt(number=2)])
+
+    code, answer = pipe(*command, "order-1")
+
+    assert (2, "UsageError") == (code, answer["error"]["type"])
+    message = answer["error"]["message"]
+    assert (
+        "Attempt 2 of the request 'order-1' does not wait in a step yet. Try again when it does." in message
+    )
+    assert f"name its step: {OTHER} (1, ANSWERED)" in message
+    assert [] == stack.functions.asked
+
+
+def test_a_newest_attempt_that_has_ended_leaves_the_answered_step_of_the_one_before(
+    pipe: Pipe, told: list[Any]
+):
+    """Nothing of it will wait any more, so a repeated answer gets its verdict."""
+    told.append([attempt((OTHER, "ANSWERED"), status="FAILED"), attempt(number=2, status="FAILED")])
+
+    assert OTHER == pipe("callback", "succeed", "order-1")[1]["awaitingStepId"]
+
+
 def test_a_request_that_was_just_started_is_given_a_moment(pipe: Pipe, told: list[Any]):
     """Its step is not on record yet."""
     told += [[attempt()], [attempt()], [attempt((STEP, "PENDING"))]]
