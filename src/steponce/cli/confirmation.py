@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console, RenderableType
 
+from steponce.cli.answers import plain
 from steponce.errors import SteponceError
 
 
@@ -40,6 +41,8 @@ class Confirmation:
         """
         Show what will be changed and ask for confirmation, unless --yes was given.
 
+        The question may hold text of others, like a lock token.
+
         Returns:
             The reason, in words.
 
@@ -50,7 +53,7 @@ class Confirmation:
             if not self.yes:
                 Console(stderr=True).print(shown)
             why = self.why or str(click.prompt(f"Why ({self.kept})", err=True)).strip()
-            if self.yes or click.confirm(question, err=True):
+            if self.yes or click.confirm(_in_a_line(question), err=True):
                 return why
         except click.Abort:
             sys.stderr.write("\n")
@@ -103,6 +106,11 @@ def _check_options(yes: bool, by: str | None, why: str | None, kept: str) -> Non
 def on_a_terminal() -> bool:
     """Whether standard input is a terminal, so that a person can answer a question."""
     return sys.stdin.isatty()
+
+
+def _in_a_line(question: str) -> str:
+    """A question whose control characters and line ends are escaped."""
+    return plain(question).plain.replace("\n", r"\n")
 
 
 def _user() -> str:

@@ -19,7 +19,7 @@ from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
 from steponce.locks.record import Lock
 from tests.unit.cli.fakes import Run
-from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn
+from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn, envelope
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
 OUTPUTS = {"AwaitingStepsTable": "steps", "WorkTimeoutSeconds": "60", "FunctionLogs": "/aws/s logs"}
@@ -60,7 +60,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(confirmation, "on_a_terminal", lambda: True)
     monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
 
-    def type_next(_prompt: str) -> str:
+    def type_next(prompt: str) -> str:
+        sys.stdout.write(prompt)
         if not typed:
             raise KeyboardInterrupt
         return typed.pop(0)
@@ -137,6 +138,23 @@ def test_people_are_shown_what_it_is_about_before_they_are_asked(
     assert "order-1" in said.err
     assert "steponce: Declined: Nothing was changed." in said.err
     assert (before, []) == (world.lock(), answers)
+
+
+@pytest.mark.parametrize("action", ["release", "complete", "retry"])
+def test_no_question_steers_the_terminal(
+    world: World, capsys: pytest.CaptureFixture[str], answers: list[str], file: str, action: str
+):
+    """A lock token that a payload has given may hold what a terminal obeys, or a line of its own."""
+    token = "m/\x1b]0;owned\x07\nLook"
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordError", error="Boom", given=envelope(token))
+    failure = json.dumps({"Error": "Boom", "Cause": None})
+    world.put(token, status="FAILED", openStatus="FAILED#3", failure=failure)
+    answers += ["looked", "n"]
+
+    assert 1 == commands.run(["locks", action, "order-1", *([file] if action == "complete" else [])])
+
+    said = capsys.readouterr().err
+    assert (False, True) == ("\x1b" in said, r"m/\x1b]0;owned\x07\nLook" in said)
 
 
 @pytest.mark.parametrize("typed", [["looked"], []], ids=["at the question", "at the reason"])
