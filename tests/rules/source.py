@@ -129,6 +129,15 @@ def rule_only_the_cli_writes_commands(path: Path, text: str) -> list[str]:
     return [f"{path.name} writes {command!r}" for one in texts for command in _COMMAND.findall(one)]
 
 
+def rule_texts_of_others_are_no_markup(path: Path, text: str) -> list[str]:
+    """The commands print on a Screen, which reads no string as rich's markup."""
+    if part_of(path) != "cli" or path.name == "answers.py":
+        return []
+    consoles = {"rich.console.Console", "rich.get_console", "rich.print"} & set(imports(text))
+    markup = {"Text.from_markup"} if "from_markup(" in text else set()
+    return [f"{path.name} uses {name}" for name in sorted(consoles | markup)]
+
+
 def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     """A function imports steponce, but never its cli, local or scaffold, nor another function."""
     if path.parent.parent.name != "functions":

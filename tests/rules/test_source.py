@@ -75,6 +75,12 @@ FAULTS: list[tuple[Callable[..., list[str]], str, str]] = [
         'f"steponce show {key}"',
     ),
     (source.rule_only_the_cli_writes_commands, "functions/check_owner/app.py", 'X = ["aws lambda invoke"]'),
+    (
+        source.rule_texts_of_others_are_no_markup,
+        "src/steponce/cli/locks.py",
+        "from rich.console import Console",
+    ),
+    (source.rule_texts_of_others_are_no_markup, "src/steponce/cli/locks.py", "Text.from_markup(name)"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce.cli import main"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import local"),
     (source.rule_functions_stand_alone, "functions/check_owner/app.py", "from steponce import scaffold"),

@@ -22,6 +22,17 @@ DONE, FAILED, USAGE, CONFLICT, UNREACHABLE, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70
 COLOURS = {"COMPLETED": "green", "SUCCEEDED": "green", "RUNNING": "yellow", "INPROGRESS": "yellow"}
 
 
+class Screen(Console):
+    """
+    A console for texts of others: names, errors, causes, keys.
+
+    A string that is printed, or that is in a table, is plain text. Colours are Text's alone.
+    """
+
+    def render_str(self, text: str, **_options: Any) -> Text:
+        return plain(text)
+
+
 def for_people() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout.isatty()
@@ -30,7 +41,7 @@ def for_people() -> bool:
 def say(data: Mapping[str, Any], table: RenderableType) -> None:
     """Write the answer: the table on a terminal, else the data as JSON."""
     if for_people():
-        Console().print(table, crop=False)
+        Screen().print(table, crop=False)
     else:
         sys.stdout.write(json.dumps(data) + "\n")
         sys.stdout.flush()
@@ -78,9 +89,10 @@ def cause_text(cause: str | None) -> str | None:
         return cause
 
 
-def plain(text: str) -> Text:
+def plain(text: str, style: str = "") -> Text:
     """Plain text: markup has no effect, and control characters are escaped."""
-    return Text("".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text))
+    shown = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+    return Text(shown, style)
 
 
 def copyable(text: str, language: str) -> Text:
@@ -110,7 +122,7 @@ def ask_which(context: click.Context) -> None:
 @contextmanager
 def waiting_for(request_id: str) -> Iterator[None]:
     """Show a spinner on the terminal's error stream while the block runs."""
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     if not sys.stderr.isatty():
         yield
         return

@@ -62,7 +62,7 @@ def upgrade(folder: Path) -> int:
 
 def _written(folder: Path, written: list[str], what_next: list[str]) -> RenderableType:
     return Group(
-        Text(f"{folder} has:", "bold"),
+        plain(f"{folder} has:", "bold"),
         *(plain(f"  {path}") for path in [*written, f"{installation.FOLDER}/"]),
         Text("\nNext:", "bold"),
         *(plain(f"  {command}") for command in what_next),

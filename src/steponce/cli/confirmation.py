@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
-from steponce.cli.answers import plain
+from steponce.cli.answers import Screen, plain
 from steponce.errors import SteponceError
 
 
@@ -51,7 +51,7 @@ class Confirmation:
         """
         try:
             if not self.yes:
-                Console(stderr=True).print(shown)
+                Screen(stderr=True).print(shown)
             why = self.why or str(click.prompt(f"Why ({self.kept})", err=True)).strip()
             if self.yes or click.confirm(_in_a_line(question), err=True):
                 return why

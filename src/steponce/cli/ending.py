@@ -56,7 +56,7 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     answer |= {"stopped": running.is_open and not done.ended_by_itself, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
     rows = fields({"next": "\n".join(what_next) or None})
-    say(answer, Group(Text(said, "bold green"), _shown(running.execution_arn, lock), rows))
+    say(answer, Group(plain(said, "bold green"), _shown(running.execution_arn, lock), rows))
     return DONE
 
 

@@ -259,8 +259,8 @@ def _table(listed: Sequence[Lock], more: int) -> RenderableType:
     table.add_column("since (UTC)", no_wrap=True)
     table.add_column("expected by", no_wrap=True)
     for lock in listed:
-        due = Text(lock.expected_completion[:19], "red" if _is_overdue(lock) else "")
-        status = Text(lock.status, COLOURS.get(lock.status, "red"))
+        due = plain(lock.expected_completion[:19], "red" if _is_overdue(lock) else "")
+        status = plain(lock.status, COLOURS.get(lock.status, "red"))
         table.add_row(plain(lock.lock_token), status, lock.created[:19], due)
     rest = [Text(f"And {more} more; --limit says how many to list.")] if more else []
     return Group(table, *rest)

@@ -169,7 +169,7 @@ def _table(names: dict[str, str], listed: Sequence[Request]) -> RenderableType:
         named = plain(request.request_id)
         if request.lock_token is not None:
             named.append("\n").append(plain(request.lock_token).plain, "dim")
-        status = Text(request.status, COLOURS.get(request.status, "red"))
+        status = plain(request.status, COLOURS.get(request.status, "red"))
         if request.error:
             status.append("\n").append(plain(request.error))
         at = request.locked_by if request.machine is None else names.get(request.machine, request.machine)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
-from steponce.cli.answers import for_people
+from steponce.cli.answers import Screen, for_people
 
 Row = TypeVar("Row")
 
@@ -52,7 +52,7 @@ class Stream:
         left, count = iter(rows), 0
         while some := list(islice(left, AT_ONCE if for_people() else 1)):
             if for_people():
-                Console().print(table(some))
+                Screen().print(table(some))
             else:
                 self._add(name, [describe(row) for row in some], first=not count)
             count += len(some)
@@ -66,7 +66,7 @@ class Stream:
         """Write the rest of the answer. A list that an error has cut short is closed first."""
         if for_people():
             if shown:
-                Console().print(shown)
+                Screen().print(shown)
             return
         list_end = "]" if self._in_list else ""
         begin = ", " if self.has_begun else "{"

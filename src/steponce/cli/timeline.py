@@ -32,7 +32,8 @@ def timeline(story: Story, what_next: Sequence[str]) -> RenderableType:
     """
     colour = _DIAGNOSES.get(story.diagnosis, "red")
     parts: list[RenderableType] = [_record(story), *_in_order(story)]
-    parts.append(Panel(plain(story.summary), title=story.diagnosis, title_align="left", border_style=colour))
+    title = plain(story.diagnosis)
+    parts.append(Panel(plain(story.summary), title=title, title_align="left", border_style=colour))
     return Group(*parts, *(plain(f"  {command}") for command in what_next))
 
 
@@ -48,9 +49,8 @@ def _in_order(story: Story) -> list[RenderableType]:
 
 def intervention(one: Intervention) -> Text:
     """An intervention, in a line."""
-    return Text.assemble(
-        one.at, "  ", (f"{one.what} by ", "bold"), (plain(one.by).plain, "bold"), ": ", plain(one.why)
-    )
+    done = plain(f"{one.what} by {one.by}", "bold")
+    return Text.assemble(plain(one.at), "  ", done, ": ", plain(one.why))
 
 
 def record_fields(record: Record) -> dict[str, str | None]:
@@ -87,9 +87,8 @@ def _remark(record: Record) -> str:
 
 
 def _attempt(attempt: Attempt, title: str) -> RenderableType:
-    heading = Text.assemble(
-        (title, "bold"), " ", (attempt.status, COLOURS.get(attempt.status, "red")), " ", attempt.execution_arn
-    )
+    status = plain(attempt.status, COLOURS.get(attempt.status, "red"))
+    heading = Text.assemble((title, "bold"), " ", status, " ", plain(attempt.execution_arn))
     if attempt.status == "GONE":
         heading.append(": Step Functions does not describe it; forgotten after 90 days, or too new")
     details = fields(
@@ -135,7 +134,6 @@ def _states(attempt: Attempt) -> Table:
                 trouble.time, "", "", plain(f"{trouble.event}: {trouble.error or 'without a name'}")
             )
     if attempt.stopped:
-        table.add_row(
-            attempt.stopped, Text(attempt.status.lower(), COLOURS.get(attempt.status, "red")), "", ""
-        )
+        ended = plain(attempt.status.lower(), COLOURS.get(attempt.status, "red"))
+        table.add_row(attempt.stopped, ended, "", "")
     return table

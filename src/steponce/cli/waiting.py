@@ -131,8 +131,8 @@ def table(steps: Sequence[AwaitingStep]) -> RenderableType:
     rows.add_column("expires (UTC)", no_wrap=True)
     for step in steps:
         whose = Text.assemble(plain(step.id), "\n", plain(f"{step.step} of {step.request_id}"))
-        until = Text(step.expires_at[:19], "red" if _is_expired(step) else "")
-        rows.add_row(whose, Text(step.status, _COLOURS.get(step.status, "red")), until)
+        until = plain(step.expires_at[:19], "red" if _is_expired(step) else "")
+        rows.add_row(whose, plain(step.status, _COLOURS.get(step.status, "red")), until)
     return rows
 
 

@@ -9,9 +9,9 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.console import Console
 
 from steponce.aws import times
+from steponce.cli.answers import Screen
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.timeline import timeline
 from steponce.errors import SteponceError
@@ -86,7 +86,7 @@ def _request_story(stack: LocalStack, machine: str, request: str) -> str:
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     story = collect(stack.client(machine=machine), request, steps=steps)
     written = StringIO()
-    Console(file=written, width=_WIDTH, no_color=True).print(timeline(story, ()))
+    Screen(file=written, width=_WIDTH, no_color=True).print(timeline(story, ()))
     return written.getvalue().rstrip()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,35 @@ def test_show_tells_what_others_did_where_it_happened(capsys: pytest.CaptureFixt
         "Failed with [red]Boom[/red].",
     )
     assert sorted(places := [out.index(text) for text in line]) == places
+
+
+FOREIGN = "Charge [/card] [link=x]\x1b]0;owned\x07 :bomb:"
+
+
+def foreign(found: Any) -> Any:
+    """The same, with a text of somebody else at every place but the times."""
+    if isinstance(found, str):
+        return found if found.startswith("2026") else FOREIGN
+    if isinstance(found, list | tuple):
+        return type(found)(map(foreign, found))
+    if is_dataclass(found) and not isinstance(found, type):
+        return replace(found, **{name: foreign(value) for name, value in vars(found).items()})
+    return found
+
+
+@pytest.mark.usefixtures("told", "terminal")
+def test_no_text_in_a_story_is_markup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """A state's name with brackets is shown as it is, wherever it stands, and steers nothing."""
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(collector, "collect", lambda *_, **__: foreign(STORY))
+
+    assert 0 == commands.run(["show", "order-1"])
+
+    out = capsys.readouterr().out
+    shown = FOREIGN.replace("\x1b", r"\x1b").replace("\x07", r"\x07").lower()
+    assert "\x1b" not in out
+    assert out.lower().count("charge") == out.lower().count(shown)
+    assert any(shown in line.lower() and "2 tries" in line for line in out.splitlines())
 
 
 @pytest.mark.usefixtures("told", "terminal")
