@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
@@ -15,4 +16,11 @@ def main() -> None:
         sys.exit(
             f"steponce: the command line needs {error.name}. Install it with: pip install 'steponce[cli]'"
         )
+    _write_any_text()
     sys.exit(run(sys.argv[1:]))
+
+
+def _write_any_text() -> None:
+    """Escape what the terminal's encoding does not have. A lock token may be in any script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import sys
+from dataclasses import replace
 
 import pytest
 
 from steponce import cli
 from steponce.cli import commands
-from tests.unit.cli.fakes import FakeClient
+from tests.unit.cli.fakes import COMPLETED, FakeClient
 
 
 def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.CaptureFixture[str]):
@@ -73,6 +75,21 @@ def test_the_program_leaves_with_the_commands_exit_code(monkeypatch: pytest.Monk
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert 2 == exit_.value.code
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_that_lacks_a_character_gets_its_number(
+    client: FakeClient, monkeypatch: pytest.MonkeyPatch
+):
+    """A lock token in Japanese ends no list with a traceback, on a terminal that only knows ASCII."""
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "argv", ["steponce", "status", "order-1"])
+    client.answers["status"] = replace(COMPLETED, lock_token="m/日本")
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert (0, True) == (exit_.value.code, rb"m/\u65e5\u672c" in screen.buffer.getvalue())
 
 
 def test_without_its_libraries_the_program_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
