@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 
@@ -16,8 +17,16 @@ def main() -> None:
         sys.exit(
             f"steponce: the command line needs {error.name}. Install it with: pip install 'steponce[cli]'"
         )
+    _open_closed_streams()
     _write_any_text()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_closed_streams() -> None:
+    """Let a stream that the caller has closed, as by `<&-`, be an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _write_any_text() -> None:

@@ -92,6 +92,21 @@ def test_a_terminal_that_lacks_a_character_gets_its_number(
     assert (0, True) == (exit_.value.code, rb"m/\u65e5\u672c" in screen.buffer.getvalue())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["status", "order-1"], 0), (["start", "order-1", "-"], 2), (["status"], 2)]
+)
+@pytest.mark.usefixtures("client")
+def test_a_closed_stream_is_an_empty_one(monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int):
+    """The shell closes one by `<&-` or `>&-`. Python then has None in its place."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["steponce", *arguments])
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert code == exit_.value.code
+
+
 def test_without_its_libraries_the_program_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
     """Lambda's layer has neither click nor rich."""
     monkeypatch.delitem(sys.modules, "steponce.cli.commands")
