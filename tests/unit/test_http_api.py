@@ -43,7 +43,7 @@ KEYS = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1
     lambda key: key.strip()
 )
 BARE_KEYS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=255).filter(
-    lambda key: not key.startswith('"')
+    lambda key: not key.startswith('"') and "," not in key
 )
 CALLERS = st.text(min_size=1, max_size=30).filter(lambda caller: caller.strip())
 
@@ -603,6 +603,20 @@ def test_a_quoted_key_is_what_was_meant(key: str):
 def test_a_bare_key_is_the_same_key(key: str):
     """As many clients send it."""
     assert key == idempotency_key(key)
+
+
+@pytest.mark.parametrize("header", ["k1,k1", "k1, k1", '"k1","k1"', ",k1", 'k1,"k1"'])
+def test_two_keys_are_none(api: Api, header: str):
+    """API Gateway joins two headers by a comma. A retry that adds the header once more must not run again."""
+    answer = api.post(header)
+
+    assert (400, []) == (answer.status, api.client.asked)
+    assert "Send it once, and a key that has a comma between double quotes." in answer.body["detail"]
+
+
+def test_a_key_with_a_comma_is_quoted():
+    """So a client that has sent it bare finds its requests under the same key."""
+    assert "a,b" == idempotency_key('"a,b"')
 
 
 @given(header=st.text() | st.text(st.sampled_from('"\\ a;,=\x7f\té')))

@@ -76,7 +76,8 @@ PARAMETERS: dict[str, Any] = {
         "name": "Idempotency-Key",
         "in": "header",
         "required": True,
-        "description": f"The operation's key, 1 to {LONGEST_KEY} characters: between double quotes, or bare. "
+        "description": f"The operation's key, 1 to {LONGEST_KEY} characters: between double quotes, or bare, "
+        "without blanks and commas. Send the header once. "
         "Each caller has keys of their own. The same key with the same payload is the same request, however "
         "often it comes.",
         "schema": {"type": "string", "pattern": f"^(?:{QUOTED}|{BARE})$"},

@@ -13,7 +13,8 @@ LONGEST_WAIT_SECONDS = 25
 """The gateway gives up after 30 seconds, and starting the request takes its time, too."""
 
 QUOTED = rf'"(?:[ !#-\[\]-~]|\\["\\]){{1,{LONGEST_KEY}}}"'
-BARE = rf"[!#-~][!-~]{{0,{LONGEST_KEY - 1}}}"
+BARE = rf"[!#-+\--~][!-+\--~]{{0,{LONGEST_KEY - 1}}}"
+"""Without a comma: the gateway joins two headers to one by commas, and that must not be a key of its own."""
 
 _KEY = re.compile(f"{QUOTED}|{BARE}")
 _LONGEST_PREFER = 8_192
@@ -28,8 +29,8 @@ def idempotency_key(header: str | None) -> str:
     The key that a caller has given the request.
 
     Args:
-        header: `"text"`, a structured field's string; or the text alone, without blanks, as many clients
-            send it. None if there is no such header.
+        header: `"text"`, a structured field's string; or the text alone, without blanks and commas, as many
+            clients send it. None if there is no such header.
 
     Returns:
         1 to 255 characters of ASCII that can be seen, and blanks between quotes.
@@ -45,6 +46,11 @@ def idempotency_key(header: str | None) -> str:
             "and the same one when you send the operation again."
         )
     text = header.strip(" \t")
+    if "," in text and not re.fullmatch(QUOTED, text):
+        raise InvalidRequestId(
+            "The Idempotency-Key has a comma outside of double quotes, as if the header was sent twice. Send "
+            "it once, and a key that has a comma between double quotes."
+        )
     if not _KEY.fullmatch(text) or not text.strip('" '):
         raise InvalidRequestId(
             f"The Idempotency-Key is malformed. Send 1 to {LONGEST_KEY} visible ASCII characters, best "
