@@ -40,13 +40,13 @@ class Lookup:
             RequestNotFound: neither is known.
         """
         for _ in range(_READINGS):
-            lock = self._read_lock()
-            if lock is None or lock.is_reusable(times.now_text()):
-                receipt = self._by_attempt(lock)
+            lock, now = self._read_lock(), times.now_text()
+            if lock is None or lock.is_reusable(now):
+                receipt = self._by_attempt(lock, now)
             elif is_own(self._machine, lock, self._request_id):
-                return self._answer(lock)
+                return self._answer(lock, now)
             else:
-                receipt = self._by_another(lock)
+                receipt = self._by_another(lock, now)
             if receipt is not None and receipt.status == "RUNNING":
                 break
             # The execution may have taken its lock, and even ended, between the two reads.
@@ -56,18 +56,18 @@ class Lookup:
             raise self._not_found()
         return receipt
 
-    def _by_another(self, lock: Lock) -> Receipt | None:
+    def _by_another(self, lock: Lock, now: str) -> Receipt | None:
         """The record is another request's, or an earlier one's with this id. None if it tells nothing."""
         newest, attempt = self._machine.newest_of_request(self._request_id, 1)
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
-            return self._answer(lock) if lock.request_id == self._request_id else None
+            return self._answer(lock, now) if lock.request_id == self._request_id else None
         if newest.is_open:
             return self._running(attempt)
         if answers_too(self._machine, lock, self._request_id, newest):
-            return self._answer(lock, duplicate=not self._machine.made(lock, self._request_id))
+            return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt)
 
-    def _by_attempt(self, lock: Lock | None) -> Receipt | None:
+    def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
         recorded = self._machine.attempt_of(lock, self._request_id)
         newest, attempt = self._machine.newest_of_request(self._request_id, max(1, recorded))
@@ -78,7 +78,7 @@ class Lookup:
         if lock is not None:
             is_known_by_id = newest is None and lock.request_id == self._request_id
             if is_known_by_id or (newest and made_it(self._machine, lock, self._request_id, newest, attempt)):
-                return self._answer(lock)
+                return self._answer(lock, now)
         if newest is None or newest.status == "SUCCEEDED":
             return None
         return self._failed(newest, attempt)
@@ -86,8 +86,10 @@ class Lookup:
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._lock_token)
 
-    def _answer(self, lock: Lock, *, duplicate: bool = False) -> Receipt:
-        return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=duplicate)
+    def _answer(self, lock: Lock, now: str, *, duplicate: bool = False) -> Receipt:
+        """`now` is when the record was read. It may expire while executions are described."""
+        results = self._machine.results
+        return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
     def _running(self, attempt: int) -> Receipt:
         arn = self._machine.execution_arn(self._name, attempt)

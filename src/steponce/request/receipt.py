@@ -117,8 +117,20 @@ class Receipt:
         )
 
     @classmethod
-    def from_lock(cls, request_id: str, lock: Lock, results: Results, *, duplicate: bool) -> Self:
-        """The receipt of a lock record. A released record counts as FAILED; the request may start again."""
+    def from_lock(
+        cls, request_id: str, lock: Lock, results: Results, *, duplicate: bool, now: str | None = None
+    ) -> Self:
+        """
+        The receipt of a lock record. A released record counts as FAILED; the request may start again.
+
+        Args:
+            request_id: As the caller gave it.
+            lock: The record.
+            results: Where its result is, if that is large.
+            duplicate: As the receipt's.
+            now: When the record was found (UTC text). A caller who has found it valid then must not get a
+                receipt that says the opposite a moment later. Default: this moment.
+        """
         failure = lock.failure or Failure(None, None)
         return cls(
             request_id=request_id,
@@ -130,5 +142,5 @@ class Receipt:
             cause=failure.cause,
             execution_arn=lock.locked_by,
             attempt=lock.attempt,
-            may_run_again=lock.is_reusable(times.now_text()),
+            may_run_again=lock.is_reusable(now or times.now_text()),
         )

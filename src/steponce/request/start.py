@@ -91,19 +91,27 @@ class Start:
         """Find what answers for a taken name, or start the next attempt. None if the record changed."""
         lock, now = self._read_lock(), times.now_text()
         if lock is not None and lock.call_id == self._envelope.callId:
-            return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=False)
+            return self._answer(lock, now, duplicate=False)
         if lock is None or lock.is_reusable(now):
             return self._without_answer(lock)
         if lock.status == INPROGRESS and (self._check_owner or lock.expected_completion < now):
             try:
                 owner = self._machine.owner(lock)
             except OwnerHidden:
-                return self._by_record(lock)
-            return self._by_record(lock) if is_owner_open(owner, lock) else self._after_a_death(lock, owner)
-        return self._by_record(lock)
+                return self._by_record(lock, now)
+            is_alive = is_owner_open(owner, lock)
+            return self._by_record(lock, now) if is_alive else self._after_a_death(lock, now, owner)
+        return self._by_record(lock, now)
 
-    def _by_record(self, lock: Lock, execution: Execution | None = None) -> Receipt:
-        """Answer from the record, unless it refused this id before. `execution` is an attempt of this id."""
+    def _by_record(self, lock: Lock, now: str, execution: Execution | None = None) -> Receipt:
+        """
+        Answer from the record, unless it refused this id before.
+
+        Args:
+            lock: The record.
+            now: When it was read. It may expire until the answer is there, and answers nevertheless.
+            execution: An attempt of this id, if one is known.
+        """
         known, attempt = execution, 1
         if not self._machine.made(lock, self._request_id):
             if known is None:
@@ -114,7 +122,11 @@ class Start:
         self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
         if known is not None and known.is_open and lock.status != INPROGRESS:
             return self._running(attempt, duplicate=True)  # it is about to replay or to refuse this answer
-        return Receipt.from_lock(self._request_id, lock, self._machine.results, duplicate=True)
+        return self._answer(lock, now, duplicate=True)
+
+    def _answer(self, lock: Lock, now: str, *, duplicate: bool) -> Receipt:
+        results = self._machine.results
+        return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
     def _attempt_to_ask(self, lock: Lock) -> tuple[Execution, int]:
         """
@@ -170,7 +182,7 @@ class Start:
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=not mine)
 
-    def _after_a_death(self, lock: Lock, owner: Execution | None) -> Receipt | None:
+    def _after_a_death(self, lock: Lock, now: str, owner: Execution | None) -> Receipt | None:
         """
         The lock's owner is dead: start the next attempt, which settles the lock, unless one does so already.
 
@@ -184,7 +196,7 @@ class Start:
         attempt = max(1, self._machine.attempt_of(lock, self._request_id))
         looked = self._machine.describe(self._name, attempt + 1)
         is_own = looked is not None and is_attempt_of(looked, self._request_id)
-        answer = self._by_record(lock, looked if is_own else None)
+        answer = self._by_record(lock, now, looked if is_own else None)
         if answer.execution_arn != lock.locked_by:
             return answer
         if owner is not None and owner.failure.error in TOO_LARGE and owner.owns(lock) is not False:

@@ -835,6 +835,22 @@ def test_an_answer_is_one_read(world: Counting):
     assert ("RUNNING", Counter(start_execution=1)) == (world.ask().status, world.calls)
 
 
+def test_an_answer_that_expires_while_it_is_found_is_an_answer(world: Counting):
+    """The key is another request's. The HTTP API told the caller of its result that nothing had happened."""
+    soon = times.to_text(NOW + timedelta(seconds=1))
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7", expiresAt=soon)
+    world.execution("order-1", "SUCCEEDED")
+
+    def pass_time(operation: str, _about: str) -> None:
+        world.now += timedelta(seconds=2 * (operation == "describe_execution"))
+
+    world.sfn.before_call = pass_time
+    found = [world.ask()]
+    world.now = NOW
+    found.append(world.client.status("order-1", lock_token="m/order-1"))
+    assert [(7, False)] * 2 == [(one.result, one.may_run_again) for one in found]
+
+
 def test_a_client_knows_how_long_its_stack_s_work_may_take():
     """By the Output; else as long as Lambda allows."""
     settings = {"KeyPrefix": "m", "ExpectedSeconds": "1", "RetentionSeconds": "never"}
