@@ -133,9 +133,13 @@ def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(api: Api):
     )
 
 
-@pytest.mark.parametrize("error", [Unavailable("x"), Unavailable("x", throttled=True)])
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("x"), Unavailable("x", throttled=True), RecordUnreadable("m/1", "result", "is no JSON")],
+    ids=lambda error: type(error).__name__,
+)
 def test_what_is_started_stays_started_when_waiting_fails(api: Api, error: Exception):
-    """An outage during the wait does not make it look as if nothing had begun."""
+    """Neither an outage during the wait nor a damaged record makes it look as if nothing had begun."""
     api.client.raises["wait"] = error
     assert 202 == api.post(prefer="wait=5").status
 

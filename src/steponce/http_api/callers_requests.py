@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from steponce.client import Client
-from steponce.errors import InvalidRequestId, RequestNotFound, Unavailable, Unsettled, WaitTimeout
+from steponce.errors import (
+    InvalidRequestId,
+    RecordUnreadable,
+    RequestNotFound,
+    Unavailable,
+    Unsettled,
+    WaitTimeout,
+)
 from steponce.http_api.callers import Scope
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
@@ -62,7 +69,7 @@ class CallersRequests:
             return started
         try:
             done = self._wait(receipt.request_id, receipt.lock_token, seconds)
-        except (WaitTimeout, RequestNotFound, Unavailable):
+        except (WaitTimeout, RequestNotFound, RecordUnreadable, Unavailable):
             return started
         except Unsettled:
             return Found(receipt, unsettled=True)

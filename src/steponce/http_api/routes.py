@@ -108,7 +108,8 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
         return problem(
             "record-unreadable",
-            "Something else has written to it. Nothing was started. Tell the operator of this service.",
+            "Something else has written to it. This call has started nothing. Tell the operator of this "
+            "service.",
         )
 
     def result_unreadable(error: ResultUnreadable) -> Response[str]:
