@@ -190,6 +190,17 @@ def test_where_nothing_happened_the_caller_is_asked_to_come_again(api: Api, erro
     )
 
 
+def test_a_failure_that_waits_for_a_person_may_change(api: Api):
+    """Whoever took it for final would miss the result that `locks complete` gives it later."""
+    api.client.ends.append(FAILED | {"error": "OutcomeUnknown", "waits_for_person": True})
+    for answer in (api.post(prefer="wait=5"), api.post(), api.get("order-1")):
+        assert (200, "FAILED", True) == (
+            answer.status,
+            answer.body["status"],
+            answer.body["detail"].startswith("This answer may change. A person decides"),
+        )
+
+
 def test_an_expired_result_is_no_answer_to_a_new_attempt(api: Api):
     """It is all that can be seen if the attempt is not visible for a while."""
     api.client.ends.append(DONE | {"may_run_again": True})

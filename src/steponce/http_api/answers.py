@@ -18,6 +18,7 @@ UNSETTLED = (
     "ask again later."
 )
 MAY_RUN_AGAIN = "This answer is not final. The same POST starts the next attempt."
+WAITS_FOR_PERSON = "This answer may change. A person decides what becomes of the request; ask again later."
 PROBLEMS = {
     "key-malformed": (HTTPStatus.BAD_REQUEST, "The Idempotency-Key is missing or malformed"),
     "payload-malformed": (HTTPStatus.BAD_REQUEST, "The body cannot be used as a payload"),
@@ -64,6 +65,8 @@ def answer(
         body["result"] = receipt.result
     if receipt.status == "FAILED":
         body |= {"error": receipt.error, "cause": _cause(receipt)}
+    if receipt.waits_for_person:
+        body["detail"] = WAITS_FOR_PERSON
     if receipt.may_run_again:
         body["detail"] = MAY_RUN_AGAIN
     if found.unsettled:

@@ -205,8 +205,9 @@ START: dict[str, Any] = {
 }
 READ: dict[str, Any] = {
     "summary": "Tell what became of a request",
-    "description": "After FAILED with a detail the answer is not final: the same POST starts the next "
-    "attempt. After RateLimited it does so once the window is over, whose end the cause names.",
+    "description": "After FAILED with a detail the answer is not final, and the detail says why. Either the "
+    "same POST starts the next attempt, or a person decides and the answer may change. After RateLimited the "
+    "same POST starts the next attempt once the window is over, whose end the cause names.",
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),

@@ -188,6 +188,11 @@ class Lock:
         """Whether its owner is an execution. The owner of a guard's lock is none, and has a lease instead."""
         return self.locked_by.startswith(_EXECUTION)
 
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether it is a failure that is not final: a person decides what becomes of the request."""
+        return self.status == FAILED and self.open_status is not None
+
     def work_timeout(self, default_seconds: float) -> timedelta:
         """
         How long the work may run after its execution was stopped: what the record says, else the default.

@@ -105,7 +105,7 @@ class Request:
             finished=lock.actual_completion,
             expires_at=lock.expires_at if lock.ttl is not None else None,
             expired=lock.status != RELEASED and lock.is_reusable(times.now_text()),
-            waits_for_person=lock.status == FAILED and lock.open_status is not None,
+            waits_for_person=lock.waits_for_person,
             error=lock.failure.error if lock.failure else None,
             result_in=None if lock.result is None else kept,
         )

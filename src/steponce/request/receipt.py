@@ -54,6 +54,8 @@ class Receipt:
         attempt: How often the lock was taken. 0 before the first time.
         may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released or it
             never had one; or its record has expired, also with a result.
+        waits_for_person: Whether a person decides what becomes of the request. It is FAILED, and nobody knows
+            whether its work took effect; the next answer may be another one.
     """
 
     request_id: str
@@ -66,6 +68,7 @@ class Receipt:
     execution_arn: str = ""
     attempt: int = 0
     may_run_again: bool = False
+    waits_for_person: bool = False
 
     def __repr__(self) -> str:
         """Without reading anything."""
@@ -143,4 +146,5 @@ class Receipt:
             execution_arn=lock.locked_by,
             attempt=lock.attempt,
             may_run_again=lock.is_reusable(now or times.now_text()),
+            waits_for_person=lock.waits_for_person,
         )

@@ -835,6 +835,18 @@ def test_an_answer_is_one_read(world: Counting):
     assert ("RUNNING", Counter(start_execution=1)) == (world.ask().status, world.calls)
 
 
+def test_a_failure_that_waits_for_a_person_is_told_from_a_final_one(world: Counting):
+    """The record alone says it."""
+    world.execution("order-1", "FAILED", *TO_WORK)
+    failure = json.dumps({"Error": "Boom", "Cause": None})
+    for final in (False, True):
+        world.put(
+            status=FAILED, failure=failure, openStatus=None if final else "FAILED#3", ttl=TTL * final or None
+        )
+        assert (not final, Counter(start_execution=1)) == (world.ask().waits_for_person, world.calls)
+        assert (not final) == world.client.status("order-1").waits_for_person
+
+
 def test_an_answer_that_expires_while_it_is_found_is_an_answer(world: Counting):
     """The key is another request's. The HTTP API told the caller of its result that nothing had happened."""
     soon = times.to_text(NOW + timedelta(seconds=1))
