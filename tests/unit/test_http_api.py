@@ -393,6 +393,13 @@ def test_an_unknown_request_is_not_found(api: Api):
     ]
 
 
+@pytest.mark.parametrize(("path", "told"), [(None, False), ("orderId", True)])
+def test_a_request_that_is_not_found_may_have_a_record(path: str | None, told: bool):
+    """Where the payload has the business key, and Step Functions has forgotten the execution."""
+    detail = Api(business_key=path).get("order-1").body["detail"]
+    assert told == ("the same POST finds its record, or starts it" in detail)
+
+
 def test_only_the_routes_are_there(api: Api):
     """A path that the router does not know is a problem like any other."""
     assert 404 == api.get("a/b").status

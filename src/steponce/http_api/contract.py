@@ -211,7 +211,11 @@ READ: dict[str, Any] = {
     "operation_id": "readRequest",
     "responses": {
         200: _request("Its state, with its result or its error once it is finished.", _APPLIED),
-        404: _problem("This caller has started no such request, or its record has expired.", {}),
+        404: _problem(
+            "This caller has started no such request, or its record has expired. Where the payload has the "
+            "business key, it may also be too old to be found by its key.",
+            {},
+        ),
         503: _problem("AWS does not answer.", _RETRY_AFTER),
         **_FOR_ALL,
     },

@@ -97,6 +97,14 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         paths += [rules.rate_limit_path] if rules.rate_limit and rules.rate_limit_path else []
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
+    def unknown(_error: RequestNotFound) -> Response[str]:
+        detail = "Nothing was started with this key, or its record has expired."
+        if client.rules.lock_token_path is not None:  # then only the execution knows the lock token
+            detail += (
+                " Or it is too old to be found by its key: the same POST finds its record, or starts it."
+            )
+        return problem("request-unknown", detail)
+
     def unavailable(error: Unavailable) -> Response[str]:
         logger.warning("unavailable", throttled=error.throttled)
         return problem(
@@ -132,13 +140,13 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
         (Conflict, "payload-mismatch", OTHER_PAYLOAD),
         (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),
-        (RequestNotFound, "request-unknown", "Nothing was started with this key, or its record has expired."),
     )
     for kind, name, detail in refusals:
         app.exception_handler(kind)(
             lambda error, name=name, detail=detail: problem(name, detail or str(error))
         )
     app.exception_handler(MissingKey)(lacks_key)
+    app.exception_handler(RequestNotFound)(unknown)
     app.exception_handler(Unavailable)(unavailable)
     app.exception_handler(RecordUnreadable)(unreadable)
     app.exception_handler(ResultUnreadable)(result_unreadable)
