@@ -34,7 +34,9 @@ MAX_DEPTH = 300
 _LONGEST_PLACE = 200
 
 
-def canonical_json(value: Any, where: str = "payload", *, limit: int | None = None) -> str:
+def canonical_json(
+    value: Any, where: str = "payload", *, limit: int | None = None, levels: int = MAX_DEPTH
+) -> str:
     """
     Write a value as canonical JSON text.
 
@@ -42,18 +44,19 @@ def canonical_json(value: Any, where: str = "payload", *, limit: int | None = No
         value: dict, list, tuple, str, int, float, bool or None, nested as you like.
         where: What to call the value in an error message.
         limit: Bytes that the text may have. What is far larger is refused before it is written.
+        levels: How many lists and objects may lie in each other.
 
     Raises:
         InvalidPayload: part of the value cannot be carried unchanged; the message says which.
         PayloadTooLarge: the text has more bytes than `limit`.
     """
     try:
-        plain = _Walk(limit).plain(value, MAX_DEPTH)
+        plain = _Walk(limit).plain(value, levels)
     except _Unfit as unfit:
         raise InvalidPayload(f"{_place(where, unfit.steps)} {unfit.problem}") from None
     except (_TooDeep, RecursionError):
         raise InvalidPayload(
-            f"{where} is nested too deeply. Send a flatter one, of at most {MAX_DEPTH} levels."
+            f"{where} is nested too deeply. Send a flatter one, of at most {levels} levels."
         ) from None
     except _TooLarge:
         raise PayloadTooLarge(f"{where} has more than the {limit:,} bytes that are allowed.") from None

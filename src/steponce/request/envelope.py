@@ -19,7 +19,7 @@ from steponce.errors import (
     PayloadTooLarge,
     shown,
 )
-from steponce.request.canonical import canonical_json
+from steponce.request.canonical import MAX_DEPTH, canonical_json
 from steponce.request.names import check_name_by_hand, name_of, shard_of
 from steponce.request.settings import RequestRules
 from steponce.workflow import WORKFLOW_LIMIT
@@ -193,7 +193,7 @@ class Envelope:
     @cached_property
     def _json(self) -> str:
         reserve = RESEND_RESERVE if self._may_grow else 0
-        return _fitting(self.to_dict(), "input", ENVELOPE_LIMIT - reserve)
+        return _fitting(self.to_dict(), "input", ENVELOPE_LIMIT - reserve, levels=MAX_DEPTH + 1)
 
     @property
     def _may_grow(self) -> bool:
@@ -206,10 +206,10 @@ _ALWAYS = frozenset(field.name for field in fields(Envelope) if field.default is
 """The fields of every envelope."""
 
 
-def _fitting(value: Any, where: str, limit: int = ENVELOPE_LIMIT) -> str:
+def _fitting(value: Any, where: str, limit: int = ENVELOPE_LIMIT, levels: int = MAX_DEPTH) -> str:
     """The canonical text of an envelope or a payload. It raises if the text is too large for a workflow."""
     try:
-        return canonical_json(value, where, limit=limit)
+        return canonical_json(value, where, limit=limit, levels=levels)
     except PayloadTooLarge as error:
         raise PayloadTooLarge(
             f"{error} The result travels with it in a workflow's {WORKFLOW_LIMIT:,}. Keep the large part "

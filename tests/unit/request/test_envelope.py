@@ -391,6 +391,14 @@ def test_a_payload_that_json_cannot_carry_is_refused(part: Any, path: str | None
         Envelope.make("a", {"id": 1, "x": part}, RequestRules(key_prefix="shop", payload_hash_path=path))
 
 
+def test_a_payload_may_have_as_many_levels_as_are_documented() -> None:
+    """The envelope around it has one of its own."""
+    deepest = {"x": json.loads("[" * 299 + "]" * 299)}
+    assert deepest == json.loads(Envelope.make("a", deepest, RULES).to_json())["payload"]
+    with pytest.raises(InvalidPayload, match=r"^payload is nested .* at most 300 levels"):
+        Envelope.make("a", {"x": deepest}, RULES)
+
+
 def test_a_payload_that_is_nested_too_deeply_is_refused_whatever_is_hashed() -> None:
     """As an InvalidPayload, not a RecursionError."""
     deep: list[Any] = []
