@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import threading
+from http import HTTPStatus
 from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
@@ -36,8 +37,8 @@ class QuietHandler(WSGIRequestHandler):
         self.wfile.flush()  # "100 Continue", which http.server has written
         environ = self.make_environ()
         body = self._body(environ)
-        if body is None:
-            self.send_error(413)
+        if isinstance(body, HTTPStatus):
+            self.send_error(body)
             self.close_connection = True
             return
         environ["wsgi.input"] = io.BytesIO(body)
@@ -48,13 +49,18 @@ class QuietHandler(WSGIRequestHandler):
             response = Response(status=500)
         self._say(response)
 
-    def _body(self, environ: dict[str, Any]) -> bytes | None:
-        """The request's body; None for one of a size that cannot be."""
+    def _body(self, environ: dict[str, Any]) -> bytes | HTTPStatus:
+        """The request's body; or the status of one that cannot be read."""
         if environ.get("wsgi.input_terminated"):  # it comes in chunks
-            return bytes(environ["wsgi.input"].read())
+            try:
+                return bytes(environ["wsgi.input"].read())
+            except ConnectionError:
+                raise
+            except (OSError, ValueError):  # a chunk is malformed, or ends too early
+                return HTTPStatus.BAD_REQUEST
         size = environ.get("CONTENT_LENGTH") or "0"
         if not size.isdecimal() or int(size) > _LARGEST_BODY:
-            return None
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return self.rfile.read(int(size))
 
     def _say(self, response: Response) -> None:
