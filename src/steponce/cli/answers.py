@@ -95,6 +95,11 @@ def plain(text: str, style: str = "") -> Text:
     return Text(shown, style)
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text of the command line or the environment can be sent. Bytes that are no UTF-8 cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def copyable(text: str, language: str) -> Text:
     """Highlighted text. A terminal that is too narrow cuts none of its lines, so that it can be copied."""
     shown = Syntax("", language, background_color="default").highlight(text)

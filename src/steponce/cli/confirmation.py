@@ -6,13 +6,14 @@ import functools
 import getpass
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import click
 from rich.console import RenderableType
 
-from steponce.cli.answers import Screen, plain
+from steponce.cli.answers import Screen, is_whole, plain
 from steponce.errors import SteponceError
 
 
@@ -99,6 +100,8 @@ def _check_options(yes: bool, by: str | None, why: str | None, kept: str) -> Non
     for option, text in (("--by", by), ("--why", why)):
         if text is not None and not text.strip():
             raise click.UsageError(f"{option} is blank.")
+        if text is not None and not is_whole(text):
+            raise click.UsageError(f"{option} is not UTF-8.")
         if text is not None and len(text) > LONGEST:
             raise click.UsageError(f"{option} has {len(text):,} characters; {LONGEST:,} are allowed.")
 
@@ -114,7 +117,7 @@ def _in_a_line(question: str) -> str:
 
 
 def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        raise click.UsageError("This user has no name. Say who does it with --by NAME.") from None
+    with suppress(OSError, KeyError):
+        if is_whole(user := getpass.getuser()):
+            return user
+    raise click.UsageError("This user has no name that can be kept. Say who does it with --by NAME.")

@@ -17,6 +17,7 @@ from botocore.config import Config
 from click.core import ParameterSource
 
 from steponce.aws.clients import client_of
+from steponce.cli.answers import is_whole
 from steponce.cli.shell import Named
 from steponce.client import Client, stack_outputs
 from steponce.errors import StackNotFound, SteponceError
@@ -193,6 +194,10 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
         source = context.get_parameter_source("stack")
         if local and source is ParameterSource.COMMANDLINE:
             raise click.UsageError("--local and --stack are two places. Give one.")
+        if stack is not None and not is_whole(stack):
+            raise click.UsageError(
+                f"The stack's name is not UTF-8. Look at --stack, or at the variable {STACK}."
+            )
         given = ["--local"] * local
         given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
         given += ["--profile", profile] if profile else []

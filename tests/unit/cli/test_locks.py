@@ -108,6 +108,7 @@ def ready(world: World, command: list[str]) -> Lock:
         (["--yes", "--why", " "], "--why is blank."),
         (["--yes", "--why", "x" * 1_001], "--why has 1,001 characters; 1,000 are allowed."),
         (["--yes", "--why", "x", "--by", ""], "--by is blank."),
+        (["--yes", "--why", "\udcff"], "--why is not UTF-8."),
     ],
 )
 def test_a_script_says_yes_and_why(
@@ -155,6 +156,17 @@ def test_no_question_steers_the_terminal(
 
     said = capsys.readouterr().err
     assert (False, True) == ("\x1b" in said, r"m/\x1b]0;owned\x07\nLook" in said)
+
+
+def test_a_user_whose_name_is_no_text_gives_one(world: World, run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The record could not keep it."""
+    monkeypatch.setattr(getpass, "getuser", lambda: "\udcff")
+    before = world.held()
+
+    code, told = run("locks", "release", "order-1", "--yes", "--why", "x")
+
+    assert (2, True) == (code, "--by NAME" in told["error"]["message"])
+    assert before == world.lock()
 
 
 @pytest.mark.parametrize("typed", [["looked"], []], ids=["at the question", "at the reason"])

@@ -105,6 +105,20 @@ def test_a_stack_on_aws_is_named_by_option_or_variable(monkeypatch: pytest.Monke
     assert [("prod", "eu-west-1")] == asked
 
 
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_a_stack_s_name_is_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, way: str
+):
+    """Bytes that are no UTF-8 come from the shell as halves of characters, which no request can carry."""
+    if way == "variable":
+        monkeypatch.setenv("STEPONCE_STACK", "\udcff")
+
+    code = commands.run(["status", "order-1", *(["--stack", "\udcff"] if way == "option" else [])])
+
+    error = in_a_pipe(capsys)["error"]
+    assert (2, True) == (code, error["message"].startswith("The stack's name is not UTF-8."))
+
+
 def test_local_outweighs_the_variable(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """What is typed counts more than what is set."""
     monkeypatch.setenv("STEPONCE_STACK", "prod")
