@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE  # compiled once, a hundred processes start twi
 PYTEST = $(BIN)/pytest --dist loadfile --durations=10 --durations-min=1
 PATHS = tests/workflow/test_counted_paths.py
 
-.PHONY: run test test-all test-rest test-paths test-real test-dynamodb test-states test-tools tools check ruff \
+.PHONY: run test test-all test-rest test-paths test-real test-dynamodb test-states test-tools tools simulate check ruff \
   lint types bench picture parameters lint-page openapi docs dist setup lock clean
 
 run: $(VENV)/run  ## Run the main job on the embedded stack and tell its story.
@@ -41,6 +41,11 @@ test-states: setup
 
 test-tools: setup tools $(NPM)
 	@$(PYTEST) tests/real -n 2
+
+SEEDS = 0-999
+
+simulate: setup  ## Run the schedules of SEEDS; PLANT="name" plants a fault, SIMULATE="--help" tells the options.
+	@$(BIN)/python -W ignore -m tests.simulation --seeds $(SEEDS) $(if $(PLANT),--plant "$(PLANT)") $(SIMULATE)
 
 check: ruff types test  ## Lint, types and tests.
 
@@ -93,7 +98,7 @@ COLLECT = $(BIN)/pytest --collect-only -n 0
 # Else each worker of the first run does it, at the same time as the others: a minute of processor time.
 $(VENV)/compiled: $(VENV)/all
 	@echo ".venv: compiling the tests ..."
-	@$(COLLECT) tests/unit >/dev/null & $(COLLECT) tests/workflow tests/rules tests/e2e >/dev/null; wait
+	@$(COLLECT) tests/unit >/dev/null & $(COLLECT) tests/workflow tests/rules tests/e2e tests/simulation >/dev/null; wait
 	@touch $@
 
 tools: .tools/all  ## SAM CLI and ministack pin boto3 and click, so they have an environment of their own.

@@ -1,0 +1,52 @@
+"""Runs the schedules of many seeds, and tells which of them broke a promise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+from tests.simulation.examine import examine
+from tests.simulation.planted import NOTHING, PLANTED
+
+
+def main() -> int:
+    """
+    Print each broken promise with its seed. One seed alone prints what happened as well.
+
+    Returns:
+        The exit code: 0 if no promise was broken, or if a planted fault was found.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", default="0-99", help="one seed, or the first and the last (default: 0-99)")
+    parser.add_argument("--when-outcome-unknown", default="hold", choices=("hold", "take-over"))
+    parser.add_argument("--when-completed", default="replay", choices=("replay", "refuse"))
+    parser.add_argument(
+        "--plant", choices=sorted(PLANTED), help="plant this fault; stop at the seed that finds it"
+    )
+    given = parser.parse_args()
+    first, _, last = given.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
+    parameters = {
+        "when_outcome_unknown": given.when_outcome_unknown,
+        "when_completed": given.when_completed,
+    }
+    found: Counter[str] = Counter()
+    began, count = time.monotonic(), 0
+    for seed in seeds:
+        count += 1
+        examined = examine(seed, PLANTED.get(given.plant, NOTHING), **parameters)
+        if len(seeds) == 1:
+            print(*examined.trace, sep="\n")
+        for complaint in examined.complaints:
+            print(f"seed {seed}: {complaint}", flush=True)
+            found[complaint.partition(":")[0]] += 1
+        if given.plant and examined.complaints:
+            break
+    print(f"{count:,} schedules in {time.monotonic() - began:.0f} s: {dict(found) or 'no broken promise'}")
+    return bool(found) != bool(given.plant)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

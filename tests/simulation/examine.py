@@ -1,0 +1,58 @@
+"""Runs one schedule, and judges it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from moto import mock_aws
+
+from steponce.local.moto_patches import expressions, pace
+from tests.simulation.judge import judge
+from tests.simulation.planted import NOTHING, Planted
+from tests.simulation.schedule import Schedule
+from tests.simulation.turns import NeverEnds
+
+expressions.install()
+pace.install()
+
+
+@dataclass(frozen=True)
+class Examined:
+    """
+    What one schedule showed.
+
+    Args:
+        complaints: Every broken promise.
+        trace: What happened, a line each.
+        states: Which states its executions entered.
+    """
+
+    complaints: list[str]
+    trace: list[str]
+    states: frozenset[str]
+
+
+def examine(seed: int, planted: Planted = NOTHING, **parameters: Any) -> Examined:
+    """
+    Run the schedule of a seed.
+
+    Args:
+        seed: Decides everything that happens.
+        planted: A fault to plant.
+        parameters: `when_outcome_unknown` and `when_completed`, as the template has them.
+    """
+    with mock_aws(), planted.planted():
+        schedule = Schedule(seed, planted.change, **parameters)
+        try:
+            schedule.run()
+            complaints = judge(schedule)
+        except NeverEnds as error:
+            complaints = [f"never ends: {error}"]
+        states = frozenset().union(*(end.states for end in schedule.installation.ends))
+        return Examined(complaints, [_line(*one) for one in schedule.turns.trace], states)
+
+
+def _line(passed: timedelta, actor: str, what: str) -> str:
+    return f"{str(passed)[:-3]:>22}  {actor:25}  {what}"

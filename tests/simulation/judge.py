@@ -1,0 +1,136 @@
+"""What must be true at the end of every schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from steponce import Receipt
+from steponce.errors import SteponceError
+from steponce.locks.record import Lock
+from steponce.workflow import ANSWERING_STATES, COMPLETED, INPROGRESS, MISMATCH, RELEASED
+from tests.simulation.requests import Ask, Order, answers
+from tests.simulation.schedule import Schedule
+
+
+def judge(schedule: Schedule) -> list[str]:
+    """Every broken promise, in words."""
+    return list(_complaints(schedule))
+
+
+def _complaints(schedule: Schedule) -> Iterator[str]:
+    for name, error in [*schedule.turns.crashes, *schedule.installation.surprises]:
+        yield f"crash: {name}: {error!r}"
+    for order in schedule.orders.values():
+        lock = schedule.record(order.token)
+        yield from _about_effects(schedule, order)
+        yield from _about_record(schedule, order, lock)
+        yield from _about_answers(schedule, order, lock)
+        for ask in (one for one in schedule.asks if one.order is order and one.is_message):
+            yield from _about_message(schedule, ask, lock)
+
+
+def _about_effects(schedule: Schedule, order: Order) -> Iterator[str]:
+    """Work runs once, and again only if a person allowed it, or the parameter did."""
+    attempts = [attempt for _, attempt in order.effects]
+    if attempts != sorted(attempts) and not schedule.records_expire:  # a deleted record counts anew
+        yield f"stale: an old attempt of {order.token} acted after a new one: {attempts}"
+    if schedule.when_outcome_unknown == "hold" and len(attempts) > 1 + order.permissions:
+        yield f"twice: {order.token} had {len(attempts)} effects, and {order.permissions} were allowed"
+    if len(set(order.effects)) < len(attempts):
+        yield f"twice: one attempt of {order.token} acted twice: {attempts}"
+
+
+def _about_record(schedule: Schedule, order: Order, lock: Lock | None) -> Iterator[str]:
+    """Nothing stays in progress, but for what the next request takes over. What waits can be found."""
+    if lock is None:
+        if order.effects and not schedule.records_expire:
+            yield f"lost: {order.token} had an effect, and has no record"
+        return
+    holds = schedule.when_outcome_unknown == "hold"
+    if holds and lock.status == INPROGRESS:
+        yield f"held unseen: {order.token} stays in progress, by {lock.locked_by}"
+    if (lock.open_status is None) != (lock.ttl is not None):
+        yield f"held unseen: {order.token} is {lock.status}, {lock.open_status}, ttl {lock.ttl}"
+    if lock.status == COMPLETED and json.loads(lock.result or "null") not in [
+        *_results(order),
+        *order.settled,
+    ]:
+        yield f"wrong answer: the record of {order.token} has {lock.result}"
+    if holds and lock.status == RELEASED and len(order.effects) > order.permissions:
+        yield f"twice: {order.token} is free, and has had an effect"
+
+
+def _results(order: Order) -> list[object]:
+    return [
+        {"payload": payload, "effect": number + 1}
+        for payload in order.payloads
+        for number in range(len(order.effects))
+    ]
+
+
+def _about_answers(schedule: Schedule, order: Order, lock: Lock | None) -> Iterator[str]:
+    """Everyone gets the same answer, and nobody gets that of another payload."""
+    completed, final = [], schedule.when_outcome_unknown == "hold" and not order.permissions
+    for ask in (one for one in schedule.asks if one.order is order):
+        last = schedule.status(ask)
+        for answer in [*ask.answers, last]:
+            if not isinstance(answer, Receipt) or answer.status != "COMPLETED":
+                continue
+            completed.append(answer.result)
+            if answer.result.get("payload") != ask.payload and answer is not last:
+                yield f"wrong answer: {ask.request_id} with {ask.payload} got {answer.result}"
+        yield from _about_last_answer(schedule, ask, last, lock)
+    known = {json.dumps(result, sort_keys=True) for result in completed}
+    if final and len(known) > 1:
+        yield f"wrong answer: {order.token} has several results: {sorted(known)}"
+    for result in completed:
+        if result not in [*_results(order), *order.settled]:
+            yield f"wrong answer: {order.token} never had the result {result}"
+
+
+def _about_last_answer(
+    schedule: Schedule, ask: Ask, last: Receipt | SteponceError, lock: Lock | None
+) -> Iterator[str]:
+    """In the end `status` tells what the record says."""
+    if not isinstance(last, Receipt):
+        if any(isinstance(one, Receipt) for one in ask.answers) and not schedule.records_expire:
+            yield f"lost: {ask.request_id} was started, and now it is {last!r}"
+        return
+    if last.status == "RUNNING" and (lock is None or lock.status != INPROGRESS):
+        yield f"wrong answer: {ask.request_id} runs, and nothing does"
+    if lock is not None and last.status == COMPLETED and lock.status != COMPLETED:
+        yield f"wrong answer: {ask.request_id} is completed, and its record {lock.status}"
+
+
+def _about_message(schedule: Schedule, ask: Ask, lock: Lock | None) -> Iterator[str]:
+    """A message is answered, or waits in the dead-letter queue, or was cancelled."""
+    if schedule.installation.queue.waiting:
+        yield f"lost: messages stay in the queue: {schedule.installation.queue.waiting}"
+    letters = [json.dumps(letter) for letter in schedule.installation.queue.dead]
+    if (
+        any(ask.request_id in letter for letter in letters)
+        or ask.was_cancelled
+        or _was_answered(schedule, ask)
+    ):
+        return
+    if not (answers(lock, ask) or ask.was_answered or _was_answered(schedule, ask)):
+        yield f"lost: the message of {ask.request_id} has no answer, and is nowhere"
+
+
+def _was_answered(schedule: Schedule, ask: Ask) -> bool:
+    """
+    Whether it had an answer at some time. A person may have released the lock since, or its record expired.
+
+    If the event of a mismatch is lost, its message gets no dead letter (docs/triggers.md).
+    """
+    here = schedule.installation
+    for payload, outcome in here.outcomes:
+        if (outcome.request_id, payload, outcome.disposition) == (ask.request_id, ask.payload, "replayed"):
+            return True
+    return any(
+        end.status == "SUCCEEDED" or end.error == MISMATCH or not ANSWERING_STATES.isdisjoint(end.states)
+        for end in here.ends
+        if (end.given.get("requestId"), end.given.get("payload")) == (ask.request_id, ask.payload)
+        and "redelivery" in end.given
+    )

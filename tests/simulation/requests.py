@@ -1,0 +1,63 @@
+"""The requests of a schedule: what their work did, and what those who asked were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steponce import Receipt
+from steponce.locks.record import Lock
+from steponce.request.canonical import canonical_json, sha256
+from steponce.workflow import COMPLETED, FAILED
+
+Payload = Mapping[str, Any]
+
+
+@dataclass
+class Order:
+    """
+    One lock token.
+
+    Attributes:
+        payloads: Most of its requests have the first.
+        effects: The effects of its work, as call id and attempt, in order.
+        permissions: How often it may run again: a person has allowed it, or somebody asks after its expiry.
+        settled: Results that a person has given it.
+    """
+
+    token: str
+    payloads: tuple[Payload, Payload]
+    effects: list[tuple[str, int]] = field(default_factory=list)
+    permissions: int = 0
+    settled: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Ask:
+    """
+    One request id that somebody asks with, and the answers.
+
+    Attributes:
+        is_message: Whether it came by the queue, so that nobody waits for it.
+        was_answered: Whether its record had an answer before it expired.
+        was_cancelled: Whether an operator has cancelled it.
+    """
+
+    request_id: str
+    order: Order
+    payload: Payload
+    is_message: bool = False
+    was_answered: bool = False
+    was_cancelled: bool = False
+    answers: list[Receipt | Exception] = field(default_factory=list)
+
+
+def has(lock: Lock, payload: Payload) -> bool:
+    """Whether a record has this payload."""
+    return lock.has_payload(sha256(canonical_json(payload)))
+
+
+def answers(lock: Lock | None, ask: Ask) -> bool:
+    """Whether a record answers somebody who asks."""
+    return lock is not None and lock.status in (COMPLETED, FAILED) and has(lock, ask.payload)

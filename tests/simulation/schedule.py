@@ -1,0 +1,177 @@
+"""
+One schedule: requests under a few lock tokens, what a seed lets happen to them, and what they were told.
+
+Callers, messages and executions started by hand ask for the same work at the same time. Executions are
+stopped, operators settle what waits for them, calls go wrong, and records expire. When all is quiet, nothing
+goes wrong any more, and the functions that repair have some rounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random as randoms
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from math import inf
+from random import Random
+from typing import Any
+
+from steponce import Receipt
+from steponce.errors import SteponceError
+from steponce.locks.record import Lock
+from steponce.locks.table import Locks
+from tests.simulation.faults import Faults
+from tests.simulation.installation import Installation
+from tests.simulation.people import Askers, Operators
+from tests.simulation.requests import Ask, Order, answers
+from tests.simulation.turns import Turns
+from tests.simulation.wiring import LOCKS, Line, definition
+from tests.simulation.work import Work
+
+DAY = 86_400
+ROUNDS, ROUND_SECONDS = 5, 480
+"""Rounds of the monitor after all is quiet. An end whose event was lost is looked for 16 minutes later."""
+
+_DAYS = itertools.count()
+_BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
+
+Change = Callable[[dict[str, Any]], object]
+
+
+class Schedule:
+    """
+    What one seed makes happen.
+
+    Args:
+        seed: Decides everything.
+        change: Changes the states of the definition, to plant a fault.
+        when_outcome_unknown, when_completed: The template's parameters.
+
+    Attributes:
+        orders: The work, by lock token.
+        asks: Who asked for it.
+        records_expire: Whether time leaps, so that records expire.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        change: Change,
+        *,
+        when_outcome_unknown: str = "hold",
+        when_completed: str = "replay",
+    ) -> None:
+        self.seed, self.random = seed, Random(seed)
+        self.when_outcome_unknown = when_outcome_unknown
+        self.orders: dict[str, Order] = {}
+        self.asks: list[Ask] = []
+        self.turns = Turns(self.random, _BEGAN + timedelta(days=100 * next(_DAYS)))
+        self.faults = Faults(self.random, self.turns)
+        self.locks = Locks(Line(lambda: self.installation, "dynamodb"), LOCKS)  # type: ignore[arg-type]
+        deployed = deepcopy(definition(when_completed))
+        change(deployed["States"])
+        self.installation = Installation(
+            self.turns,
+            self.random,
+            self.faults,
+            Work(self.turns, self.random, self.orders, self.locks),
+            when_outcome_unknown=when_outcome_unknown,
+            definition=deployed,
+        )
+        self.records_expire = False
+
+    def run(self) -> None:
+        """
+        Let it happen.
+
+        Raises:
+            NeverEnds: it does not come to an end.
+        """
+        randoms.seed(self.seed)
+        with self.installation.present():
+            self._plan()
+            self.turns.spawn("watch", self._watch, after=self.random.uniform(30, 300))
+            self.turns.run()
+            self.faults.left = 0
+
+    def _plan(self) -> None:
+        random, spawn = self.random, self.turns.spawn
+        leap = random.choice((0,) * 8 + (31, 91)) * DAY
+        self.records_expire = bool(leap)
+        self.installation.late_by = leap or self.installation.late_by
+        if leap:
+            spawn("leap", self._leap, after=leap)
+        askers = Askers(self.installation, self.asks)
+        for number in range(random.choice((1, 1, 2))):
+            payloads = ({"order": number, "amount": 500}, {"order": number, "amount": 999})
+            order = self.orders[f"shop/order-{number}"] = Order(f"shop/order-{number}", payloads)
+            for asker in range(random.randint(2, 5)):
+                request_id = f"order-{number}" if random.random() < 0.6 else f"id-{number}-{asker}"
+                after = random.choice((0, leap))
+                askers.plan(order, request_id, after)
+                order.permissions += after > 0 and not order.permissions  # its record has expired by then
+        if random.random() < 0.5:
+            spawn("fate", self._stop_executions, after=random.uniform(0, 30))
+        operators = Operators(self.installation, self.locks, self.orders, self.asks)
+        for _ in range(random.choice((0, 0, 1, 2))):
+            spawn("operator", operators.operate, after=random.uniform(0, 300))
+
+    def _leap(self) -> None:
+        """Records have expired, and DynamoDB may have deleted them. Names may be free again."""
+        for ask in self.asks:
+            lock = self.record(ask.order.token)
+            ask.was_answered = answers(lock, ask)
+        for order in self.orders.values():
+            lock = self.record(order.token)
+            is_over = lock is not None and (lock.ttl or inf) < self.turns.now.timestamp()
+            if is_over and self.random.random() < 0.5:
+                self.turns.note(f"TTL deletes {order.token}")
+                key = {"lockToken": {"S": order.token}}
+                self.installation.dynamodb.delete_item(TableName=LOCKS, Key=key)
+        self.installation.machine.forget_old()
+
+    def _stop_executions(self) -> None:
+        for _ in range(self.random.randint(1, 3)):
+            machine = self.installation.machine
+            running = [arn for arn, one in machine.executions.items() if one["status"] == "RUNNING"]
+            if running:
+                machine.stop(self.random.choice(running))
+            self.turns.take(self.random.uniform(0, 60))
+
+    def _watch(self) -> None:
+        """The schedules: a round each few minutes, until all has been quiet for some."""
+        quiet = 0
+        while True:
+            next_in = self.turns.seconds_to_next()
+            is_quiet = next_in is None or next_in > DAY
+            quiet = quiet + 1 if is_quiet else 0
+            if quiet > ROUNDS:
+                if next_in is None:
+                    return
+                self.turns.take(next_in)
+                continue
+            if next_in is None:
+                self.faults.left = 0
+            self.installation.call("find_overdue", {})
+            self.installation.call("find_missed_ends", {})
+            self.turns.take(ROUND_SECONDS)
+
+    def record(self, token: str) -> Lock | None:
+        """A record, as it is in the end."""
+        return Locks(self.installation.dynamodb, LOCKS).get(token)
+
+    def status(self, ask: Ask) -> Receipt | SteponceError:
+        """What somebody is told who asks in the end."""
+        told: list[Receipt | SteponceError] = []
+
+        def look() -> None:
+            try:
+                told.append(self.installation.client.status(ask.request_id, lock_token=ask.order.token))
+            except SteponceError as error:
+                told.append(error)
+
+        with self.installation.present():
+            self.turns.spawn("judge", look)
+            self.turns.run()
+        return told[0]
