@@ -9,6 +9,9 @@ from typing import NamedTuple
 from tests.rules.documents import ROOT
 
 README = ROOT / "README.md"
+NEW_APPLICATION = ROOT / "application" / "{{cookiecutter.project_slug}}"
+"""What `steponce init` writes; a page about it names its files."""
+
 LANGUAGES = {"sh", "python", "ini", "text", "mermaid"}
 """What a test knows how to run, to compare or to draw."""
 
@@ -93,7 +96,7 @@ def anchors(document: Document) -> set[str]:
 def rule_files_exist(document: Document) -> list[str]:
     """A path that the prose names exists, unless its capitals mark a name to fill in."""
     names = [name for name in _FILE.findall(document.prose()) if not re.search("[A-Z]{4}_|_NAME", name)]
-    places = (ROOT, document.path.parent)
+    places = (ROOT, document.path.parent, NEW_APPLICATION)
     return [f"there is no {name}" for name in names if not any((place / name).exists() for place in places)]
 
 
