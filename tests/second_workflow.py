@@ -1,4 +1,4 @@
-"""A new application with a second workflow on its installation, made as docs/own-application.md says."""
+"""A new application with a second workflow on its installation, made as docs/several-workflows.md says."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write(folder: Path, name: str, work: str, *, handed: str = "") -> Path:
 
 def _in_the_document() -> tuple[str, str, str]:
     """What the page tells to add: the nested stack, a parameter of the installation, and an Output."""
-    page = (ROOT / "docs" / "own-application.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
     section = page.partition("\n## A second workflow\n")[2].partition("\n## ")[0]
     stack, others, output = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
     return stack, others, output

@@ -86,7 +86,7 @@ def test_the_new_application_is_deployed_and_runs_a_request(tmp_path: Path):
 
 @pytest.mark.usefixtures("on_ministack")
 def test_a_second_workflow_is_deployed_beside_it(tmp_path: Path):
-    """As docs/own-application.md says: its queue leads to its own state machine and function."""
+    """As docs/several-workflows.md says: its queue leads to its own state machine and function."""
     folder = tmp_path / "orders"
     write(folder, STACK, "def handler(work, context):\n    return {'refunded': work['payload']['amount']}\n")
     build(folder, tools_python())

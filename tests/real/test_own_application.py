@@ -1,4 +1,4 @@
-"""The way of docs/own-application.md, from an empty folder and the wheel to three workflows in two stacks."""
+"""docs/own-application.md and docs/several-workflows.md, from an empty folder to three workflows in two stacks."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def share(folder: Path, other: Path) -> None:
 
 def blocks() -> tuple[str, str, str]:
     """What the page tells to add: the first stack's Outputs; the other's nested stack, and its parameters."""
-    page = (ROOT / "docs" / "own-application.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
     section = page.partition("\n## A workflow in another stack\n")[2].partition("\n## ")[0]
     outputs, nested, given = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
     return outputs, nested, given

@@ -16,7 +16,7 @@ ORDERS, REFUNDS = f"{HERE}:shop-run-once", f"{HERE}:shop-refunds"
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    """The application as docs/own-application.md makes it, with HTTP for its second workflow alone."""
+    """The application as docs/several-workflows.md makes it, with HTTP for its second workflow alone."""
     template = write(tmp_path_factory.mktemp("two") / "shop", "shop", "", handed="        HttpAccess: open\n")
     return read_plan(template, stack_name="shop", region="us-east-1")
 
