@@ -267,7 +267,8 @@ def test_the_backlog_is_the_parameter_s() -> None:
 def test_the_operations_page_says_what_each_alarm_means() -> None:
     """In the table of the alarms, with what to run."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.*) \|.*\|.*\|$", page.partition("\n## The alarms\n")[2], re.MULTILINE)
+    section = page.partition("\n## The alarms\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*) \|.*\|.*\|$", section, re.MULTILINE)
     explained = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
     assert set() == set(everything(monitoring()).alarms()) - explained
 
