@@ -65,7 +65,7 @@ types: setup
 bench: setup  ## Measure every path; BENCH="--json FILE" writes the table, BENCH="--compare A B" compares two.
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-picture: setup  ## Draw the state machine into docs/concepts.md.
+picture: setup  ## Draw the state machine into docs/architecture.md.
 	@$(BIN)/python -m tests.rules.picture
 
 parameters: setup  ## Write docs/parameters.md from the template.

@@ -1,5 +1,5 @@
 """
-The state machine as a Mermaid picture; `make picture` puts it into docs/concepts.md.
+The state machine as a Mermaid picture; `make picture` puts it into docs/architecture.md.
 
 Solid arrows are Next, dotted ones are Catch; a diamond is a Choice, a double frame ends the execution.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PLACE = ROOT / "docs" / "concepts.md"
+PLACE = ROOT / "docs" / "architecture.md"
 MARKS = ("<!-- picture of statemachines/{name}: make picture -->\n", "<!-- end of picture -->")
 
 _SHAPES = {
