@@ -3,7 +3,9 @@ Decides whether the owner of an open lock is dead, and records the outcome that 
 
 `settle_owner` makes this decision for everyone: the workflow (through the function check_owner), the status
 rule, the schedule and the commands. So they never disagree. It asks Step Functions for the execution and its
-history, and decides by no clock. A guard's lock has no execution to ask; its lease decides.
+history. Time counts in three cases only. The work of an execution that died in it counts as alive for its
+time-out. An execution that cannot be found counts as alive for 15 minutes. A guard's lock has no execution to
+ask; its lease decides.
 
 If the owner's work was another execution, which it had started and waited for, that child is asked, too. A
 child that runs is a live owner, and its end is the end of the work.
