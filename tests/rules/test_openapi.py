@@ -5,7 +5,7 @@ import re
 from openapi_spec_validator import validate
 
 from . import openapi
-from .documents import load_json, whole_template
+from .documents import ROOT, load_json, whole_template
 
 
 def test_the_document_is_up_to_date() -> None:
@@ -51,3 +51,18 @@ def test_every_key_that_the_document_allows_is_taken() -> None:
     assert key["required"]
     assert re.search(key["schema"]["pattern"], key["example"])
     assert not re.search(key["schema"]["pattern"], "")
+
+
+def test_the_page_on_triggers_lists_every_status() -> None:
+    """Of both methods, as the document has them."""
+    page = (ROOT / "docs" / "triggers.md").read_text(encoding="utf-8")
+    methods = {"`POST`": ["post"], "`GET`": ["get"], "both": ["get", "post"]}
+    rows = re.findall(r"^\| (\d+) \| (`POST`|`GET`|both) \|", page, re.MULTILINE)
+    listed = {(method, status) for status, of in rows for method in methods[of]}
+    documented = {
+        (method, status)
+        for item in load_json(openapi.PLACE)["paths"].values()
+        for method, operation in item.items()
+        for status in operation["responses"]
+    }
+    assert documented == listed
