@@ -48,8 +48,10 @@ class Client:
     Starts requests on one state machine and reads their records.
 
     Args:
-        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`. If it is the
-            ARN of an alias or a version, the caller needs `states:StartExecution` on that ARN.
+        state_machine_arn: The RunOnce machine; the template's Output `RunOnceStateMachineArn`. It may be the
+            ARN of an alias or a version. The caller needs `states:StartExecution` on the state machine's own
+            ARN in any case; the condition key `states:StateMachineQualifier` limits it to an alias or a
+            version.
         locks_table: The name of its table; the Output `LocksTable`.
         rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
         session: Your own boto3 session.
@@ -60,6 +62,8 @@ class Client:
 
     Attributes:
         machine: The state machine with its lock table, for lower-level calls.
+
+    Source: Step Functions Developer Guide, "Authorization for versions and aliases".
     """
 
     def __init__(
