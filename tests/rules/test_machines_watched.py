@@ -52,15 +52,17 @@ def test_exactly_the_machines_that_are_named_may_be_looked_at(others: list[str])
     machines = [OWN, *others]
     named = [arn.replace(":stateMachine:", ":execution:") for arn in machines]
     executions, items = [f"{name}:*" for name in named], [f"{name}/*" for name in named]
-    wide: dict[str, set[str]] = {}
+    answered = [*machines, *(f"{arn}/*" for arn in machines)]  # an item is an execution of MACHINE/LABEL
+    wide: dict[tuple[str, str], list[str]] = {}
     for name, action, arns in grants(",".join(others)):
         if action in WATCHERS.get(name, ()):
-            on_executions = items if name == "ReadItemsPolicy" else executions
-            assert (machines if action.startswith("states:SendTask") else on_executions) == arns
-            wide.setdefault(name, set()).add(action)
+            wide.setdefault((name, action), []).extend(arns)
         else:
             assert {OWN, executions[0]} >= set(arns)
-    assert wide == WATCHERS
+    for (name, action), arns in wide.items():
+        on_executions = items if name == "ReadItemsPolicy" else executions
+        assert (answered if action.startswith("states:SendTask") else on_executions) == arns
+    assert {(name, action) for name, actions in WATCHERS.items() for action in actions} == set(wide)
 
 
 @pytest.mark.parametrize("others", [[], OTHERS], ids=len)
