@@ -21,6 +21,9 @@ from tests.rules.documents import ROOT
 
 SOURCE = ROOT / "src"
 RECIPE = (SOURCE / "Makefile").read_text()
+EVERYTHING = {"HttpAccess": "open"}
+"""Without it there is no function of the HTTP API."""
+
 PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^ ;\\]+)", re.MULTILINE)
 
 _IMPORTER = """
@@ -86,7 +89,7 @@ def import_functions(python: str | Path, functions: list[Path], *paths: Path) ->
     Returns:
         The modules that are loaded then.
     """
-    plan = read_plan(ROOT / "template.yaml", parameters={}, stack_name="layered", region="us-east-1")
+    plan = read_plan(ROOT / "template.yaml", parameters=EVERYTHING, stack_name="layered", region="us-east-1")
     environment = {name: text for function in plan.functions for name, text in function.environment.items()}
     ran = subprocess.run(
         [python, "-I", "-S", "-c", _IMPORTER],
