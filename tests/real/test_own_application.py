@@ -1,4 +1,4 @@
-"""docs/own-application.md and docs/several-workflows.md, from an empty folder to three workflows in two stacks."""
+"""docs/own-application.md and several-workflows.md, from an empty folder to three workflows in two stacks."""
 
 from __future__ import annotations
 
