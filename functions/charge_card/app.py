@@ -29,13 +29,13 @@ charges = boto3.resource("dynamodb").Table(settings.charges_table)
 
 
 class CardDeclined(Exception):
-    """The bank has said no; asking again changes nothing."""
+    """The bank has declined the card. This is final."""
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 def handler(work: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Charge the card as its token tells, once the fence says that this attempt may."""
+    """Charge the card. Its token says how the provider behaves."""
     card = work["payload"]["card"]
     if card == "tok_declined":
         charge(work, context, "declined")
@@ -61,7 +61,7 @@ def handler(work: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def charge(work: Mapping[str, Any], context: LambdaContext, outcome: str) -> str:
-    """Write one row per call, so that a second charge of one key would be seen."""
+    """Check the fence, and write one row per call: a second charge for one key would be visible."""
     fence.check(work)
     charge_id = "ch_" + sha256(work["lockToken"].encode()).hexdigest()[:24]
     charges.put_item(

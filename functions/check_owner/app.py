@@ -37,7 +37,7 @@ locks = Locks(boto3.client("dynamodb"), settings.locks_table)
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
-    """Settle what a dead owner left; or, after a takeover, look whether it is still dead."""
+    """Settle the lock of a dead owner. After a takeover, check that the owner is still dead."""
     lock = Lock.from_item(event["lock"])
     if "redriveCount" in event:
         verdict, redrives = confirm(lock, event["redriveCount"]), 0
@@ -64,7 +64,7 @@ def confirm(lock: Lock, redrives: int) -> str:
 
 
 def settle(lock: Lock) -> Finding:
-    """What the owner left, written down if that was due."""
+    """Find out whether the owner is dead, and record the outcome that it left."""
     found = settle_owner(
         lock,
         sfn,

@@ -1,4 +1,4 @@
-"""Settle what a dead execution left open."""
+"""Settle the lock that a dead execution left open."""
 
 import os
 from collections.abc import Mapping
@@ -48,10 +48,10 @@ repairer = Repairer(
 @metrics.log_metrics
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """
-    Take EventBridge's word that an execution is closed, and look what became of its lock.
+    Settle the lock of the execution that an event from EventBridge reports as closed.
 
-    The event may be late, a repeated one, or wrong by now: whether the execution is dead is asked anew.
-    What it died too recently for is left to the schedule.
+    The event may be late, repeated or outdated, so Step Functions is asked whether the execution is dead. If
+    its work may still run, the lock stays open until the monitor's schedule settles it.
     """
     execution = event["detail"]["executionArn"]
     request_id, lock_token = find_request(event["detail"])
@@ -74,10 +74,11 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
 
 def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     """
-    The request, and the key that it has asked for; None if it never asked for one.
+    Find the request id and the lock token of an execution. The token is None if it asked for no lock.
 
-    The event leaves out an input that is too large. What was started by hand may have no key in its input,
-    and only its own machine knows the rules for one, so its history is read.
+    The event leaves out an input that is too large, so the execution is described then. An execution that was
+    started by hand may have no lock token in its input. Only its own machine knows the rules for one, so the
+    history is read.
     """
     if detail.get("input") is not None:
         given = read_input(detail["input"])

@@ -1,4 +1,4 @@
-"""Look after the open locks and the awaiting steps, and settle what nobody else has."""
+"""Examine the open locks and the awaiting steps, and settle those that no event has reported."""
 
 import os
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 
-# AWS gets less time than usual: after 30 seconds the gateway answers itself, and not when to come again.
+# AWS gets less time than usual: after 30 seconds the gateway answers by itself, without a Retry-After.
 QUICK = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
 
 
@@ -45,7 +45,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def count(receipt: Receipt) -> None:
-    """Say what a POST did: it started a request, or found one."""
+    """Count and log a POST that started a request or found one."""
     metrics.add_metric(COUNTED[disposition_of(receipt)], MetricUnit.Count, 1)
     metrics.flush_metrics()
     logger.info(

@@ -1,4 +1,4 @@
-"""Complete the input of an execution that was started by hand, and count it if its limit exceeds a set."""
+"""Complete the input of an execution that was started by hand, and count requests of large rate limits."""
 
 import os
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Store the task token of one waiting step, then tell the outside world."""
+"""Store the task token of one waiting step, and then report the step to the outside."""
 
 import json
 import os
@@ -43,16 +43,16 @@ steps = AwaitingSteps(
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
-    """Record the step; only then anybody can know of it."""
+    """Record the step, and then report it: an answer can only come after that."""
     step = AwaitingStep.from_event(event)
     steps.record(step)
-    tell(step)
+    report(step)
     logger.info("waiting", **step.public())
     return step.public()
 
 
-def tell(step: AwaitingStep) -> None:
-    """Put an event on the default bus: the step, and a link that answers it. Route it to whom it concerns."""
+def report(step: AwaitingStep) -> None:
+    """Put an event with the step, and with a link that answers it, on the default event bus."""
     link = settings.callbacks_url + sign(keys, step.id, step.expires_at, ["failure", "heartbeat", "success"])
     entry: PutEventsRequestEntryTypeDef = {
         "Source": "steponce",
@@ -63,4 +63,4 @@ def tell(step: AwaitingStep) -> None:
         answer = events.put_events(Entries=[entry])
     if answer["FailedEntryCount"]:
         code = answer["Entries"][0]["ErrorCode"]
-        raise Unavailable(f"EventBridge said {code}. The same call is safe to try again.")
+        raise Unavailable(f"EventBridge answered {code}. The same call is safe to try again.")

@@ -1,4 +1,4 @@
-"""Send a message again whose work could not be done yet."""
+"""Resend a message that must be retried later."""
 
 import os
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
-    """Look at one execution that did not end well. What somebody waits for is left alone."""
+    """Examine one execution that ended badly. A request that a caller waits for is not resent."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
     if is_late(event["detail"]):
         return {"disposition": "left to the search"}

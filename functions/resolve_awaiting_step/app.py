@@ -1,4 +1,4 @@
-"""Give one verdict on each answer to a waiting step, whichever way it came."""
+"""Give one verdict on each answer to a waiting step, by link, queue or invocation."""
 
 import os
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
 
 
 def answer_message(record: SQSRecord) -> None:
-    """A message that is no answer comes back, and ends in the dead-letter queue. The log says why."""
+    """Take an answer from a message. A malformed one goes to the dead-letter queue after some receives."""
     try:
         answer_invocation(read_strictly(record.body, "The message"))
     except Exception as error:
@@ -67,7 +67,7 @@ def answer_message(record: SQSRecord) -> None:
 
 
 def answer_invocation(event: Any) -> Mapping[str, Any]:
-    """An invocation names the step and carries the answer; so does a message."""
+    """Take the step and the answer from an invocation or a message."""
     return {"verdict": resolve(*answer_to_step(event))}
 
 
@@ -77,7 +77,7 @@ def counted(verdict: Verdict) -> str:
 
 
 def resolve(step_id: str, answer: Answer) -> Verdict:
-    """Every way of answering ends here."""
+    """Give the answer to the step, and count and log the verdict."""
     verdict = callbacks.resolve(step_id, answer)
     metrics.add_metric(counted(verdict), MetricUnit.Count, 1)
     logger.info("answered", verdict=verdict, outcome=answer.outcome, awaitingStepId=step_id)

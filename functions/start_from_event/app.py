@@ -59,7 +59,7 @@ stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_e
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
-    """Start every request of an event. What must come back is in a stream's answer; else this raises."""
+    """Start every request of an event. A stream's answer names the records to retry; else this raises."""
     for name in COUNTED.values():
         metrics.add_metric(name, MetricUnit.Count, 0)
     events = single_events(event)
@@ -80,12 +80,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
 
 
 async def start_beside(record: KinesisStreamRecord) -> None:
-    """Start while others do; but count one by one."""
+    """Start a request in a thread of its own. The metrics are counted in one thread."""
     count(await asyncio.get_running_loop().run_in_executor(threads, start, record.raw_event))
 
 
 def start(event: Mapping[str, Any]) -> Outcome:
-    """Whatever this raises lets the event come back."""
+    """Start the request of an event. If this raises, Lambda delivers the event again."""
     original = original_of(event)
     try:
         outcome = starter.start(lambda: find_request(event, paths), original)
@@ -97,5 +97,5 @@ def start(event: Mapping[str, Any]) -> Outcome:
 
 
 def count(outcome: Outcome) -> None:
-    """Powertools' metrics are not for many threads at once."""
+    """Count what became of an event. Powertools' metrics are not thread-safe."""
     metrics.add_metric(COUNTED[outcome.disposition], MetricUnit.Count, 1)

@@ -1,4 +1,4 @@
-"""Start requests from messages: side by side, but one after the other in each group of a FIFO queue."""
+"""Start requests from messages: in parallel, but one after the other in each group of a FIFO queue."""
 
 import asyncio
 import os
@@ -77,7 +77,7 @@ in_order.raise_on_entire_batch_failure = False
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
-    """Start what a batch of messages asks for; those that are to come back are the answer."""
+    """Start the requests of a batch. The answer names the messages that go back to the queue."""
     for name in COUNTED.values():
         metrics.add_metric(name, MetricUnit.Count, 0)
     if event["Records"][0]["eventSourceARN"].endswith(".fifo"):
@@ -86,18 +86,18 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Mapping[str, Any]:
 
 
 def start_next(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    """Start while all others wait."""
+    """Start one request before the next."""
     count(start(record, lambda_context))
 
 
 async def start_beside(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    """Start while others do; but count one by one."""
+    """Start a request in a thread of its own. The metrics are counted in one thread."""
     loop = asyncio.get_running_loop()
     count(await loop.run_in_executor(threads, start, record, lambda_context))
 
 
 def start(record: SQSRecord, context: LambdaContext) -> Outcome:
-    """Whatever this raises lets the message come back."""
+    """Start the request of a message. If this raises, the message goes back to the queue."""
     try:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
         outcome = starter.start(lambda: find_request(record, paths, event_paths), original_of(record))
@@ -109,5 +109,5 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
 
 
 def count(outcome: Outcome) -> None:
-    """Powertools' metrics are not for many threads at once."""
+    """Count what became of a message. Powertools' metrics are not thread-safe."""
     metrics.add_metric(COUNTED[outcome.disposition], MetricUnit.Count, 1)

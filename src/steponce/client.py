@@ -327,7 +327,7 @@ def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
 def results_in(
     bucket: str | None, session: boto3.Session, config: Config, endpoints: Mapping[str, str]
 ) -> Results:
-    """The large results in a bucket; nobody who reads none waits for a client of S3."""
+    """The large results in a bucket. The clients for S3 are made only when they are needed."""
 
     def client(config: Config) -> Any:
         return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))

@@ -104,7 +104,7 @@ class InvalidEventTime(InvalidRequest):
 
 
 class InvalidAsOf(InvalidRequest):
-    """What orders an update is no whole number or time with a zone, or the record is ordered by the other."""
+    """`as_of` is neither a whole number nor a time with a zone, or is of another kind than the record's."""
 
 
 class InvalidLockToken(InvalidRequest):

@@ -68,7 +68,7 @@ class Limiter:
         window: `minute`, `hour`, `day`, or whole seconds; in UTC.
         name: Keeps limits on one table apart that count different things. No slash. Limiters of one name and
             window share their counts; other windows of one name do not.
-        shards: In how many parts the count of a user is kept, for users with more than about 50 requests a
+        shards: Into how many parts a user's count is split, for users with more than about 50 requests a
             second. A request belongs to one shard, which has its share of the limit. So there are never more
             than `limit` admitted, but the first refusals come when the fullest shard is full. Another number
             begins new counts.

@@ -80,6 +80,6 @@ def _s3() -> Any:
 
 
 def _retention_seconds() -> float | None:
-    """Without a word on it, for ever."""
+    """How long results are kept. None means for ever, also if the variable RetentionSeconds is not set."""
     seconds = os.environ.get("RetentionSeconds", "never")
     return None if seconds == "never" else float(seconds)

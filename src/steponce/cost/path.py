@@ -85,7 +85,7 @@ def by_usage(path: Path) -> Any:
 
 
 def by_outcome(path: Path) -> Any:
-    """Paths are alike that end well, or that fail, with prices for everything or not. For counting them."""
+    """The key by which paths are counted: how they end, and whether everything on them has a price."""
     return path.outcome, path.said, path.through, bool(path.usage.not_priced)
 
 

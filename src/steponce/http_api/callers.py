@@ -67,7 +67,7 @@ class Callers:
             authorizer: What the gateway's authorizer said: `requestContext.authorizer` of the event.
 
         Raises:
-            CallerUnknown: it names nobody. Never is that the scope that all share.
+            CallerUnknown: it names no caller. Such a call never gets the scope that all share.
         """
         if self.path is None:
             return Scope("")

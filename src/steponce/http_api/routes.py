@@ -43,7 +43,7 @@ logger = Logger()
 
 
 class BodyEncoded(SteponceError):
-    """The body is compressed. Unpacked it may be of any size, so nobody unpacks it."""
+    """The body is compressed. Unpacked it may be of any size, so it is not unpacked."""
 
 
 def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -> APIGatewayHttpResolver:

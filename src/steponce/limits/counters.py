@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
 TRIES = 12
-"""So often a request that meets others at a counter is tried, with pauses of 6 seconds at the most."""
+"""How often a request that conflicts with others at a counter is tried. The pauses take at most 6 seconds."""
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -162,10 +162,10 @@ class Counters:
 
     def _judge(self, tally: Tally, member: str | None, *, thoroughly: bool = False) -> None:
         """
-        Say what the record says of the request.
+        Judge the request by the record.
 
         The request's own item is read after the counter, and only then: if it is not there once the counter
-        is full, it never will be. In the other order somebody could count the request between the two reads.
+        is full, it never will be. In the other order the request could be counted between the two reads.
         """
         record = tally.record
         if record is None:
@@ -230,7 +230,7 @@ class Counters:
                     ExpressionAttributeNames={"#count": "count"},
                     ExpressionAttributeValues={":size": {"N": str(tally.counted)}},
                 )
-        except ClientError as error:  # the set has grown, or somebody else has done it
+        except ClientError as error:  # the set has grown, or another caller has done it
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
         except Unavailable as error:

@@ -145,8 +145,8 @@ class Count:
         by_workflow = 0 if self.forgiven is None else max(0, len(self.members) - self.forgiven)
         return self.number + by_workflow
 
-    def told(self, *more: Intervention) -> str:
-        """JSON text of its newest interventions, with more of them."""
+    def interventions_json(self, *more: Intervention) -> str:
+        """The newest interventions, with more of them, as JSON text."""
         kept: Sequence[Intervention] = [*self.interventions, *more][-KEPT_INTERVENTIONS:]
         return json.dumps([asdict(each) for each in kept], ensure_ascii=False)
 

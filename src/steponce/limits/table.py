@@ -78,7 +78,8 @@ class Limits:
         Returns:
             Whether the counter was as it was shown. One that was reset since is not, even if full again.
         """
-        done = count.told(Intervention(times.now_text(), by, f"reset from {count.counted}", why))
+        reset = Intervention(times.now_text(), by, f"reset from {count.counted}", why)
+        done = count.interventions_json(reset)
         changes, conditions, values = _anew(count)
         try:
             with answering("DynamoDB"):
@@ -110,7 +111,7 @@ def _anew(count: Count) -> tuple[list[str], list[str], dict[str, Any]]:
     conditions = []
     shown = {
         "#count": None if count.number is None else {"N": str(count.number)},
-        "interventions": {"S": count.told()} if count.interventions else None,
+        "interventions": {"S": count.interventions_json()} if count.interventions else None,
     }
     for attribute, value in shown.items():
         if value is None:

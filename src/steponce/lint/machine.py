@@ -41,7 +41,7 @@ class State:
         name: Its name.
         body: What the definition says.
         language: The query language that it speaks.
-        depth: In how many Maps and Parallels it is.
+        depth: How many Maps and Parallels enclose it.
         comments: Its own Comment, and those of the machines and states around it.
     """
 
@@ -201,7 +201,7 @@ def handlers(value: Any) -> list[Handler]:
 
 
 def objects(value: Any) -> list[Body]:
-    """The objects in a list; nothing of anything else."""
+    """The objects in a list. Empty for every other value."""
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 

@@ -28,7 +28,7 @@ class FailedRecord(DataRecord):
 
 def in_progress(key: str, sort_key: str | None, payload_hash: str, lease_until: str | None) -> DataRecord:
     """
-    Somebody holds the lock.
+    A request whose lock is held.
 
     Powertools takes an end of a lease in the past for a record that has changed meanwhile, so it gets none: a
     lease that is over has been settled before this, but for Powertools' own records.
@@ -44,7 +44,7 @@ def in_progress(key: str, sort_key: str | None, payload_hash: str, lease_until: 
 
 
 def completed(key: str, sort_key: str | None, payload_hash: str, lock: Lock) -> DataRecord:
-    """A request that is done. An answer that has outlived its time, since nobody took it away, has none."""
+    """A request that is done. A record that has expired and is not deleted yet gets no expiry time."""
     lasts = lock.expires_at is not None and lock.expires_at > times.now_text()
     return DataRecord(
         key,

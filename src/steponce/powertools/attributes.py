@@ -36,7 +36,7 @@ _OF_A_LOCK = frozenset(
         "workTimeoutSeconds",
     )
 )
-"""The attributes of a lock record, which keep their names where nobody gives another."""
+"""The attributes of a lock record. They keep their names unless others are given."""
 
 _EXPRESSIONS = ("ConditionExpression", "UpdateExpression")
 _WORD = re.compile(r"(?<![#:\w])\w+")

@@ -101,7 +101,7 @@ def look_at_child(lock: Lock, arn: str, sfn: SFNClient) -> Child | None:
 
 def child_started_by(event: HistoryEventTypeDef) -> str | None:
     """
-    The ARN of the child that an event of a history tells of. None if it tells of none.
+    The ARN of the child that an event of a history names. None if it names none.
 
     TaskScheduled has what was asked for, and TaskSubmitted the answer. An owner may die between the two.
     """

@@ -1,4 +1,4 @@
-"""Tells until when the work of a closed execution may still run."""
+"""Until when the work of a closed execution may still run."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class Envelope:
     All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
     starting; `callId` is unique to one call; nothing else differs between two sends of one event.
     `requestId` is the caller's own, as it was given; of an execution that was started by hand it is the name.
-    `redelivery` is absent unless the request came as a message or an event, to which nobody waits for an
-    answer: then it is what the re-sender needs, should the request have to come back later.
+    `redelivery` is absent unless the request came as a message or an event, so that no caller waits for an
+    answer. Then it is what `resend_request` needs to send the request again later.
     `limit` is absent unless the machine has a rate limit: then it is what counts the request in its window;
     see `RequestLimit.count_of`.
     """

@@ -96,7 +96,7 @@ def check_name_by_hand(execution_name: str, has_key: bool) -> None:
     `report--10` may be a request of that id or the tenth attempt of `report`, which have two keys.
 
     Raises:
-        InvalidRequestId: nobody can tell which request is meant, and no lock token of its own says so.
+        InvalidRequestId: it is ambiguous which request is meant, and there is no lock token.
     """
     if has_key or not _MARKED.fullmatch(execution_name):
         return

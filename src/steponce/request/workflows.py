@@ -112,7 +112,7 @@ class Workflows:
         """
         Find the workflows that a stack's Outputs name.
 
-        Settings are checked later, so that a malformed one stops nobody who wants another workflow.
+        Settings are checked later, so that a malformed one of one workflow does not affect the others.
         """
         own = Workflow(outputs[OWN], outputs) if outputs.get(OWN) else None
         found = {own.arn: own} if own else {}

@@ -41,15 +41,15 @@ def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
     try:
         found = sorted(_not_succeeded(sfn, since), key=lambda one: one["startDate"])
         workflows = Workflows.from_outputs(stack.outputs)
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         for execution in found[:_MOST]:
             workflow = workflows.of_execution(execution["executionArn"])
             if workflow is None:
                 yield f"{execution['name']}: {execution['status']}", _states(sfn, execution)
                 continue
             request = _request(sfn, execution)
-            if (workflow.arn, request) not in told:
-                told.add((workflow.arn, request))
+            if (workflow.arn, request) not in reported:
+                reported.add((workflow.arn, request))
                 yield f"request {request}", _story(stack, sfn, workflow.arn, request, execution)
         if found[_MOST:]:
             yield "more", f"{len(found) - _MOST} more executions have not succeeded."

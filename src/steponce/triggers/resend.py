@@ -238,7 +238,7 @@ def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
 
 def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
     """
-    In which window of a rate limit the request counts when it comes again.
+    The time that decides in which window of a rate limit a resent request counts.
 
     It stays in the window that has admitted it. If that refused it, the window is over by now, because the
     execution has waited for its end. Then the request moves on to the window of the present, or it would be

@@ -132,10 +132,10 @@ def _read_renderings(path: Path, given: dict[str, str], stack_name: str, region:
     tried = {name: values for name, values in choices(declared).items() if name not in given}
     found: dict[tuple[str, str], Rendering] = {}
     for values in ({}, *combinations(that_matter(render, tried), MOST)):
-        told = {name: value for name, value in values.items() if value != opened.values[name]}
+        changed = {name: value for name, value in values.items() if value != opened.values[name]}
         for machine, plan in render(values).items():
             file = opened.planner.definition_file(machine)
-            found.setdefault((machine, plan.definition), Rendering(machine, file, plan.definition, told))
+            found.setdefault((machine, plan.definition), Rendering(machine, file, plan.definition, changed))
     return list(found.values())
 
 
