@@ -45,7 +45,7 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
         found = settle(lock)
         verdict, redrives = found.verdict, found.redrive_count
         if found.reason:
-            logger.warning("owner counts as alive, since nobody can look", reason=found.reason)
+            logger.warning("owner counts as alive: it cannot be described", reason=found.reason)
     logger.info(
         "owner checked",
         verdict=verdict,

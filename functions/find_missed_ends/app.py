@@ -64,7 +64,7 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         left_out["Unreadable" if isinstance(error, RecordUnreadable) else "Skipped"] += 1
         if left_out.total() <= LOGGED:  # the error's text is not logged, because it may quote a payload
             name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
-            logger.warning("could not be looked at", extra={"error": name, "arn": arn})
+            logger.warning("could not be examined", extra={"error": name, "arn": arn})
 
     looked = missed_ends.look(
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS,
@@ -77,5 +77,5 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric("Skipped", MetricUnit.Count, left_out["Skipped"])
     metrics.add_metric("Unreadable", MetricUnit.Count, left_out["Unreadable"])
     answer = {**json_object(looked), "skipped": left_out["Skipped"], "unreadable": left_out["Unreadable"]}
-    logger.info("looked", **answer)
+    logger.info("round", **answer)
     return answer

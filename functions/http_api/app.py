@@ -49,7 +49,7 @@ def count(receipt: Receipt) -> None:
     metrics.add_metric(COUNTED[disposition_of(receipt)], MetricUnit.Count, 1)
     metrics.flush_metrics()
     logger.info(
-        "asked to start",
+        "request started or found",
         requestId=receipt.request_id,
         status=receipt.status,
         duplicate=receipt.duplicate,

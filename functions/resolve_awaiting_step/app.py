@@ -62,7 +62,12 @@ def answer_message(record: SQSRecord) -> None:
         answer_invocation(read_strictly(record.body, "The message"))
     except Exception as error:
         detail = str(error) if isinstance(error, InvalidRequest) else None
-        logger.warning("comes back", messageId=record.message_id, reason=type(error).__name__, detail=detail)
+        logger.warning(
+            "message returned to the queue",
+            messageId=record.message_id,
+            reason=type(error).__name__,
+            detail=detail,
+        )
         raise
 
 

@@ -90,9 +90,9 @@ def start(event: Mapping[str, Any]) -> Outcome:
     try:
         outcome = starter.start(lambda: find_request(event, paths), original)
     except Exception as error:
-        logger.warning("comes back", reason=type(error).__name__, source=original.source)
+        logger.warning("event will be delivered again", reason=type(error).__name__, source=original.source)
         raise
-    logger.info("asked", source=original.source, **outcome.public())
+    logger.info("event processed", source=original.source, **outcome.public())
     return outcome
 
 

@@ -102,9 +102,10 @@ def start(record: SQSRecord, context: LambdaContext) -> Outcome:
         pace.turn(context.get_remaining_time_in_millis() / 1000 - TO_ANSWER_SECONDS)
         outcome = starter.start(lambda: find_request(record, paths, event_paths), original_of(record))
     except Exception as error:
-        logger.warning("comes back", reason=type(error).__name__, messageId=record.message_id)
+        reason = type(error).__name__
+        logger.warning("message returned to the queue", reason=reason, messageId=record.message_id)
         raise
-    logger.info("asked", messageId=record.message_id, **outcome.public())
+    logger.info("message processed", messageId=record.message_id, **outcome.public())
     return outcome
 
 

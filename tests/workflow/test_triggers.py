@@ -143,7 +143,7 @@ def answered(scene: Scene, request_id: str, key: str) -> Any:
 def told(scene: Scene, request_id: str, name: str = "status") -> list[str]:
     """What the function behind the queue has written of a request."""
     text = scene.stack.logs(f"{scene.stack.name}-Requests-StartFromQueueFunction")
-    lines = [json.loads(line) for line in text.split("\n") if '"message":"asked"' in line]
+    lines = [json.loads(line) for line in text.split("\n") if '"message":"message processed"' in line]
     return [line.get(name) for line in lines if line["requestId"] == request_id]
 
 

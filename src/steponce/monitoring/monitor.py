@@ -189,7 +189,7 @@ class Monitor:
         if found.wrote or found.verdict == "unwritten":
             self._log_finding(lock, found)
         if found.reason:
-            self._log("counts as alive, since nobody can look", **_whose(lock), reason=found.reason)
+            self._log("owner counts as alive: it cannot be described", **_whose(lock), reason=found.reason)
         return found.verdict in ("settled", "idle")
 
     # -- Awaiting steps --------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Monitor:
         name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
         tally.skipped += 1
         if tally.skipped <= LOGGED:
-            self._log("could not be looked at", error=name, **facts)
+            self._log("could not be examined", error=name, **facts)
 
     def _time(self) -> float:
         return self._seconds_left() - SPARE_SECONDS

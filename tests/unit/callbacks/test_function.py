@@ -78,7 +78,7 @@ def test_a_message_that_is_no_answer_comes_back_with_its_reason_in_the_log(
     answer = resolver.handler({"Records": [sqs_record(body, "bad"), sqs_record(good, "good")]}, Context())
     assert {"batchItemFailures": [{"itemIdentifier": "bad"}]} == answer
     told, answered = (vars(line) for line in caplog.records)
-    assert ("comes back", "bad") == (told["message"], told["messageId"])
+    assert ("message returned to the queue", "bad") == (told["message"], told["messageId"])
     assert reason in told["detail"]
     assert ("answered", "accepted") == (answered["message"], answered["verdict"])
     assert SECRET not in str([told, answered])
@@ -96,6 +96,6 @@ def test_a_message_that_aws_has_not_answered_comes_back_and_is_logged(
     body = json.dumps({"awaitingStepId": waiting.step_id, "answer": OUTPUT})
     answer = resolver.handler({"Records": [sqs_record(body, "m-1")]}, Context())
     assert {"batchItemFailures": [{"itemIdentifier": "m-1"}]} == answer
-    assert [("comes back", "Unavailable")] == [
+    assert [("message returned to the queue", "Unavailable")] == [
         (line.message, vars(line)["reason"]) for line in caplog.records
     ]

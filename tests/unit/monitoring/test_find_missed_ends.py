@@ -35,7 +35,7 @@ class Ends:
 
 def skipped(caplog: pytest.LogCaptureFixture) -> list[Any]:
     """What it has logged of ends that it could not look at."""
-    return [one for one in caplog.records if one.getMessage() == "could not be looked at"]
+    return [one for one in caplog.records if one.getMessage() == "could not be examined"]
 
 
 def test_it_counts_what_it_did_and_what_it_could_not_look_at(

@@ -249,7 +249,7 @@ def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_othe
         world.put(f"k-{number}")
     world.sfn.refuse("describe_execution", error, "arn:k-3")
     assert Tally(missing_tasks=1, repairs=5, skipped=1) == world.round()
-    ((_, facts),) = [event for event in world.logged if event[0] == "could not be looked at"]
+    ((_, facts),) = [event for event in world.logged if event[0] == "could not be examined"]
     assert ("arn:k-3", False) == (facts["owner"], "work" in facts["error"])
 
 
