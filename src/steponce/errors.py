@@ -176,7 +176,8 @@ class RecordUnreadable(SteponceError):
     def __init__(self, key: str, attribute: str, problem: str) -> None:
         super().__init__(
             f"The record {key!r} cannot be read: its attribute {attribute} {problem}. Another program writes "
-            "to the table. Mend the attribute there; or delete the record, once nothing of it runs."
+            "to the table. Correct the attribute there; or delete the record, once its execution and its "
+            "work have ended."
         )
         self.key = key
         self.attribute = attribute

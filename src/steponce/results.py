@@ -18,7 +18,7 @@ from steponce.errors import ResultNotKept, Unavailable
 from steponce.locks.results import LARGEST_IN_RECORD, ONE_TRY, Results, carried_bytes
 from steponce.next_step import NextStep
 
-# The work's own time is short, and the workflow must hear of a bucket that does not answer.
+# The work's own time is short, and it must still report a bucket that does not answer.
 _CONFIG = ONE_TRY.merge(Config(connect_timeout=2, read_timeout=10))
 
 

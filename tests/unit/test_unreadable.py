@@ -214,7 +214,7 @@ def test_a_command_on_one_record_says_what_is_wrong_with_it(
     code, told = run(capsys, *command, "acme/o-1")
     assert (1, "RecordUnreadable") == (code, told["error"]["type"])
     assert "'acme/o-1' cannot be read: its attribute failure is no JSON" in told["error"]["message"]
-    assert "Mend the attribute" in told["error"]["message"]
+    assert "Correct the attribute" in told["error"]["message"]
     key = {"lockToken": {"S": "acme/o-1"}}
     assert item == world.dynamodb.get_item(TableName="locks", Key=key)["Item"]
 

@@ -159,7 +159,7 @@ def _table(found: Sequence[Found], more: int) -> RenderableType:
     if not found and more:
         return Text(f"No letter can be seen. About {more} may be hidden, while somebody else looks at them.")
     if not found:
-        return Text("No letter lies there.")
+        return Text("There are no dead letters.")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("letter", overflow="fold")
     table.add_column("request", overflow="fold")

@@ -1,4 +1,4 @@
-"""`steponce limits`: look at a user's rate limits, and let one begin anew."""
+"""`steponce limits`: shows and resets a user's rate limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _user = click.argument("user", callback=_is_user)
 @click.pass_context
 def limits(context: click.Context) -> None:
     """
-    Look at a user's rate limits, and let one begin anew.
+    Show and reset a user's rate limits.
 
     USER is who is limited, as it was given to the limiter.
     """
@@ -82,7 +82,7 @@ def show(user: str, limit: int, target: Target) -> int:
 @where_to
 def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation, target: Target) -> int:
     """
-    Let a user's limits begin anew, in the windows that run.
+    Reset a user's limits in the present windows: counting begins at 0 again.
 
     Who was admitted stays so, and is not counted again. A request that was refused is admitted if it comes
     again. The record keeps who has done it, and why.

@@ -160,7 +160,7 @@ class Target:
             ) from None
         if silent := not_serving(facts["endpoints"]):
             raise Unreachable(
-                f"The local stack does not answer at {silent}. Start it anew with: {program()} up"
+                f"The local stack does not answer at {silent}. Start it again with: {program()} up"
             )
         return LocalStack.attach(facts)
 

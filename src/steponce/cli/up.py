@@ -102,7 +102,7 @@ def _watch(endpoints: Mapping[str, str]) -> NoReturn:
     while not (silent := not_serving(endpoints)):
         time.sleep(2)
     raise Unreachable(
-        f"The stack has ended by itself: nobody answers at {silent}. Start it anew: {program()} up"
+        f"The stack has ended by itself: there is no answer at {silent}. Start it again: {program()} up"
     )
 
 

@@ -51,7 +51,7 @@ _ARN = re.compile(r"\barn:[^\s\"'<>]+")
 def answer(
     status: HTTPStatus, key: str, found: Found, headers: Mapping[str, str] | None = None
 ) -> Response[str]:
-    """A request's state. `key` is the caller's; nobody learns a lock token or an ARN."""
+    """A request's state. `key` is the caller's own. It shows no lock token and no ARN."""
     receipt = found.receipt
     body: dict[str, Any] = {
         "requestId": key,
@@ -112,7 +112,7 @@ def _too_large(replayed: bool) -> Response[str]:
 
 
 def _cause(receipt: Receipt) -> str | None:
-    """The cause without what is none of a caller's business: stack traces, ARNs and the lock token."""
+    """The cause without what a caller must not see: stack traces, ARNs and the lock token."""
     cause = receipt.cause
     if cause is None:
         return None

@@ -11,7 +11,7 @@ _TEXT_OR_NULL = {"type": ["string", "null"]}
 SCHEMAS: dict[str, Any] = {
     "Payload": {
         "type": "object",
-        "description": "What the work gets. Whole numbers up to ±(2**53 - 1); 196,608 bytes at the most.",
+        "description": "What the work gets. Whole numbers up to ±(2**53 - 1); at most 196,608 bytes.",
     },
     "Request": {
         "type": "object",
@@ -133,7 +133,7 @@ _LOCATION = {
 _MAYBE_LOCATION = {"Location": {"schema": _LOCATION["Location"]["schema"], "description": "If it runs."}}
 _APPLIED = {
     "Preference-Applied": {
-        "description": "If Prefer asked for it: how long the answer was waited for, at the most.",
+        "description": "If Prefer asked for it: the longest wait for the answer.",
         "schema": {"type": "string", "pattern": "^wait=[0-9]+$"},
     }
 }
@@ -204,7 +204,7 @@ START: dict[str, Any] = {
     },
 }
 READ: dict[str, Any] = {
-    "summary": "Tell what became of a request",
+    "summary": "Read the state of a request",
     "description": "After FAILED with a detail the answer is not final, and the detail says why. Either the "
     "same POST starts the next attempt, or a person decides and the answer may change. After RateLimited the "
     "same POST starts the next attempt once the window is over, whose end the cause names.",

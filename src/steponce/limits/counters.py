@@ -186,7 +186,7 @@ class Counters:
         return found.get("Item")
 
     def _write(self, wanted: Sequence[Tally], member: str) -> Written:
-        """Count the request at all of these, or find out more; a refusal leaves them judged anew."""
+        """Count the request at all of these counters. A refused write has them judged again."""
         grown = [tally for tally in wanted if tally.has_outgrown_its_set]
         if grown:
             return self._give_number(grown[0], member)
@@ -269,7 +269,7 @@ class Counters:
         codes: Sequence[str],
         member: str,
     ) -> Written:
-        """Why DynamoDB made none of these: it gives one code for each."""
+        """Why DynamoDB refused these writes, by its code for each."""
         if "ConditionalCheckFailed" in codes:
             for (tally, action), code in zip(actions, codes, strict=True):
                 tally.has_item |= "Put" in action and code == "ConditionalCheckFailed"

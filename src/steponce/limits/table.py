@@ -1,4 +1,4 @@
-"""A user's counters, for people: what there is, and beginning one anew."""
+"""A user's counters, for people: lists and resets them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Limits:
 
     def reset(self, count: Count, *, by: str, why: str) -> bool:
         """
-        Let a counter begin anew, at 0, if it still is as it was read.
+        Reset a counter to 0, if it still is as it was read.
 
         What was counted stays known: those requests stay admitted, and are not counted again. A request that
         was refused may be admitted when it comes again.

@@ -122,7 +122,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
         raise Refused(
             f"Not everything under {prefix!r} is at rest: {', '.join(text for text, _ in busy[:_NAMED])}"
-            f"{more}. Nothing was erased. Wait for it, cancel it, or settle it. Mend in the table what "
+            f"{more}. Nothing was erased. Wait for it, cancel it, or settle it. Correct in the table what "
             "cannot be read, or delete it there.",
             next_steps=[step for _, step in busy[:_NAMED] if step is not None],
         )

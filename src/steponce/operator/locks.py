@@ -282,7 +282,7 @@ class Operator:
         return self.release(lock, why), start.run_as(last + 1)
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
-        """Refuse if the newest attempt has another lock token, as on a stack that was made anew."""
+        """Refuse if the newest attempt has another lock token, as on a stack that was made again."""
         try:
             start.expect_same_key(newest)
         except LockTokenMismatch:

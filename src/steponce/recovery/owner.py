@@ -141,7 +141,7 @@ def settle_owner(
 
 
 def _settle_leased(lock: Lock, locks: Locks, by: str, *, hold: bool) -> Finding:
-    """Settle a guard's lock by its lease, read anew because the guard may have extended it."""
+    """Settle a guard's lock by its lease. It is read again, because the guard may have extended it."""
     record = locks.reread(lock)
     if record is None:
         return Finding("settled")

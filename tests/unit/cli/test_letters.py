@@ -369,4 +369,4 @@ def test_people_get_a_table(
     assert 0 == commands.run(["letters", "redrive", "--all"])
     assert "Put back 1 letter." in capsys.readouterr().out
     assert 0 == commands.run(["letters", "list"])
-    assert "No letter lies there." in capsys.readouterr().out
+    assert "There are no dead letters." in capsys.readouterr().out

@@ -81,7 +81,7 @@ def test_up_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_up_notices_that_its_stack_has_died():
     """A stack in the foreground that serves nothing is worse than none."""
-    with pytest.raises(SteponceError, match=r"nobody answers at http://127\.0\.0\.1:9"):
+    with pytest.raises(SteponceError, match=r"no answer at http://127\.0\.0\.1:9"):
         up._watch({"states": "http://127.0.0.1:9"})
 
 
