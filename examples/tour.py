@@ -262,7 +262,10 @@ def a_stopped_one(tour: Tour) -> None:
     )
     settled = tour.finished("order-13")
     tour.check(f"an event has its lock settled: {settled.error}, for a person", settled.error == "Cancelled")
-    tour.check(f"with the reason: {settled.cause}", "customer called" in str(settled.cause))
+    lock = tour.client.machine.locks.get(settled.lock_token)
+    kept = lock is not None and "ann: the customer called" in lock.interventions[-1].why
+    tour.check("the record keeps who stopped it and why, for operators", kept)
+    tour.check("callers of the request are not told that", "ann" not in str(settled.cause))
 
 
 CHAPTERS: Iterable[Callable[[Tour], None]] = (
