@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import Tally
 
 States = dict[str, Any]
@@ -86,6 +87,9 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "A missing record counts as an answer": Planted(
         29, planted=_answers("steponce.triggers.resend._is_answered", True)
+    ),
+    "Lost events are not looked for": Planted(
+        298, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
     ),
     "The monitor does nothing": Planted(
         11, planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally())
