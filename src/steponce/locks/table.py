@@ -213,10 +213,14 @@ class Locks:
             **arguments,
         )
 
-    def change_fence(self, lock: Lock, call_id: str) -> bool:
-        """Give a free record a callId that no request has: whoever has read it before cannot write to it."""
-        values = {":mine": {"S": call_id}}
-        change = {"UpdateExpression": "SET callId = :mine"}
+    def change_fence(self, lock: Lock, created: str) -> bool:
+        """
+        Give a free record another time of creation: whoever has read it before cannot write to it.
+
+        Its owner stays, because a record with another callId would be of no execution.
+        """
+        values = {":mine": {"S": created}}
+        change = {"UpdateExpression": "SET created = :mine"}
         return self._write(lock, self._dynamodb.update_item, values, change)
 
     def erase(self, lock: Lock) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
@@ -31,6 +31,7 @@ STAYS = (
 """What `erase` does not delete."""
 
 _NAMED = 3
+_MOMENT = timedelta(milliseconds=1)
 _OPEN = [{"S": status} for status in (INPROGRESS, PENDING, ANSWERING)]
 
 
@@ -170,8 +171,8 @@ def _erase(machine: Machine, lock: Lock) -> bool:
     objects = machine.results.objects(lock.lock_token)
     if objects and lock.status == RELEASED:
         # `locks complete` keeps a result before it writes the record, so one of these may be its own.
-        mine = replace(lock, call_id=f"erase-{uuid.uuid4().hex}")
-        machine.locks.change_fence(lock, mine.call_id)
+        mine = replace(lock, created=times.to_text(times.from_text(lock.created) + _MOMENT))
+        machine.locks.change_fence(lock, mine.created)
         lock = mine
     if objects and machine.locks.reread(lock) is not None:
         machine.results.delete(objects)

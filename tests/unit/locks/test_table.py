@@ -111,7 +111,7 @@ WRITES: dict[str, Write] = {
     "held": lambda locks, lock: locks.hold(lock, FAILURE, by="ann", why="asked the bank"),
 }
 WITHOUT_INTERVENTION: dict[str, Write] = {
-    "fenced": lambda locks, lock: locks.change_fence(lock, "mine"),
+    "fenced": lambda locks, lock: locks.change_fence(lock, LATER_TEXT),
     "erased": lambda locks, lock: locks.erase(lock),
 }
 EVERY_WRITE = pytest.mark.parametrize(

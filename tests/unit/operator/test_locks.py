@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from moto import mock_aws
@@ -996,6 +997,28 @@ def test_a_released_record_is_erased_if_only_the_answer_of_its_new_fence_was_los
 
     assert 0 == erase(world.machine, world.steps, found)
     assert [] == world.machine.results.objects("acme/o-1")
+
+
+def test_an_erasing_that_dies_leaves_the_record_to_its_execution(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """`show` said that the request had no record, and `locks retry` that its execution was forgotten."""
+    large(world, "m/order-1")
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL, failure='{"Error":"RetryLater","Cause":null}')
+    before = world.client.status("order-1")
+    with monkeypatch.context() as patch:
+        patch.setattr(world.machine.results, "delete", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
+
+    assert before == world.client.status("order-1")
+    assert (
+        PAYLOAD
+        == Operator(world.machine, by="ann", work_timeout_seconds=60).payload_of(world.lock())["payload"]
+    )
+    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
+    assert [] == list(world.machine.locks.under("m/"))
 
 
 def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
