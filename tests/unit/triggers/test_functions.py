@@ -259,6 +259,13 @@ def test_a_late_report_sends_nothing(resending: Any, since: dict[str, float], di
     assert {"disposition": disposition} == resending.handler(bad_end(**since), Context())
 
 
+def test_a_late_report_of_a_mismatch_is_dead_lettered(resending: Any):
+    """The search leaves mismatches out, so nobody would hear of the message."""
+    event = bad_end(hours=3)
+    event["detail"]["error"] = "PayloadMismatch"
+    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
+
+
 def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
     """So is what somebody waits for."""
     event = bad_end()
