@@ -167,11 +167,11 @@ class Run:
             name = following
 
     def _note(self, kind: str, details_of: str, **details: Any) -> None:
+        if not self._is_open:
+            return
         events = self._machine.histories[self._arn]
         named = {f"{details_of}EventDetails": details}
-        events.append(
-            {"type": kind, "id": len(events) + 1, "timestamp": self._machine.turns.now} | named
-        ) if self._is_open else None
+        events.append({"type": kind, "id": len(events) + 1, "timestamp": self._machine.turns.now} | named)
 
     def _choice(self, state: Mapping[str, Any], data: Data) -> tuple[str, Data]:
         return choose(state, data, self._context), data
