@@ -17,8 +17,8 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WORK_TIMEOUT = 60
 LONG_AGO, JUST_NOW = NOW - timedelta(hours=1), NOW - timedelta(seconds=WORK_TIMEOUT + 9)
 
-KEPT_UNTIL = times.epoch_seconds("2026-05-01T13:00:00.000Z")
-"""As long from NOW as ITEM was to be kept from its start."""
+KEPT_UNTIL = times.epoch_seconds("2026-05-02T13:00:00.000Z")
+"""A day longer from NOW than ITEM was to be valid from its start."""
 
 ITEM = {
     "lockToken": {"S": "shop/order-1"},

@@ -40,7 +40,7 @@ LOCK: Item = {
     "actualCompletion": {"S": NOON},
     "payloadHash": {"S": "ab12"},
     "expiresAt": {"S": NOON},
-    "ttl": {"N": "1777636800"},
+    "ttl": {"N": "1777723200"},
     "result": {"S": "1"},
     "failure": {"S": '{"Error": "Boom", "Cause": null}'},
     "interventions": {"S": '[{"at": "2026", "by": "ann", "what": "held", "why": "x"}]'},

@@ -28,6 +28,12 @@ _EXECUTION = "arn:"
 POWERTOOLS = "Powertools"
 """Who holds a record that Powertools' own DynamoDB layer has written: it does not say more."""
 
+KEPT_AFTER_EXPIRY = timedelta(days=1)
+"""
+How long DynamoDB keeps a workflow's record after it has expired. It answers nobody then, but it shows the
+search for lost messages that there was an answer.
+"""
+
 _OURS_ALONE = ("callId", "lockedBy", "requestId", "attempt", "created", "expectedCompletion")
 
 
@@ -85,6 +91,12 @@ class Intervention:
     by: str
     what: str
     why: str
+
+
+def ttl_of(expires_at: str) -> int:
+    """The `ttl` of a workflow's record that expires then, in epoch seconds."""
+    deleted = times.after(times.from_text(expires_at), KEPT_AFTER_EXPIRY.total_seconds())
+    return times.epoch_seconds(times.to_text(deleted))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
 from steponce.aws.errors import answering, error_code
-from steponce.locks.record import Failure, Intervention, Lock
+from steponce.locks.record import Failure, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Locks:
     def _settle(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
         """Write a final outcome: the record leaves the open index, and gets its expiry."""
         expires_at = _kept_until(lock)
-        sets = sets | {"expiresAt": expires_at, "#ttl": str(times.epoch_seconds(expires_at))}
+        sets = sets | {"expiresAt": expires_at, "#ttl": str(ttl_of(expires_at))}
         return self._update(lock, sets, [*removes, "openStatus"], done)
 
     def _update(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:

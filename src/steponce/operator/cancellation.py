@@ -20,7 +20,7 @@ from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLATION, CANCELLED, Execution
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
@@ -297,7 +297,7 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None) -> Lock:
         actual_completion=times.to_text(now),
         failure=CANCELLATION,
         expires_at=expires_at,
-        ttl=times.epoch_seconds(expires_at),
+        ttl=ttl_of(expires_at),
         interventions=lock.interventions if lock else (),
         execution_name=running.execution_arn.rpartition(":")[2],
     )

@@ -19,6 +19,7 @@ from steponce.errors import (
     PayloadTooLarge,
     shown,
 )
+from steponce.locks.record import ttl_of
 from steponce.request.canonical import MAX_DEPTH, canonical_json
 from steponce.request.names import check_name_by_hand, name_of, shard_of
 from steponce.request.settings import RequestRules
@@ -47,8 +48,8 @@ class Envelope:
     """
     An execution's input.
 
-    All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (epoch seconds, as text) count from
-    starting; `callId` is unique to one call; nothing else differs between two sends of one event.
+    All times are UTC text. `expectedCompletion`, `expiresAt` and `ttl` (a day later; epoch seconds, as text)
+    count from starting; `callId` is unique to one call; nothing else differs between two sends of one event.
     `requestId` is the caller's own, as it was given; of an execution that was started by hand it is the name.
     `redelivery` is absent unless the request came as a message or an event, so that no caller waits for an
     answer. Then it is what `resend_request` needs to send the request again later.
@@ -116,7 +117,7 @@ class Envelope:
             requestedAt=_text_of(requested_at or now),
             expectedCompletion=times.to_text(times.after(now, rules.expected_seconds)),
             expiresAt=expires_at,
-            ttl=str(times.epoch_seconds(expires_at)),
+            ttl=str(ttl_of(expires_at)),
             shard=shard_of(token, rules.open_shards),
             callId=uuid.uuid4().hex,
             redelivery=redelivery,

@@ -35,7 +35,7 @@ def test_an_item_reads_as_a_lock() -> None:
         "actualCompletion": {"S": NOW},
         "result": {"S": '{"a":1}'},
         "failure": {"S": '{"Error":"CardDeclined","Cause":null}'},
-        "ttl": {"N": "1777636800"},
+        "ttl": {"N": "1777723200"},
         "workTimeoutSeconds": {"N": "60"},
         "interventions": {"S": '[{"at":"2026","by":"ann","what":"released","why":"asked the bank"}]'},
     }
@@ -54,7 +54,7 @@ def test_an_item_reads_as_a_lock() -> None:
         result='{"a":1}',
         failure=Failure("CardDeclined", None),
         expires_at=EXPIRES,
-        ttl=1_777_636_800,
+        ttl=1_777_723_200,
         interventions=(Intervention("2026", "ann", "released", "asked the bank"),),
         execution_name="order-1",
         work_timeout_seconds=60,

@@ -39,7 +39,7 @@ MINE = Lock.from_item(OPEN)
 FAILURE = Failure("CardDeclined", "no")
 LATER = times.from_text(NOW) + timedelta(hours=1)
 LATER_TEXT = times.to_text(LATER)
-KEPT_UNTIL = times.epoch_seconds(times.to_text(times.from_text(EXPIRES) + timedelta(hours=1)))
+KEPT_UNTIL = times.epoch_seconds(times.to_text(times.from_text(EXPIRES) + timedelta(days=1, hours=1)))
 
 Write = Callable[[Locks, Lock], bool]
 

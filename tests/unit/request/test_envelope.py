@@ -177,7 +177,7 @@ def test_times_count_from_starting_and_from_the_event(monkeypatch: pytest.Monkey
     assert "2026-01-17T00:00:00.000Z" == envelope.requestedAt
     assert "2026-01-31T12:01:00.000Z" == envelope.expectedCompletion
     assert "2026-02-01T12:00:00.500Z" == envelope.expiresAt
-    assert str(1_769_947_201) == envelope.ttl
+    assert str(1_770_033_601) == envelope.ttl
 
 
 def test_without_an_event_s_time_the_clock_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
