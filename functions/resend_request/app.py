@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
 from steponce.locks.table import Locks
-from steponce.triggers.resend import Resender, ResendSettings, find_request_to_resend, is_late
+from steponce.triggers.ended import examine
+from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
-from steponce.workflow import MISMATCH
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,17 @@ resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Examine one execution that ended badly. A request that a caller waits for is not resent."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
-    execution = event["detail"]["executionArn"]
-    request, error = find_request_to_resend(event["detail"], sfn, locks)
-    if request is None:
+    found = examine(event["detail"], sfn, locks)
+    if found is None:
         return {"disposition": "left alone"}
-    if error != MISMATCH and is_late(event["detail"]):  # the search writes no letters of mismatches
-        return {"disposition": "left to the search"}
-    disposition = resender.send_again(request, error, execution)
+    disposition = found.bring_back(resender)
     metrics.add_metric(COUNTED[disposition], MetricUnit.Count, 1)
     logger.info(
         "ended",
         disposition=disposition,
-        requestId=request.request_id,
+        requestId=found.request.request_id,
         status="FAILED",
         replayed=False,
-        reason=error,
+        reason=found.error,
     )
     return {"disposition": disposition}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steponce.lint.machine import reachable
-from steponce.triggers.resend import SEARCHED_AFTER
+from steponce.triggers.ended import SEARCHED_AFTER
 
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk

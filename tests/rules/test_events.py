@@ -16,7 +16,7 @@ from steponce.locks.record import Lock
 from steponce.request.envelope import Envelope
 from steponce.request.settings import RequestRules
 from steponce.triggers import events, messages
-from steponce.triggers.resend import find_request_to_resend
+from steponce.triggers.ended import examine
 from steponce.triggers.start_request import RequestPaths
 from steponce.workflow import INPROGRESS
 
@@ -162,9 +162,11 @@ def test_the_resending_function_s_event_is_of_the_order_that_comes_back() -> Non
     assert [told["source"]] == pattern["source"]
     assert [told["detail-type"]] == pattern["detail-type"]
     assert told["detail"]["status"] in pattern["detail"]["status"]
-    asked, error = find_request_to_resend(told["detail"], Mock(), Mock(get=lambda _token: None))
-    assert asked is not None
-    assert (event("start_order"), NOON, "RetryLater") == (asked.payload, asked.requested_at, error)
+    just_now = {"stopDate": times.now().timestamp() * 1_000}
+    found = examine(told["detail"] | just_now, Mock(), Mock(get=lambda _token: None))
+    assert found is not None
+    asked = found.request
+    assert (event("start_order"), NOON, "RetryLater") == (asked.payload, asked.requested_at, found.error)
     sent, redelivery = json.loads(told["detail"]["input"]), {"requestId": "order-1", "tries": 0}
     envelope = Envelope.make("order-1", event("start_order"), RULES, redelivery=redelivery)
     assert set(envelope.to_dict()) == set(sent)

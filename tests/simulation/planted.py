@@ -86,7 +86,7 @@ PLANTED: Mapping[str, Planted] = {
         128, planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True)
     ),
     "A missing record counts as an answer": Planted(
-        29, planted=_answers("steponce.triggers.resend._is_answered", True)
+        29, planted=_answers("steponce.triggers.ended._is_answered", True)
     ),
     "Lost events are not looked for": Planted(
         298, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())

@@ -15,7 +15,8 @@ from steponce.aws.pace import Pace
 from steponce.monitoring.missed_ends import MissedEnds
 from steponce.monitoring.place import Place
 from steponce.request.names import name_of
-from steponce.triggers.resend import SEARCHED_AFTER, Resender, ResendSettings
+from steponce.triggers.ended import SEARCHED_AFTER
+from steponce.triggers.resend import Resender, ResendSettings
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import run_function
 from tests.workflow.scene import DECLINED, UNREACHABLE, Scene

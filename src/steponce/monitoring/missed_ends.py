@@ -7,9 +7,6 @@ resends each message that no later attempt carries on. The lock table keeps the 
 that was down continues where it stopped. A round that dies after sending and before it stores its place
 sends some messages twice. A second message is a duplicate and starts nothing.
 
-If the record of a message's lock token has expired since the end, the message may have come back in time and
-have its answer. Sent again, it might run the work a second time, so it is dead-lettered.
-
 The list costs the workflow neither a state nor a write, and it contains every kind of end. A marker on the
 lock record would miss executions that never held a lock, or died before they could write.
 
@@ -21,7 +18,7 @@ so later rounds list back to that start only.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import nsmallest
@@ -33,13 +30,11 @@ from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
-from steponce.executions import describe_execution, states_entered
 from steponce.locks.table import Locks
 from steponce.monitoring.place import Bound, Place
-from steponce.request.names import attempt_name, split_attempt
-from steponce.triggers.resend import SEARCHED_AFTER, Resender, brings_back, find_request_to_resend
-from steponce.triggers.start_request import StartRequest
-from steponce.workflow import COMPLETED, FAILED, LOCK_HELD, MISMATCH, RELEASING, UNANSWERED, WORK
+from steponce.triggers.ended import SEARCHED_AFTER, examine
+from steponce.triggers.resend import Resender
+from steponce.workflow import MISMATCH
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -60,10 +55,6 @@ MOST_ENDS = 10_000
 LISTS_PER_SECOND = 2
 """ListExecutions allows 5 a second in large regions and 2 elsewhere, after a burst of 100."""
 
-_MAY_BE_ANSWERED = (
-    "the record of its lock token has expired since, and may have answered it. Put this letter back only if "
-    "it was not answered."
-)
 _ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
@@ -233,52 +224,16 @@ class MissedEnds:
         return timedelta(seconds=seconds) if seconds else _ANY_LENGTH
 
     def _look_at(self, execution_arn: str, ended: datetime, pace: Pace, looked: Looked) -> None:
-        request, why = find_request_to_resend({"executionArn": execution_arn}, self._sfn, self._locks)
-        if request is None or why == MISMATCH:
+        def turn() -> None:
+            pace.turn(float("inf"))  # an examination that has begun is finished
+
+        detail = {"executionArn": execution_arn, "stopDate": ended.timestamp() * 1_000}
+        found = examine(detail, self._sfn, self._locks, turn)
+        if found is None or found.error == MISMATCH:
             return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
-        pace.turn(float("inf"))  # an examination that has begun is finished
-        if self._is_carried_on(request, ended, execution_arn):
-            return
-        if self._may_be_answered(request, why, ended, execution_arn):
-            self._resender.lay_aside(request, f"{why}: {_MAY_BE_ANSWERED}", execution_arn)
-            looked.dead_lettered += 1
-        elif self._resender.send_again(request, why, execution_arn) == "resent":
-            looked.resent += 1
-        else:
-            looked.dead_lettered += 1
-
-    def _may_be_answered(self, request: StartRequest, why: str, ended: datetime, execution_arn: str) -> bool:
-        """
-        Whether a record that is not valid any more may have answered the message after this end.
-
-        The event of the end may have brought the message back in time, which leaves no trace but the record.
-        If the execution died in its work, the monitor or a person may have settled its record.
-        """
-        lock = self._locks.get(str(request.lock_token))
-        is_gone = lock is None or lock.locked_by != execution_arn
-        if is_gone and why not in UNANSWERED and WORK in states_entered(self._sfn, execution_arn):
-            return True
-        if lock is None:
-            return why in LOCK_HELD | RELEASING  # then there was a record, which may have had the answer
-        is_over = lock.status in (COMPLETED, FAILED) and lock.is_reusable(times.now_text())
-        return is_over and (lock.expires_at or "") > times.to_text(ended)
-
-    def _is_carried_on(self, request: StartRequest, ended: datetime, execution_arn: str) -> bool:
-        """
-        Whether the next attempt came as the same message. Then its own end brings the message back.
-
-        Another message with the same id has another lock token or payload. An attempt that failed before this
-        end brings nothing back: while this execution was open, its message counted as a duplicate.
-        """
-        machine, _, execution_name = execution_arn.rpartition(":")
-        name, attempt = split_attempt(execution_name)
-        following = describe_execution(self._sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
-        if following is None or not brings_back(following.input, request.lock_token):
-            return False
-        ended_first = following.closed is not None and following.closed < times.to_text(ended)
-        if ended_first and following.status != "SUCCEEDED":
-            return False
-        return _as_json(following.input["payload"]) == _as_json(request.payload)
+        disposition = found.bring_back(self._resender)
+        looked.resent += disposition == "resent"
+        looked.dead_lettered += disposition == "dead-lettered"
 
 
 def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], float]) -> Iterator[Page]:
@@ -298,11 +253,6 @@ def _each_in_time(pages: Iterable[Page], pace: Pace, seconds_left: Callable[[], 
         except StopIteration:
             return
         yield page
-
-
-def _as_json(payload: Mapping[str, Any]) -> str:
-    """A text by which payloads can be compared. In Python 1 and True are equal, and in JSON they are not."""
-    return json.dumps(payload, sort_keys=True)
 
 
 def _as_written(time: datetime) -> datetime:

@@ -12,30 +12,19 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
-from steponce.errors import Unavailable, shown
-from steponce.executions import CANCELLED, describe_execution, read_input, states_entered
-from steponce.locks.record import Lock
-from steponce.locks.table import Locks
+from steponce.errors import shown
 from steponce.request.canonical import canonical_json
-from steponce.request.envelope import check_lock_token
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import ANSWERING_STATES, COMPLETED, FAILED, MISMATCH, RATE_LIMITED, UNANSWERED
+from steponce.workflow import MISMATCH, RATE_LIMITED
 
 if TYPE_CHECKING:
-    from mypy_boto3_stepfunctions import SFNClient
-
-SEARCHED_AFTER = timedelta(minutes=16)
-"""
-From this age on, the end of an execution is left to the search for lost messages. It is longer than the
-longest delay of a resent message, so an end that was reported in time has its next attempt by then. It is
-also longer than ListExecutions may lag behind.
-"""
+    pass
 
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
@@ -160,118 +149,6 @@ class Resender:
         """Exponential backoff with jitter: a random delay in the upper half of the try's longest delay."""
         longest = min(self._max_seconds, self._base_seconds * 2 ** min(tries, 20))
         return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
-
-
-def is_late(detail: Mapping[str, Any]) -> bool:
-    """
-    Whether an end is reported so late that the search looks at it, or has done so.
-
-    The search may have brought its message back, and the answer may have expired since. Sent again, the
-    message would run the work a second time.
-
-    Args:
-        detail: The detail of a "Step Functions Execution Status Change" event. Its `stopDate` is in
-            milliseconds.
-    """
-    ended = detail.get("stopDate")
-    return ended is not None and times.now() - datetime.fromtimestamp(ended / 1000, UTC) > SEARCHED_AFTER
-
-
-def find_request_to_resend(
-    detail: Mapping[str, Any], sfn: SFNClient, locks: Locks
-) -> tuple[StartRequest | None, str]:
-    """
-    Find the request to resend after an execution ended badly.
-
-    The lock record decides, and not the error's name: without an outcome on record the request must be
-    retried. A message too many is a duplicate. If the record may have held an outcome that has expired since,
-    the execution's history decides.
-
-    Args:
-        detail: The detail of a "Step Functions Execution Status Change" event.
-        sfn: A Step Functions client, for what the event leaves out: a large input, or the error.
-        locks: The table with the request's record.
-
-    Returns:
-        The request, and the execution's error. The request is None if it did not come as a message or event,
-        has an outcome, or was cancelled. Another payload's outcome is not its own. The input of an execution
-        that was started by hand counts as a message only if it has every field that a trigger sends.
-
-    Raises:
-        Unavailable: Step Functions did not answer, or does not know the execution yet.
-    """
-    given, error = _input_in(detail), detail.get("error")
-    if given is None or ("redelivery" in given and not error):
-        execution = describe_execution(sfn, detail["executionArn"])
-        if execution is None:
-            raise Unavailable(f"{detail['executionArn']} cannot be described yet. Try again.")
-        given, error = execution.input, execution.failure.error
-    error = str(error)
-    request = None if error == CANCELLED else _request_in(given, error)
-    if request is None:
-        return None, error
-    answered = _is_answered(locks.get(given["lockToken"]), given)
-    if answered is None and error not in UNANSWERED:
-        answered = not ANSWERING_STATES.isdisjoint(states_entered(sfn, detail["executionArn"]))
-    return None if answered else request, error
-
-
-def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
-    """Whether an execution with this input, if it ends badly, brings back a message for this lock token."""
-    request = _request_in(given, "")
-    return request is not None and request.lock_token == lock_token
-
-
-def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
-    """The request in an execution's input. None unless it has every field that a trigger sends."""
-    try:
-        redelivery, payload, lock_token = given["redelivery"], given["payload"], given["lockToken"]
-        request_id = redelivery["requestId"]
-        if not isinstance(payload, Mapping) or not request_id.strip():
-            return None
-        check_lock_token(lock_token)
-        requested_at, tries = times.from_text(given["requestedAt"]), int(redelivery["tries"])
-        return StartRequest(request_id, payload, lock_token, requested_at, tries, _count_at(given, error))
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        return None
-
-
-def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
-    """
-    The time that decides in which window of a rate limit a resent request counts.
-
-    It stays in the window that has admitted it. If that refused it, the window is over by now, because the
-    execution has waited for its end. Then the request moves on to the window of the present, or it would be
-    refused for ever.
-    """
-    if error == RATE_LIMITED:
-        window_end = given.get("limit", {}).get("resetsAt")
-        return times.now() if window_end is None else max(times.now(), times.from_text(window_end))
-    text = given["redelivery"].get("countAt")
-    return None if text is None else times.from_text(text)
-
-
-def _is_answered(lock: Lock | None, given: Mapping[str, Any]) -> bool | None:
-    """
-    Whether the record answers the request of an execution. It does not if it has another payload.
-
-    None if it does not tell: there may have been an answer that has expired.
-    """
-    if lock is None:
-        return None
-    has_outcome = lock.status in (COMPLETED, FAILED)
-    if lock.call_id == given.get("callId"):
-        return has_outcome  # also if it has expired: the execution itself has got it
-    if not has_outcome or lock.is_reusable(times.now_text()):
-        return None
-    return "payloadHash" not in given or lock.has_payload(given["payloadHash"])
-
-
-def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The execution's input. None if the event leaves it out because it is large."""
-    if not (detail.get("inputDetails") or {}).get("included", True) or not detail.get("input"):
-        return None
-    return read_input(detail["input"])
 
 
 def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any]]:

@@ -25,7 +25,8 @@ from steponce.errors import (
 from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import DeadLetters, Original
-from steponce.triggers.resend import Resender, brings_back
+from steponce.triggers.ended import brings_back
+from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)

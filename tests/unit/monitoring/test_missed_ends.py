@@ -24,7 +24,7 @@ from steponce.monitoring.missed_ends import (
     MissedEnds,
 )
 from steponce.monitoring.place import Place
-from steponce.triggers.resend import SEARCHED_AFTER
+from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
@@ -241,6 +241,14 @@ def test_a_message_whose_work_has_run_and_whose_record_is_gone_is_laid_aside(
     assert found == world.look()
 
 
+@pytest.mark.parametrize(("hours", "found"), [(23, Looked(resent=1)), (25, Looked(dead_lettered=1))])
+def test_a_message_whose_answer_may_be_deleted_is_laid_aside(world: World, hours: int, found: Looked) -> None:
+    """An expired record is kept for a day. Before that, no record means that there was no answer."""
+    world.end("o-1", NOW - timedelta(hours=hours), error="RateLimited")
+    world.place.move(NOW - timedelta(hours=26))
+    assert found == world.look()
+
+
 def test_an_answer_that_had_expired_before_the_end_answered_nothing_after_it(world: World) -> None:
     """The lock token was used again after its retention."""
     world.end("o-1", error="RateLimited")
@@ -316,6 +324,7 @@ def test_a_message_that_came_too_often_is_laid_aside(world: World) -> None:
 
 def test_the_first_round_looks_a_day_back(world: World) -> None:
     """A machine that is older than its monitor."""
+    world.put(status={"S": "RELEASED"})
     world.end("o-1", OLD_ENOUGH - FIRST_LOOK)
     world.end("o-2", OLD_ENOUGH - FIRST_LOOK + timedelta(minutes=2))
     world.look()
@@ -326,6 +335,7 @@ def test_a_monitor_that_was_down_goes_on_from_where_it_was(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a day, or for longer than a queue keeps a message."""
+    world.put(status={"S": "RELEASED"})
     world.look()
     for hour in range(25):
         world.end(f"o-{hour}", NOW + timedelta(hours=hour))

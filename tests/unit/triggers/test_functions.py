@@ -252,18 +252,11 @@ def test_a_failed_execution_s_message_is_sent_again(resending: Any, world: World
 
 
 @pytest.mark.parametrize(
-    ("since", "disposition"), [({"minutes": 15}, "resent"), ({"minutes": 17}, "left to the search")]
+    ("since", "disposition"), [({"minutes": 15}, "resent"), ({"minutes": 17}, "dead-lettered")]
 )
-def test_a_late_report_sends_nothing(resending: Any, since: dict[str, float], disposition: str):
-    """The search has brought the message back, it was answered, and the answer may have expired since."""
+def test_a_late_report_may_need_a_person(resending: Any, since: dict[str, float], disposition: str):
+    """The message may have come back, been answered, and the answer's record may be gone."""
     assert {"disposition": disposition} == resending.handler(bad_end(**since), Context())
-
-
-def test_a_late_report_of_a_mismatch_is_dead_lettered(resending: Any):
-    """The search leaves mismatches out, so nobody would hear of the message."""
-    event = bad_end(hours=3)
-    event["detail"]["error"] = "PayloadMismatch"
-    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
 
 
 def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):

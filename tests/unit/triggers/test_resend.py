@@ -18,12 +18,11 @@ from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.locks.table import Locks
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request
-from steponce.triggers.resend import Resender, find_request_to_resend
+from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.unit.triggers.world import (
     DEAD,
     FAILED_INVOCATION,
-    MACHINE,
     ORDER,
     QUEUE,
     World,
@@ -49,11 +48,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.
 def resender(world: World, tries: int = 3, base: float = 5, longest: float = 900) -> Resender:
     dead = DeadLetters(world, DEAD)
     return Resender(world, QUEUE, dead, tries=tries, base_seconds=base, max_seconds=longest)
-
-
-def detail(**changed: Any) -> dict[str, Any]:
-    """Of an execution that ended RetryLater."""
-    return json.loads(EVENT.read_text())["detail"] | changed
 
 
 @given(
@@ -141,133 +135,18 @@ def test_a_throttled_queue_is_no_loss():
         resender(world).send_again(StartRequest("a", ORDER), "RetryLater", "here")
 
 
-@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "States.Timeout", "DynamoDB.Oops"])
-def test_an_execution_without_an_answer_on_record_comes_back(error: str):
-    """As it was asked, from what its input says, whatever it died of."""
-    asked = StartRequest("order-1", ORDER, "steponce-run-once/order-1", NOON, 0)
-    assert (asked, error) == find_request_to_resend(detail(error=error), World().sfn, LOCKS)
-
-
-@pytest.mark.parametrize(
-    ("status", "comes_back"),
-    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
-)
-def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
-    """What has an answer does not come back; what is open or free does."""
-    asked, _ = find_request_to_resend(detail(), World().sfn, locks_with(status, PAYLOAD_HASH))
-    assert comes_back == (asked is not None)
-
-
-def test_its_own_answer_ends_it_after_the_record_has_expired():
-    """The execution has got it, however late its end is reported. Another run would have its effect again."""
-    world = World()
-    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
-    call_id = json.loads(detail()["input"])["callId"]
-    world.locks[TOKEN] |= EXPIRED | {"callId": {"S": call_id}}
-    late = detail(error="CardDeclined")
-    assert (None, "CardDeclined") == find_request_to_resend(late, world.sfn, Locks(world, "locks"))
-
-
-@pytest.mark.parametrize("is_deleted", [True, False])
-@pytest.mark.parametrize(
-    ("last", "error", "comes_back"),
-    [
-        ("RecordFinalError", "CardDeclined", False),
-        ("RecordError", "Boom", False),
-        ("ReplayError", "CardDeclined", False),
-        ("DuplicateRefused", "DuplicateRefused", False),
-        ("CheckOwner", "Lambda.ServiceException", True),
-        ("AlreadyInProgress", "AlreadyInProgress", True),
-        ("ReplayTooLarge", "ReplayTooLarge", True),
-    ],
-)
-def test_an_answer_ends_it_after_its_record_is_gone(
-    is_deleted: bool, last: str, error: str, comes_back: bool
-):
-    """DynamoDB may have deleted it, or another request has taken the lock token since."""
-    world = World()
-    if not is_deleted:
-        world.hold(TOKEN, "order-9", PAYLOAD_HASH)
-        world.locks[TOKEN] |= EXPIRED
-    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("AcquireLock", last)]
-    world.sfn.put("order-1", *entered, status="FAILED")
-
-    asked, _ = find_request_to_resend(detail(error=error), world.sfn, Locks(world, "locks"))
-
-    assert comes_back == (asked is not None)
-
-
-@pytest.mark.parametrize(
-    ("status", "comes_back"),
-    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
-)
-def test_a_record_too_large_to_be_read_is_no_answer_by_itself(status: str, comes_back: bool):
-    """A released record may be too large, too: it has the error of the attempt that released it."""
-    world = World()
-    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
-    world.locks[TOKEN]["status"] = {"S": status}
-    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("ReadLock", "ReplayTooLarge")]
-    world.sfn.put("order-1", *entered, status="FAILED")
-
-    ended = detail(error="ReplayTooLarge")
-    asked, _ = find_request_to_resend(ended, world.sfn, Locks(world, "locks"))
-
-    assert comes_back == (asked is not None)
-
-
-@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
-def test_the_answer_to_another_payload_is_no_answer(status: str):
-    """Another request took the key in the meantime, and the message must not vanish for it."""
-    asked, _ = find_request_to_resend(detail(), World().sfn, locks_with(status, "another payload"))
-    assert asked is not None
-
-
 def test_a_message_whose_key_has_another_payload_is_laid_aside_at_once():
     """It would be refused however often it came. The letter says which key, and asks for the same."""
     world = World()
-    locks = locks_with("COMPLETED", "another payload")
-    asked, why = find_request_to_resend(detail(error="PayloadMismatch"), world.sfn, locks)
-    assert asked is not None
+    asked = StartRequest("order-1", ORDER, "steponce-run-once/order-1", NOON)
 
-    assert "dead-lettered" == resender(world).send_again(asked, why, "the execution")
+    assert "dead-lettered" == resender(world).send_again(asked, "PayloadMismatch", "the execution")
 
     (letter,) = world.dead()
     reason = letter["MessageAttributes"]["steponceReason"]["StringValue"]
     assert reason.startswith("PayloadMismatch: ")
     assert "'steponce-run-once/order-1'" in reason
     assert asked == find_request(_record(letter), PATHS, PATHS)
-
-
-def test_work_that_fails_with_a_mismatch_of_its_own_is_answered():
-    """Its error is on the record of its own payload."""
-    locks = locks_with("FAILED", PAYLOAD_HASH)
-    assert None is find_request_to_resend(detail(error="PayloadMismatch"), World().sfn, locks)[0]
-
-
-def locks_with(status: str, payload_hash: str) -> Locks:
-    """The table with a record under the execution's key."""
-    world = World()
-    world.hold("steponce-run-once/order-1", "order-1", payload_hash)
-    world.locks["steponce-run-once/order-1"]["status"] = {"S": status}
-    return Locks(world, "locks")
-
-
-def limited(window_end: str, **redelivery: str) -> str:
-    """The input of an execution whose request counts in a window."""
-    given = json.loads(detail()["input"])
-    given["redelivery"] |= redelivery
-    return json.dumps(given | {"limit": {"resetsAt": window_end}})
-
-
-def test_what_the_rate_limit_refused_counts_when_it_comes_again():
-    """Its own window stays full; its own time stays what it was."""
-    before = times.now()
-    old = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
-    asked, _ = find_request_to_resend(detail(error="RateLimited", input=old), World(), LOCKS)
-    assert asked is not None
-    assert asked.count_at is not None
-    assert before <= asked.count_at <= times.now()
-    assert NOON == asked.requested_at
 
 
 @pytest.mark.parametrize(("error", "waits"), [("RateLimited", True), ("RetryLater", False)])
@@ -281,106 +160,6 @@ def test_what_the_rate_limit_refused_counts_in_the_window_of_its_arrival(error: 
     (message,) = world.resent()
     arrives = NOON + timedelta(seconds=message["DelaySeconds"] if waits else 0)
     assert arrives == find_request(_record(message), PATHS, PATHS).count_at
-
-
-@pytest.mark.parametrize("carries", [True, False])
-def test_what_the_rate_limit_refused_never_counts_in_the_same_window(carries: bool):
-    """Though this clock may be late; and an older client's execution has come without its window."""
-    given = limited("2999-01-01T00:00:00.000Z") if carries else detail()["input"]
-    asked, _ = find_request_to_resend(detail(error="RateLimited", input=given), World(), LOCKS)
-    assert asked is not None
-    assert asked.count_at is not None
-    assert carries == (times.from_text("2999-01-01T00:00:00.000Z") == asked.count_at)
-
-
-def test_what_the_rate_limit_admitted_stays_in_its_window():
-    """Whatever it died of: it must not be counted twice."""
-    moved = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
-    asked, _ = find_request_to_resend(detail(error="RetryLater", input=moved), World(), LOCKS)
-    assert asked is not None
-    assert times.from_text("2026-01-31T12:30:00.000Z") == asked.count_at
-    assert {"requestId": "order-1", "tries": 0, "countAt": "2026-01-31T12:30:00.000Z"} == asked.redelivery
-
-
-def test_a_cancelled_request_does_not_come_back():
-    """Somebody has decided so."""
-    assert (None, "Cancelled") == find_request_to_resend(detail(error="Cancelled"), World().sfn, LOCKS)
-
-
-def test_an_execution_that_somebody_waits_for_is_left_alone():
-    """Its caller has the answer; nothing is asked of AWS for it."""
-    given = json.loads(detail()["input"])
-    del given["redelivery"]
-    left = detail(input=json.dumps(given), error=None)
-    assert None is find_request_to_resend(left, World().sfn, LOCKS)[0]
-
-
-MALFORMED: list[dict[str, Any]] = [
-    {"redelivery": None},
-    {"redelivery": "order-1"},
-    {"redelivery": {}},
-    {"redelivery": {"requestId": "order-1"}},
-    {"redelivery": {"requestId": 1, "tries": 0}},
-    {"redelivery": {"requestId": " ", "tries": 0}},
-    {"redelivery": {"requestId": "order-1", "tries": "many"}},
-    {"redelivery": {"requestId": "order-1", "tries": float("inf")}},
-    {"redelivery": {"requestId": "order-1", "tries": 0, "countAt": "soon"}},
-    {"payload": ["no object"]},
-    {"lockToken": None},
-    {"lockToken": ""},
-    {"lockToken": "k" * 2_049},
-    {"requestedAt": "soon"},
-    {"requestedAt": 7},
-]
-
-
-@pytest.mark.parametrize("changed", MALFORMED, ids=lambda changed: json.dumps(changed)[:60])
-def test_an_execution_with_a_malformed_input_brings_no_message_back(changed: dict[str, Any]):
-    """Somebody has started it by hand. The function does not fail, so the event is not dead-lettered."""
-    given = json.dumps(json.loads(detail()["input"]) | changed)
-    assert None is find_request_to_resend(detail(input=given), World().sfn, LOCKS)[0]
-
-
-@pytest.mark.parametrize(
-    "given", ['{"x": ' + "9" * 5_000 + "}", "[" * 100_000, "[]"], ids=["digits", "deep", "list"]
-)
-def test_an_execution_whose_input_python_cannot_read_brings_no_message_back(given: str):
-    """Step Functions accepts such JSON from a start by hand."""
-    assert None is find_request_to_resend(detail(input=given), World().sfn, LOCKS)[0]
-
-
-def test_an_execution_with_a_malformed_rate_limit_brings_no_message_back():
-    """The limit is read only after the rate limit has refused the request."""
-    given = json.dumps(json.loads(detail()["input"]) | {"limit": "none"})
-    refused = detail(input=given, error="RateLimited")
-    assert None is find_request_to_resend(refused, World().sfn, LOCKS)[0]
-
-
-@pytest.mark.parametrize("name", ["redelivery", "payload", "lockToken", "requestedAt"])
-def test_an_execution_whose_input_lacks_a_field_brings_no_message_back(name: str):
-    """A trigger sends all of these fields."""
-    given = json.loads(detail()["input"])
-    del given[name]
-    assert None is find_request_to_resend(detail(input=json.dumps(given)), World().sfn, LOCKS)[0]
-
-
-@pytest.mark.parametrize(
-    "left_out",
-    [{"error": None}, {"input": None, "inputDetails": {"included": False}}, {"input": None}, {"error": ""}],
-)
-def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
-    """A large input is not in it, and nor may the error be."""
-    world = World()
-    world.sfn.put("order-1", input=detail()["input"])
-    world.sfn.close("order-1", "FAILED", "RetryLater", "")
-    asked, error = find_request_to_resend(detail(**left_out), world.sfn, LOCKS)
-    assert ("order-1", "RetryLater") == (asked and asked.request_id, error)
-
-
-def test_an_execution_too_new_to_be_described_is_asked_for_again():
-    """Nothing is decided without its input."""
-    with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
-        find_request_to_resend(detail(input=None), World().sfn, LOCKS)
 
 
 def _record(message: dict[str, Any]) -> SQSRecord:

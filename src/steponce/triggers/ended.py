@@ -1,0 +1,272 @@
+"""
+Decides what becomes of the message of an execution that ended badly.
+
+The lock record decides, and not the error's name: without an outcome on record the message comes back. A
+message too many is a duplicate. If the record may have held an outcome that has expired since, the
+execution's history decides.
+
+Reports of an end may be late or repeated, and a monitor may have been down. By then the message may have come
+back and have its answer, and the answer may have expired. Sent again, it might run the work a second time, so
+it becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from steponce.aws import times
+from steponce.errors import Unavailable
+from steponce.executions import CANCELLED, describe_execution, read_input, states_entered
+from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
+from steponce.locks.table import Locks
+from steponce.request.envelope import check_lock_token
+from steponce.request.names import attempt_name, split_attempt
+from steponce.triggers.resend import Resender
+from steponce.triggers.start_request import StartRequest
+from steponce.workflow import (
+    ANSWERING_STATES,
+    COMPLETED,
+    FAILED,
+    LOCK_HELD,
+    MISMATCH,
+    RATE_LIMITED,
+    RELEASING,
+    UNANSWERED,
+    WORK,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions import SFNClient
+
+SEARCHED_AFTER = timedelta(minutes=16)
+"""
+From this age on, the search for lost messages examines an end. It is longer than the longest delay of a
+resent message, so an end that was reported in time has its next attempt by then. It is also longer than
+ListExecutions may lag behind.
+"""
+
+_MAY_BE_ANSWERED = (
+    "the record of its lock token has expired since, and may have answered it. Put this letter back only if "
+    "it was not answered."
+)
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """
+    A message without an answer, whose execution ended.
+
+    Args:
+        request: What the message asked for.
+        error: The error that its execution ended with.
+        execution_arn: The execution.
+        may_be_answered: Whether there may have been an answer, which has expired since.
+    """
+
+    request: StartRequest
+    error: str
+    execution_arn: str
+    may_be_answered: bool = False
+
+    def bring_back(self, resender: Resender) -> Literal["resent", "dead-lettered"]:
+        """
+        Resend the message. Dead-letter it if a person has to decide.
+
+        Raises:
+            As `Resender.send_again`.
+        """
+        if not self.may_be_answered:
+            return resender.send_again(self.request, self.error, self.execution_arn)
+        resender.lay_aside(self.request, f"{self.error}: {_MAY_BE_ANSWERED}", self.execution_arn)
+        return "dead-lettered"
+
+
+def examine(
+    detail: Mapping[str, Any], sfn: SFNClient, locks: Locks, before_call: Callable[[], object] = lambda: None
+) -> Unanswered | None:
+    """
+    Find the message that must come back after an execution ended badly.
+
+    Args:
+        detail: The detail of a "Step Functions Execution Status Change" event, or its `executionArn` and
+            `stopDate` (milliseconds since 1970).
+        sfn: A Step Functions client, for what the event leaves out: a large input, or the error. And for the
+            history, and the next attempt.
+        locks: The table with the request's record.
+        before_call: Is called before each call to Step Functions but the first.
+
+    Returns:
+        None if the execution did not come as a message or event, has an outcome or was cancelled, or if a
+        later attempt carries the message on. Another payload's outcome is not its own. The input of an
+        execution that was started by hand counts as a message only if it has every field that a trigger
+        sends.
+
+    Raises:
+        Unavailable: Step Functions did not answer, or does not know the execution yet.
+    """
+    execution_arn, given, error = detail["executionArn"], _input_in(detail), detail.get("error")
+    if given is None or ("redelivery" in given and not error):
+        execution = describe_execution(sfn, execution_arn)
+        if execution is None:
+            raise Unavailable(f"{execution_arn} cannot be described yet. Try again.")
+        given, error = execution.input, execution.failure.error
+    error = str(error)
+    request = None if error == CANCELLED else _request_in(given, error)
+    if request is None:
+        return None
+    end = _End(execution_arn, error, _stopped(detail), locks.get(given["lockToken"]), sfn, before_call)
+    if end.has_answer_to(given):
+        return None
+    if error == MISMATCH or not (end.is_late or end.has_expired_since):
+        return Unanswered(request, error, execution_arn)
+    if end.is_carried_on(request):
+        return None
+    return Unanswered(request, error, execution_arn, end.may_be_answered)
+
+
+def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
+    """Whether an execution with this input, if it ends badly, brings back a message for this lock token."""
+    request = _request_in(given, "")
+    return request is not None and request.lock_token == lock_token
+
+
+@dataclass(frozen=True)
+class _End:
+    """An end of an execution, and the record of its request's lock token."""
+
+    execution_arn: str
+    error: str
+    at: datetime
+    lock: Lock | None
+    sfn: SFNClient
+    before_call: Callable[[], object]
+
+    def has_answer_to(self, given: Mapping[str, Any]) -> bool:
+        """Whether the execution's request is answered: by the record, or by one that may be gone."""
+        answered = _is_answered(self.lock, given)
+        if answered is None and self.error not in UNANSWERED:
+            return not ANSWERING_STATES.isdisjoint(self._states)
+        return bool(answered)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it is so old that its message may have come back, and may have its answer."""
+        return self._age > SEARCHED_AFTER
+
+    @property
+    def has_expired_since(self) -> bool:
+        """Whether an answer on record was valid at this end, and is not any more."""
+        lock = self.lock
+        if lock is None or lock.status not in (COMPLETED, FAILED) or not lock.is_reusable(times.now_text()):
+            return False
+        return (lock.expires_at or "") > times.to_text(self.at)
+
+    @property
+    def may_be_answered(self) -> bool:
+        """
+        Whether a record that is not valid any more may have answered the message after this end.
+
+        The message may have come back in time, which leaves no trace but the record. If the execution died in
+        its work, the monitor or a person may have settled its record. If a released record is gone, or the
+        record that kept the execution from its lock, somebody has erased it, or it has had an answer.
+        """
+        is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
+        if is_gone and self.error not in UNANSWERED and WORK in self._states:
+            return True
+        if self.lock is None:
+            return self.error in LOCK_HELD | RELEASING or self._age > KEPT_AFTER_EXPIRY
+        return self.has_expired_since
+
+    def is_carried_on(self, request: StartRequest) -> bool:
+        """
+        Whether the next attempt came as the same message. Then its own end brings the message back.
+
+        Another message with the same id has another lock token or payload. An attempt that failed before this
+        end brings nothing back: while this execution was open, its message counted as a duplicate.
+        """
+        machine, _, execution_name = self.execution_arn.rpartition(":")
+        name, attempt = split_attempt(execution_name)
+        self.before_call()
+        following = describe_execution(self.sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
+        if following is None or not brings_back(following.input, request.lock_token):
+            return False
+        ended_first = following.closed is not None and following.closed < times.to_text(self.at)
+        if ended_first and following.status != "SUCCEEDED":
+            return False
+        return _as_json(following.input["payload"]) == _as_json(request.payload)
+
+    @property
+    def _age(self) -> timedelta:
+        return times.now() - self.at
+
+    @cached_property
+    def _states(self) -> frozenset[str]:
+        self.before_call()
+        return states_entered(self.sfn, self.execution_arn)
+
+
+def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
+    """The request in an execution's input. None unless it has every field that a trigger sends."""
+    try:
+        redelivery, payload, lock_token = given["redelivery"], given["payload"], given["lockToken"]
+        request_id, tries = redelivery["requestId"], int(redelivery["tries"])
+        if not isinstance(payload, Mapping) or not request_id.strip() or tries < 0:
+            return None
+        check_lock_token(lock_token)
+        requested_at = times.from_text(given["requestedAt"])
+        return StartRequest(request_id, payload, lock_token, requested_at, tries, _count_at(given, error))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        return None
+
+
+def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
+    """
+    The time that decides in which window of a rate limit a resent request counts.
+
+    It stays in the window that has admitted it. If that refused it, the window is over by now, because the
+    execution has waited for its end. Then the request moves on to the window of the present, or it would be
+    refused for ever.
+    """
+    if error == RATE_LIMITED:
+        window_end = given.get("limit", {}).get("resetsAt")
+        return times.now() if window_end is None else max(times.now(), times.from_text(window_end))
+    text = given["redelivery"].get("countAt")
+    return None if text is None else times.from_text(text)
+
+
+def _is_answered(lock: Lock | None, given: Mapping[str, Any]) -> bool | None:
+    """
+    Whether the record answers the request of an execution. It does not if it has another payload.
+
+    None if it does not tell: there may have been an answer that has expired.
+    """
+    if lock is None:
+        return None
+    has_outcome = lock.status in (COMPLETED, FAILED)
+    if lock.call_id == given.get("callId"):
+        return has_outcome  # also if it has expired: the execution itself has got it
+    if not has_outcome or lock.is_reusable(times.now_text()):
+        return None
+    return "payloadHash" not in given or lock.has_payload(given["payloadHash"])
+
+
+def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The execution's input. None if the event leaves it out because it is large."""
+    if not (detail.get("inputDetails") or {}).get("included", True) or not detail.get("input"):
+        return None
+    return read_input(detail["input"])
+
+
+def _stopped(detail: Mapping[str, Any]) -> datetime:
+    ended = detail.get("stopDate")
+    return times.now() if ended is None else datetime.fromtimestamp(ended / 1000, UTC)
+
+
+def _as_json(payload: Mapping[str, Any]) -> str:
+    """A text by which payloads can be compared. In Python 1 and True are equal, and in JSON they are not."""
+    return json.dumps(payload, sort_keys=True)

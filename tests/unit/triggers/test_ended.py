@@ -1,0 +1,305 @@
+"""Which messages come back after an execution ended badly, and which become dead letters."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steponce.aws import times
+from steponce.errors import Unavailable
+from steponce.locks.table import Locks
+from steponce.triggers.ended import Unanswered, examine
+from steponce.triggers.start_request import StartRequest
+from tests.unit.triggers.world import MACHINE, ORDER, World
+
+EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
+LOCKS = Locks(World(), "locks")
+NOON = times.from_text("2026-01-31T12:00:00.000Z")
+PAYLOAD_HASH = json.loads(json.loads(EVENT.read_text())["detail"]["input"])["payloadHash"]
+TOKEN = "steponce-run-once/order-1"
+EXPIRED = {
+    "status": {"S": "FAILED"},
+    "expiresAt": {"S": "2026-01-31T12:05:00.000Z"},
+    "ttl": {"N": "1769947500"},
+}
+
+
+def detail(**changed: Any) -> dict[str, Any]:
+    """Of an execution that ended RetryLater just now."""
+    return json.loads(EVENT.read_text())["detail"] | ended_at(times.now()) | changed
+
+
+def ended_at(time: datetime) -> dict[str, Any]:
+    """The end as an event has it."""
+    return {"stopDate": round(time.timestamp() * 1000)}
+
+
+@pytest.mark.parametrize("error", ["RetryLater", "AlreadyInProgress", "States.Timeout", "DynamoDB.Oops"])
+def test_an_execution_without_an_answer_on_record_comes_back(error: str):
+    """As it was asked, from what its input says, whatever it died of."""
+    asked = StartRequest("order-1", ORDER, TOKEN, NOON, 0)
+    ended = detail(error=error)
+    assert Unanswered(asked, error, ended["executionArn"]) == examine(ended, World().sfn, LOCKS)
+
+
+@pytest.mark.parametrize(
+    ("status", "comes_back"),
+    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
+)
+def test_a_record_with_an_answer_ends_it(status: str, comes_back: bool):
+    """What has an answer does not come back; what is open or free does."""
+    found = examine(detail(), World().sfn, locks_with(status, PAYLOAD_HASH))
+    assert comes_back == (found is not None)
+
+
+def test_its_own_answer_ends_it_after_the_record_has_expired():
+    """The execution has got it, however late its end is reported. Another run would have its effect again."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    call_id = json.loads(detail()["input"])["callId"]
+    world.locks[TOKEN] |= EXPIRED | {"callId": {"S": call_id}}
+    late = detail(error="CardDeclined")
+    assert None is examine(late, world.sfn, Locks(world, "locks"))
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+@pytest.mark.parametrize(
+    ("last", "error", "comes_back"),
+    [
+        ("RecordFinalError", "CardDeclined", False),
+        ("RecordError", "Boom", False),
+        ("ReplayError", "CardDeclined", False),
+        ("DuplicateRefused", "DuplicateRefused", False),
+        ("CheckOwner", "Lambda.ServiceException", True),
+        ("AlreadyInProgress", "AlreadyInProgress", True),
+        ("ReplayTooLarge", "ReplayTooLarge", True),
+    ],
+)
+def test_an_answer_ends_it_after_its_record_is_gone(
+    is_deleted: bool, last: str, error: str, comes_back: bool
+):
+    """DynamoDB may have deleted it, or another request has taken the lock token since."""
+    world = World()
+    if not is_deleted:
+        world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+        world.locks[TOKEN] |= EXPIRED
+    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("AcquireLock", last)]
+    world.sfn.put("order-1", *entered, status="FAILED")
+
+    found = examine(detail(error=error), world.sfn, Locks(world, "locks"))
+
+    assert comes_back == (found is not None)
+
+
+@pytest.mark.parametrize(
+    ("status", "comes_back"),
+    [("COMPLETED", False), ("FAILED", False), ("INPROGRESS", True), ("RELEASED", True)],
+)
+def test_a_record_too_large_to_be_read_is_no_answer_by_itself(status: str, comes_back: bool):
+    """A released record may be too large, too: it has the error of the attempt that released it."""
+    world = World()
+    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+    world.locks[TOKEN]["status"] = {"S": status}
+    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("ReadLock", "ReplayTooLarge")]
+    world.sfn.put("order-1", *entered, status="FAILED")
+
+    ended = detail(error="ReplayTooLarge")
+    found = examine(ended, world.sfn, Locks(world, "locks"))
+
+    assert comes_back == (found is not None)
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
+def test_the_answer_to_another_payload_is_no_answer(status: str):
+    """Another request took the key in the meantime, and the message must not vanish for it."""
+    found = examine(detail(), World().sfn, locks_with(status, "another payload"))
+    assert found is not None
+
+
+def test_work_that_fails_with_a_mismatch_of_its_own_is_answered():
+    """Its error is on the record of its own payload."""
+    locks = locks_with("FAILED", PAYLOAD_HASH)
+    assert None is examine(detail(error="PayloadMismatch"), World().sfn, locks)
+
+
+def locks_with(status: str, payload_hash: str) -> Locks:
+    """The table with a record under the execution's key."""
+    world = World()
+    world.hold(TOKEN, "order-1", payload_hash)
+    world.locks[TOKEN]["status"] = {"S": status}
+    return Locks(world, "locks")
+
+
+def limited(window_end: str, **redelivery: str) -> str:
+    """The input of an execution whose request counts in a window."""
+    given = json.loads(detail()["input"])
+    given["redelivery"] |= redelivery
+    return json.dumps(given | {"limit": {"resetsAt": window_end}})
+
+
+def test_what_the_rate_limit_refused_counts_when_it_comes_again():
+    """Its own window stays full; its own time stays what it was."""
+    before = times.now()
+    old = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
+    found = examine(detail(error="RateLimited", input=old), World(), LOCKS)
+    assert found is not None
+    assert found.request.count_at is not None
+    assert before <= found.request.count_at <= times.now()
+    assert NOON == found.request.requested_at
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_what_the_rate_limit_refused_never_counts_in_the_same_window(carries: bool):
+    """Though this clock may be late; and an older client's execution has come without its window."""
+    given = limited("2999-01-01T00:00:00.000Z") if carries else detail()["input"]
+    found = examine(detail(error="RateLimited", input=given), World(), LOCKS)
+    assert found is not None
+    assert found.request.count_at is not None
+    assert carries == (times.from_text("2999-01-01T00:00:00.000Z") == found.request.count_at)
+
+
+def test_what_the_rate_limit_admitted_stays_in_its_window():
+    """Whatever it died of: it must not be counted twice."""
+    moved = limited("2026-01-31T13:00:00.000Z", countAt="2026-01-31T12:30:00.000Z")
+    found = examine(detail(error="RetryLater", input=moved), World(), LOCKS)
+    assert found is not None
+    assert times.from_text("2026-01-31T12:30:00.000Z") == found.request.count_at
+    redelivery = {"requestId": "order-1", "tries": 0, "countAt": "2026-01-31T12:30:00.000Z"}
+    assert redelivery == found.request.redelivery
+
+
+def late(**changed: Any) -> dict[str, Any]:
+    """Of an execution that ended RetryLater three hours ago."""
+    return detail(**ended_at(times.now() - timedelta(hours=3)) | changed)
+
+
+def test_a_late_report_comes_back_if_the_lock_is_still_its_own():
+    """The record could not be read when the search came by. A person has mended it since."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    world.locks[TOKEN]["status"] = {"S": "RELEASED"}
+
+    found = examine(late(), world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert not found.may_be_answered
+
+
+@pytest.mark.parametrize("name", ["order-1--2", "order-1--3"])
+def test_a_late_report_of_what_its_next_attempt_carries_on_is_left_alone(name: str):
+    """The search has brought the message back. A later attempt than the next one is of another message."""
+    world = World()
+    world.sfn.put(name, input=detail()["input"], status="SUCCEEDED")
+    found = examine(late(), world.sfn, LOCKS)
+    assert (name == "order-1--2") == (found is None)
+
+
+def test_a_late_report_of_a_mismatch_has_one_dead_letter():
+    """Though the record that refused it is gone."""
+    found = examine(late(error="PayloadMismatch"), World().sfn, LOCKS)
+    assert found is not None
+    assert not found.may_be_answered
+
+
+@pytest.mark.parametrize(("minutes", "may_be_answered"), [(1, True), (3, False)])
+def test_a_repeated_report_does_not_bring_back_what_was_answered_meanwhile(
+    minutes: int, may_be_answered: bool
+):
+    """The answer came after the first report, and has expired before the second."""
+    world = World()
+    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+    expires = {"expiresAt": {"S": times.to_text(times.now() - timedelta(minutes=minutes))}}
+    world.locks[TOKEN] |= EXPIRED | expires
+    repeated = detail(error="AlreadyInProgress", **ended_at(times.now() - timedelta(minutes=2)))
+
+    found = examine(repeated, world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert may_be_answered == found.may_be_answered
+
+
+def test_a_cancelled_request_does_not_come_back():
+    """Somebody has decided so."""
+    assert None is examine(detail(error="Cancelled"), World().sfn, LOCKS)
+
+
+def test_an_execution_that_somebody_waits_for_is_left_alone():
+    """Its caller has the answer; nothing is asked of AWS for it."""
+    given = json.loads(detail()["input"])
+    del given["redelivery"]
+    left = detail(input=json.dumps(given), error=None)
+    assert None is examine(left, World().sfn, LOCKS)
+
+
+MALFORMED: list[dict[str, Any]] = [
+    {"redelivery": None},
+    {"redelivery": "order-1"},
+    {"redelivery": {}},
+    {"redelivery": {"requestId": "order-1"}},
+    {"redelivery": {"requestId": 1, "tries": 0}},
+    {"redelivery": {"requestId": " ", "tries": 0}},
+    {"redelivery": {"requestId": "order-1", "tries": "many"}},
+    {"redelivery": {"requestId": "order-1", "tries": float("inf")}},
+    {"redelivery": {"requestId": "order-1", "tries": -1}},
+    {"redelivery": {"requestId": "order-1", "tries": 0, "countAt": "soon"}},
+    {"payload": ["no object"]},
+    {"lockToken": None},
+    {"lockToken": ""},
+    {"lockToken": "k" * 2_049},
+    {"requestedAt": "soon"},
+    {"requestedAt": 7},
+]
+
+
+@pytest.mark.parametrize("changed", MALFORMED, ids=lambda changed: json.dumps(changed)[:60])
+def test_an_execution_with_a_malformed_input_brings_no_message_back(changed: dict[str, Any]):
+    """Somebody has started it by hand. The function does not fail, so the event is not dead-lettered."""
+    given = json.dumps(json.loads(detail()["input"]) | changed)
+    assert None is examine(detail(input=given), World().sfn, LOCKS)
+
+
+@pytest.mark.parametrize(
+    "given", ['{"x": ' + "9" * 5_000 + "}", "[" * 100_000, "[]"], ids=["digits", "deep", "list"]
+)
+def test_an_execution_whose_input_python_cannot_read_brings_no_message_back(given: str):
+    """Step Functions accepts such JSON from a start by hand."""
+    assert None is examine(detail(input=given), World().sfn, LOCKS)
+
+
+def test_an_execution_with_a_malformed_rate_limit_brings_no_message_back():
+    """The limit is read only after the rate limit has refused the request."""
+    given = json.dumps(json.loads(detail()["input"]) | {"limit": "none"})
+    refused = detail(input=given, error="RateLimited")
+    assert None is examine(refused, World().sfn, LOCKS)
+
+
+@pytest.mark.parametrize("name", ["redelivery", "payload", "lockToken", "requestedAt"])
+def test_an_execution_whose_input_lacks_a_field_brings_no_message_back(name: str):
+    """A trigger sends all of these fields."""
+    given = json.loads(detail()["input"])
+    del given[name]
+    assert None is examine(detail(input=json.dumps(given)), World().sfn, LOCKS)
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [{"error": None}, {"input": None, "inputDetails": {"included": False}}, {"input": None}, {"error": ""}],
+)
+def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
+    """A large input is not in it, and nor may the error be."""
+    world = World()
+    world.sfn.put("order-1", input=detail()["input"])
+    world.sfn.close("order-1", "FAILED", "RetryLater", "")
+    found = examine(detail(**left_out), world.sfn, LOCKS)
+    assert found is not None
+    assert ("order-1", "RetryLater") == (found.request.request_id, found.error)
+
+
+def test_an_execution_too_new_to_be_described_is_asked_for_again():
+    """Nothing is decided without its input."""
+    with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
+        examine(detail(input=None), World().sfn, LOCKS)
