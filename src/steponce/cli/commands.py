@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from steponce.cli.requests import requests
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Invocation, Target, where_to_which
 from steponce.cli.timeline import timeline
+from steponce.cli.unwritten import Program, Unwritten, end_unwritten, writing
 from steponce.cli.waiting import awaiting
 from steponce.cli.wrap import wrap
 from steponce.client import Client
@@ -35,25 +35,30 @@ from steponce.report import collector
 from steponce.request.receipt import Receipt
 from steponce.scaffold import sources
 
-BROKEN_PIPE = 141
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command. Returns its exit code."""
+    try:
+        return _run(arguments)
+    except Unwritten as error:
+        return end_unwritten(error)
+
+
+@writing()
+def _run(arguments: Sequence[str]) -> int:
     invocation = Invocation()
     try:
         code: int = steponce.main(
             list(arguments), prog_name="steponce", standalone_mode=False, obj=invocation
         )
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # The reader has closed the pipe. Without this, Python would complain again at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    except Unwritten:
+        raise
     except Exception as error:
-        return say_error(error, invocation.options, invocation.named)
+        code = say_error(error, invocation.options, invocation.named)
+    sys.stdout.flush()
+    return code
 
 
 def _not_blank(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -81,7 +86,9 @@ _timeout = click.option(
 )
 
 
-@click.group(epilog=EXIT_CODES, invoke_without_command=True, context_settings={"max_content_width": 100})
+@click.group(
+    cls=Program, epilog=EXIT_CODES, invoke_without_command=True, context_settings={"max_content_width": 100}
+)
 @click.version_option(package_name="steponce")
 @click.pass_context
 def steponce(context: click.Context) -> None:

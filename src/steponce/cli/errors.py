@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from steponce.cli.answers import (
 )
 from steponce.cli.shell import Named, commands
 from steponce.cli.target import Unreachable
+from steponce.cli.unwritten import complain
 from steponce.errors import (
     Conflict,
     InvalidRequest,
@@ -53,7 +53,10 @@ Exit codes:
     4  unreachable: no credentials, no such stack, throttled, no answer;
        the same command is safe to try again
    70  a bug in steponce
+   74  the answer could not be written, as on a full disk; what the
+       command did is done
   130  interrupted; a request that was started goes on
+  141  the reader of the pipe has gone; what the command did is done
 """
 
 _HINTS: Mapping[type[BotoCoreError], str] = {
@@ -87,8 +90,8 @@ def report_error(
     kind, message, code = _explain(error)
     line = " ".join(message.split())
     what_next = commands(error.next_steps, options, named) if isinstance(error, SteponceError) else []
-    sys.stderr.write(f"steponce: {kind}: {plain(line)}\n")
-    sys.stderr.write("".join(f"  {plain(command)}\n" for command in what_next))
+    complain(f"steponce: {kind}: {plain(line)}\n")
+    complain("".join(f"  {plain(command)}\n" for command in what_next))
     shown: dict[str, Any] = {"type": kind, "message": message}
     return shown | ({"next": what_next} if what_next else {}), code
 
@@ -110,7 +113,7 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
         hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
         return kind, f"{error}. {hint}".replace("..", ".").strip(), UNREACHABLE
     # The text and the local variables may hold a payload, so only the places are shown.
-    sys.stderr.write("".join(traceback.format_tb(error.__traceback__)))
+    complain("".join(traceback.format_tb(error.__traceback__)))
     return kind, "This is a bug in steponce; the lines above say where.", BUG
 
 

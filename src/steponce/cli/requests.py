@@ -110,7 +110,7 @@ def list_requests(
         more = found.has_more() or steps.has_more()
         rest = {"more": more, "unreadable": left_out.public(), "unreadableCount": left_out.count}
         answer.end(rest, Group(*_remarks(count, more), *left_out.lines()))
-    except BrokenPipeError:
+    except OSError:  # the pipe takes no more
         raise
     except (Exception, KeyboardInterrupt) as error:
         if not answer.has_begun:

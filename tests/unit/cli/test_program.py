@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import io
+import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +26,7 @@ def test_the_help_names_every_command_and_every_exit_code(capsys: pytest.Capture
     assert 0 == commands.run(["--help"])
     out = capsys.readouterr().out
     assert all(f"\n  {command} " in out for command in commands_)
-    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 4, 70, 130))
+    assert all(f"\n    {code:>3}  " in out for code in (0, 1, 2, 3, 4, 70, 74, 130, 141))
 
 
 @pytest.mark.parametrize(
@@ -116,13 +121,49 @@ def test_without_its_libraries_the_program_says_how_to_get_them(monkeypatch: pyt
         cli.main()
 
 
-def test_a_reader_that_has_seen_enough_ends_the_program_quietly(
-    client: FakeClient, monkeypatch: pytest.MonkeyPatch
-):
-    """`steponce show order-1 | head -1` is no error of ours."""
-    closed: list[tuple[int, int]] = []
-    monkeypatch.setattr("steponce.cli.commands.os.dup2", lambda a, b: closed.append((a, b)))
-    client.answers["status"] = BrokenPipeError()
+LINT = ["lint", "statemachines/run_once.asl.json"]
 
-    assert 141 == commands.run(["status", "order-1"])
-    assert 1 == len(closed)
+
+def _end_of(arguments: list[str], **streams: Any) -> tuple[int, str]:
+    """The exit code of the whole program, and what it said on standard error."""
+    program = [sys.executable, "-c", "from steponce.cli import main; main()", *arguments]
+    done = subprocess.run(program, **{"stderr": subprocess.PIPE, "text": True, "check": False} | streams)
+    return done.returncode, done.stderr or ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], LINT])
+def test_a_reader_that_has_seen_enough_ends_the_program_quietly(arguments: list[str]):
+    """`steponce show order-1 | head -1` is no failed request, and needs no message."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as closed:
+        assert (141, "") == _end_of(arguments, stdout=closed)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], LINT, ["lint", "--format", "sarif", LINT[1]]])
+def test_an_answer_that_cannot_be_written_takes_one_line_and_an_exit_code(arguments: list[str]):
+    """What the command did is done, so it is no bug and no failed request."""
+    with Path(os.devnull).open("r") as unwritable:
+        code, said = _end_of(arguments, stdout=unwritable)
+    assert (74, 1, True) == (code, said.count("\n"), "could not be written" in said)
+
+
+def test_an_error_that_cannot_be_told_keeps_its_exit_code():
+    """Nor does Python complain at its exit, which makes the code 120."""
+    with Path(os.devnull).open("r") as unwritable:
+        assert 2 == _end_of(["lint"], stdout=subprocess.DEVNULL, stderr=unwritable)[0]
+
+
+def test_an_answer_too_large_for_a_buffer_is_not_written_either(
+    client: FakeClient, capsys: pytest.CaptureFixture[str]
+):
+    """Then the write itself fails, and no later one."""
+    client.answers["status"] = OSError(errno.ENOSPC, "No space left on device")
+    assert 74 == commands.run(["status", "order-1"])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_error_of_a_file_is_no_answer_that_could_not_be_written(client: FakeClient):
+    """It stays what it was: a bug, if nobody has foreseen it."""
+    client.answers["status"] = OSError(errno.EIO, "Input/output error", "/some/file")
+    assert 70 == commands.run(["status", "order-1"])
