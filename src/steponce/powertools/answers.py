@@ -45,11 +45,11 @@ def in_progress(key: str, sort_key: str | None, payload_hash: str, lease_until: 
 
 def completed(key: str, sort_key: str | None, payload_hash: str, lock: Lock) -> DataRecord:
     """A request that is done. A record that has expired and is not deleted yet gets no expiry time."""
-    lasts = lock.expires_at is not None and lock.expires_at > times.now_text()
+    expires_at = lock.expires_at or times.NEVER  # `ttl` may be later
     return DataRecord(
         key,
         STATUS_CONSTANTS["COMPLETED"],
-        expiry_timestamp=lock.ttl if lasts else None,
+        expiry_timestamp=times.epoch_seconds(expires_at) if expires_at > times.now_text() else None,
         response_data=lock.result or "",
         payload_hash=payload_hash,
         sort_key=sort_key,

@@ -23,7 +23,7 @@ from aws_lambda_powertools.utilities.idempotency.serialization.dataclass import 
 
 from steponce import CompletionRefused, NotRecorded, RequestFailed, RetryLater
 from steponce.aws import times
-from steponce.locks.record import Failure
+from steponce.locks.record import Failure, ttl_of
 from steponce.locks.table import Locks
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.unit.powertools.world import Context, config, items, key_of, only, ours, table
@@ -318,6 +318,19 @@ def test_the_response_hook_is_called_on_replays(locks: Locks):
     assert [DONE, DONE | {"replayed": True}] == [charge(), charge()]
     assert (key_of("charge", ORDER), COMPLETED) == (seen[0].idempotency_key, seen[0].status)
     assert seen[0].expiry_timestamp == only(locks).ttl
+
+
+def test_the_response_hook_is_told_until_when_a_workflows_answer_counts(locks: Locks):
+    """DynamoDB deletes its record a day later."""
+    seen: list[DataRecord] = []
+    charge = Work(config=config(response_hook=lambda response, record: seen.append(record) or response))
+    charge()
+    lock = only(locks)
+    ttl = {"N": str(ttl_of(str(lock.expires_at)))}
+    shared("dynamodb").put_item(TableName="locks", Item=items()[0] | {"ttl": ttl})
+
+    charge()
+    assert seen[0].expiry_timestamp == times.epoch_seconds(str(lock.expires_at))
 
 
 def test_a_serializer_gives_replays_their_type(locks: Locks):
