@@ -13,7 +13,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from steponce.aws import times
 from steponce.errors import shown
@@ -22,9 +22,6 @@ from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
 from steponce.workflow import MISMATCH, RATE_LIMITED
-
-if TYPE_CHECKING:
-    pass
 
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name

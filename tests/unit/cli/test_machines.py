@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 from collections.abc import Iterator
@@ -499,6 +500,21 @@ def test_an_error_in_the_middle_of_a_list_closes_it(
         (told := run("requests", "list", "--since", "2h"))[0],
         told[1]["error"]["type"],
     )
+
+
+def test_a_list_that_cannot_be_written_to_its_end_says_so_once(
+    world: TwoMachines, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Closing the object would fail as well, so nothing is tried any more."""
+    world.put()
+
+    def write(answer: stream.Stream, _text: str) -> None:
+        answer.has_begun = True
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(stream.Stream, "_write", write)
+    assert 74 == commands.run(["requests", "list"])
+    assert 1 == capsys.readouterr().err.count("\n")
 
 
 def test_people_get_tables(
