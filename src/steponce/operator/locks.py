@@ -343,17 +343,16 @@ class Operator:
                 )
             left = left_by(lock, owner, self._machine.sfn)
         except OwnerHidden as hidden:
-            raise Refused(f"{hidden} Nothing was written.") from None
+            raise Refused(str(hidden)) from None
         if not left.is_visible:
             raise Refused(
-                f"What the execution {lock.locked_by} has left cannot be seen yet. Nothing was written; try "
-                "again in a minute."
+                f"What the execution {lock.locked_by} has left cannot be seen yet. Try again in a minute."
             )
         child = left.child
         if child is not None and child.state == "running":
             raise Refused(
-                f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Nothing "
-                "was written. Wait for its end, or stop it first."
+                f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Wait for "
+                "its end, or stop it first."
             )
         since = lock.actual_completion if owner is None else owner.closed
         if child is not None:  # it may have ended long after its owner
@@ -364,7 +363,7 @@ class Operator:
             error = (lock.failure and lock.failure.error) or "an error without a name"
             raise Refused(
                 f"The record {lock.lock_token!r} is FAILED with {error}, which does not say that the work is "
-                f"over: it may still run until {until}. Nothing was written; try again then."
+                f"over: it may still run until {until}; try again then."
             )
 
     def _again(self, lock: Lock) -> Lock:

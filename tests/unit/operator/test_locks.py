@@ -711,6 +711,21 @@ def test_a_cancellation_that_was_cut_short_is_finished_by_the_same_command(world
     assert (FAILED, "Cancelled") == (lock.status, lock.failure and lock.failure.error)
 
 
+def test_a_refusal_does_not_deny_what_was_recorded_before_it(world: World):
+    """`cancel` died after it had stopped the execution. The next command records that, and refuses then."""
+    world.execution(
+        "order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x", closed=datetime.now(UTC)
+    )
+    lock = world.put()
+    operator = Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT)
+
+    with pytest.raises(Refused, match="may still run until") as raised:
+        operator.prepare("release", lock)
+
+    assert FAILED == world.lock().status
+    assert "Nothing was written" not in str(raised.value)
+
+
 def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: pytest.MonkeyPatch):
     """Histories are eventually consistent; the same command finishes it later."""
     world.execution("order-1", "RUNNING", *TO_WORK)
