@@ -91,6 +91,9 @@ AcquireLock's reply was lost or its write took effect late. The states from Coun
 for workflows with a rate limit, before the lock.
 """
 
+READING = "ReadLock"
+"""The state of an execution that did not get the lock: there was a record that kept it away."""
+
 WORK = "DoWork"
 """The state that begins the work. If it starts another execution, that one is asked for its end, too."""
 

@@ -35,6 +35,7 @@ from steponce.workflow import (
     LOCK_HELD,
     MISMATCH,
     RATE_LIMITED,
+    READING,
     RELEASING,
     UNANSWERED,
     WORK,
@@ -173,13 +174,16 @@ class _End:
 
         The message may have come back in time, which leaves no trace but the record. If the execution died in
         its work, the monitor or a person may have settled its record. If a released record is gone, or the
-        record that kept the execution from its lock, somebody has erased it, or it has had an answer.
+        record that kept the execution from its lock, somebody has erased it, or it has had an answer. Of a
+        guard the record goes as soon as it has expired.
         """
         is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
         if is_gone and self.error not in UNANSWERED and WORK in self._states:
             return True
         if self.lock is None:
-            return self.error in LOCK_HELD | RELEASING or self._age > KEPT_AFTER_EXPIRY
+            had_record = self.error in LOCK_HELD | RELEASING
+            had_record |= self.error not in UNANSWERED and READING in self._states
+            return had_record or self._age > KEPT_AFTER_EXPIRY
         return self.has_expired_since
 
     def is_carried_on(self, request: StartRequest) -> bool:

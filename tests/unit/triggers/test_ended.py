@@ -205,6 +205,18 @@ def test_a_late_report_of_a_mismatch_has_one_dead_letter():
     assert not found.may_be_answered
 
 
+@pytest.mark.parametrize(("state", "may_be_answered"), [("ReadLock", True), ("PrepareRequest", False)])
+def test_a_late_report_of_a_death_at_a_lock_that_is_gone_is_for_a_person(state: str, may_be_answered: bool):
+    """A guard's answer may have expired after the message came back. DynamoDB deletes its record at once."""
+    world = World()
+    world.sfn.put("order-1", {"stateEnteredEventDetails": {"name": state}}, status="FAILED")
+
+    found = examine(late(error="Lambda.ServiceException"), world.sfn, LOCKS)
+
+    assert found is not None
+    assert may_be_answered == found.may_be_answered
+
+
 @pytest.mark.parametrize(("minutes", "may_be_answered"), [(1, True), (3, False)])
 def test_a_repeated_report_does_not_bring_back_what_was_answered_meanwhile(
     minutes: int, may_be_answered: bool
