@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,6 +105,14 @@ def copyable(text: str, language: str) -> Text:
     shown = Syntax("", language, background_color="default").highlight(text)
     shown.no_wrap, shown.overflow = True, "ignore"
     return shown
+
+
+def to_copy(commands: Iterable[str]) -> list[Text]:
+    """The next commands for people. A terminal that is too narrow breaks none, so that each can be pasted."""
+    lines = [plain(f"  {command}") for command in commands]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ignore"
+    return lines
 
 
 def counted(count: int, noun: str) -> str:

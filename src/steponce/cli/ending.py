@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, counted, fields, plain, say
+from steponce.cli.answers import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
@@ -55,8 +55,8 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
     answer |= {"stopped": running.is_open and not done.ended_by_itself, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
-    rows = fields({"next": "\n".join(what_next) or None})
-    say(answer, Group(plain(said, "bold green"), _shown(running.execution_arn, lock), rows))
+    shown = _shown(running.execution_arn, lock)
+    say(answer, Group(plain(said, "bold green"), shown, *to_copy(what_next)))
     return DONE
 
 

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say
+from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say, to_copy
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
 from steponce.request.workflows import Workflow
@@ -71,7 +71,7 @@ def show(letter_id: str, target: Target) -> int:
     rows |= found.text_attributes()
     say(
         answer | {"advice": advice, "next": next_commands},
-        Group(fields(rows), plain(found.body), fields({"next": "\n".join([advice, *next_commands])})),
+        Group(fields(rows), plain(found.body), fields({"next": advice}), *to_copy(next_commands)),
     )
     return DONE
 

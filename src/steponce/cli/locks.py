@@ -16,7 +16,7 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli import console
-from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say
+from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
@@ -111,10 +111,10 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
         "links": links,
         "next": what_next,
     }
-    rows = {f"{name} on AWS": link for name, link in links.items()} | {"next": "\n".join(what_next) or None}
+    rows = {f"{name} on AWS": link for name, link in links.items()}
     if not own:
         rows["note"] = "another machine's record: commands for that machine settle it"
-    say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows)))
+    say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows), *to_copy(what_next)))
     return DONE
 
 

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty
+from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty, to_copy
 from steponce.locks.record import Intervention
 from steponce.report.story import Attempt, Record, Story, Waiting
 
@@ -34,7 +34,7 @@ def timeline(story: Story, what_next: Sequence[str]) -> RenderableType:
     parts: list[RenderableType] = [_record(story), *_in_order(story)]
     title = plain(story.diagnosis)
     parts.append(Panel(plain(story.summary), title=title, title_align="left", border_style=colour))
-    return Group(*parts, *(plain(f"  {command}") for command in what_next))
+    return Group(*parts, *to_copy(what_next))
 
 
 def _in_order(story: Story) -> list[RenderableType]:

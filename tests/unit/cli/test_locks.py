@@ -556,6 +556,32 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
     assert {"execution", "log"} == set(told["links"])
 
 
+@pytest.mark.parametrize(
+    ("command", "next_command"),
+    [
+        (["locks", "inspect", "order-1"], "steponce locks complete m/order-1 FILE --stack payments-eu"),
+        (["show", "order-1"], "steponce locks complete m/order-1 FILE --stack payments-eu"),
+        (["cancel", "order-1", *SIGNED], "steponce locks release m/order-1 --stack payments-eu"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+@pytest.mark.usefixtures("answers")
+def test_a_narrow_terminal_breaks_no_command(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    next_command: str,
+):
+    """Pasted, its first line would run by itself, and on another stack."""
+    ready(world, command)
+    monkeypatch.setenv("COLUMNS", "30")
+
+    assert 0 == commands.run([*command, "--stack", "payments-eu"])
+
+    assert f"  {next_command}\n" in capsys.readouterr().out
+
+
 def test_inspect_does_not_take_a_stranger_for_the_owner(world: World, run: Run):
     """Another execution has its name by now."""
     world.execution("order-1", "RUNNING", *TO_WORK)
