@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from steponce.aws import times
-from steponce.errors import Unavailable
+from steponce.errors import RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED, describe_execution, read_input, states_entered
 from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
 from steponce.locks.table import Locks
@@ -66,13 +66,13 @@ class Unanswered:
         request: What the message asked for.
         error: The error that its execution ended with.
         execution_arn: The execution.
-        may_be_answered: Whether there may have been an answer, which has expired since.
+        doubt: Why a person has to decide. None: nobody has to.
     """
 
     request: StartRequest
     error: str
     execution_arn: str
-    may_be_answered: bool = False
+    doubt: str | None = None
 
     def bring_back(self, resender: Resender) -> Literal["resent", "dead-lettered"]:
         """
@@ -81,9 +81,9 @@ class Unanswered:
         Raises:
             As `Resender.send_again`.
         """
-        if not self.may_be_answered:
+        if self.doubt is None:
             return resender.send_again(self.request, self.error, self.execution_arn)
-        resender.lay_aside(self.request, f"{self.error}: {_MAY_BE_ANSWERED}", self.execution_arn)
+        resender.lay_aside(self.request, f"{self.error}: {self.doubt}", self.execution_arn)
         return "dead-lettered"
 
 
@@ -120,14 +120,21 @@ def examine(
     request = None if error == CANCELLED else _request_in(given, error)
     if request is None:
         return None
-    end = _End(execution_arn, error, _stopped(detail), locks.get(given["lockToken"]), sfn, before_call)
+    lock, doubt = None, None
+    try:
+        lock = locks.get(given["lockToken"])
+    except RecordUnreadable as unreadable:
+        doubt = f"{unreadable} Then put this letter back."
+    end = _End(execution_arn, error, _stopped(detail), lock, sfn, before_call)
     if end.has_answer_to(given):
         return None
-    if error == MISMATCH or not (end.is_late or end.has_expired_since):
+    if error == MISMATCH or not (doubt or end.is_late or end.has_expired_since):
         return Unanswered(request, error, execution_arn)
     if end.is_carried_on(request):
         return None
-    return Unanswered(request, error, execution_arn, end.may_be_answered)
+    if doubt is None and end.may_be_answered:
+        doubt = _MAY_BE_ANSWERED
+    return Unanswered(request, error, execution_arn, doubt)
 
 
 def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
+from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import PLACE, Locks
 from steponce.monitoring.missed_ends import (
@@ -508,12 +508,12 @@ def test_what_does_not_pass_by_itself_keeps_nobody(world: World, error: Exceptio
     assert Looked() == world.look()
 
 
-def test_a_damaged_record_keeps_nobody(world: World) -> None:
-    """Nobody can tell whether it answers; it is named."""
+def test_a_damaged_record_loses_nothing_and_keeps_nobody(world: World) -> None:
+    """Nobody can tell whether it answers. The rounds go on, and a person has the letter."""
     world.put(attempt={"N": "1.5"})
-    world.end("o-1")
-    world.look()
-    assert [(RecordUnreadable.__name__, "o-1")] == world.skipped
+    world.end("o-1", error="RetryLater")
+    assert Looked(dead_lettered=1) == world.look()
+    assert ([("o-1", "RetryLater")], []) == (world.letters, world.skipped)
 
 
 @pytest.mark.parametrize("what", ["list_executions", "describe_state_machine", "place"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,7 @@ def test_a_late_report_comes_back_if_the_lock_is_still_its_own():
     found = examine(late(), world.sfn, Locks(world, "locks"))
 
     assert found is not None
-    assert not found.may_be_answered
+    assert found.doubt is None
 
 
 @pytest.mark.parametrize("name", ["order-1--2", "order-1--3"])
@@ -202,7 +203,7 @@ def test_a_late_report_of_a_mismatch_has_one_dead_letter():
     """Though the record that refused it is gone."""
     found = examine(late(error="PayloadMismatch"), World().sfn, LOCKS)
     assert found is not None
-    assert not found.may_be_answered
+    assert found.doubt is None
 
 
 @pytest.mark.parametrize(("state", "may_be_answered"), [("ReadLock", True), ("PrepareRequest", False)])
@@ -214,7 +215,7 @@ def test_a_late_report_of_a_death_at_a_lock_that_is_gone_is_for_a_person(state: 
     found = examine(late(error="Lambda.ServiceException"), world.sfn, LOCKS)
 
     assert found is not None
-    assert may_be_answered == found.may_be_answered
+    assert may_be_answered == (found.doubt is not None)
 
 
 @pytest.mark.parametrize(("minutes", "may_be_answered"), [(1, True), (3, False)])
@@ -231,7 +232,30 @@ def test_a_repeated_report_does_not_bring_back_what_was_answered_meanwhile(
     found = examine(repeated, world.sfn, Locks(world, "locks"))
 
     assert found is not None
-    assert may_be_answered == found.may_be_answered
+    assert may_be_answered == (found.doubt is not None)
+
+
+@pytest.mark.parametrize("of", [detail, late])
+def test_a_message_whose_record_cannot_be_read_is_for_a_person(of: Callable[..., dict[str, Any]]):
+    """Nobody can tell whether it answers. The letter names the attribute, and what to do."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    world.locks[TOKEN]["attempt"] = {"N": "1.5"}
+
+    found = examine(of(), world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert found.doubt is not None
+    assert f"{TOKEN!r} cannot be read: its attribute attempt" in found.doubt
+
+
+def test_an_answer_whose_record_cannot_be_read_is_still_an_answer():
+    """The history has it."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    world.locks[TOKEN]["attempt"] = {"N": "1.5"}
+    world.sfn.put("order-1", {"stateEnteredEventDetails": {"name": "RecordFinalError"}}, status="FAILED")
+    assert examine(detail(error="CardDeclined"), world.sfn, Locks(world, "locks")) is None
 
 
 def test_a_cancelled_request_does_not_come_back():
