@@ -182,7 +182,8 @@ class _End:
         The message may have come back in time, which leaves no trace but the record. If the execution died in
         its work, the monitor or a person may have settled its record. If a released record is gone, or the
         record that kept the execution from its lock, somebody has erased it, or it has had an answer. Of a
-        guard the record goes as soon as it has expired.
+        guard the record goes as soon as it has expired. If another request has taken the lock since, an answer
+        may have expired before that.
         """
         is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
         if is_gone and self.error not in UNANSWERED and WORK in self._states:
@@ -191,7 +192,7 @@ class _End:
             had_record = self.error in LOCK_HELD | RELEASING
             had_record |= self.error not in UNANSWERED and READING in self._states
             return had_record or self._age > KEPT_AFTER_EXPIRY
-        return self.has_expired_since
+        return self.has_expired_since or self.lock.created > times.to_text(self.at)
 
     def is_carried_on(self, request: StartRequest) -> bool:
         """

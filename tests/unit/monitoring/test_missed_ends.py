@@ -324,7 +324,7 @@ def test_a_message_that_came_too_often_is_laid_aside(world: World) -> None:
 
 def test_the_first_round_looks_a_day_back(world: World) -> None:
     """A machine that is older than its monitor."""
-    world.put(status={"S": "RELEASED"})
+    world.put(status={"S": "RELEASED"}, created={"S": times.to_text(NOW - timedelta(days=9))})
     world.end("o-1", OLD_ENOUGH - FIRST_LOOK)
     world.end("o-2", OLD_ENOUGH - FIRST_LOOK + timedelta(minutes=2))
     world.look()

@@ -218,6 +218,21 @@ def test_a_late_report_of_a_death_at_a_lock_that_is_gone_is_for_a_person(state: 
     assert may_be_answered == (found.doubt is not None)
 
 
+@pytest.mark.parametrize(("hours", "may_be_answered"), [(2, True), (4, False)])
+def test_a_late_report_is_for_a_person_if_another_request_has_taken_the_lock_since(
+    hours: int, may_be_answered: bool
+):
+    """It may have taken it from an answer that had expired."""
+    world = World()
+    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+    world.locks[TOKEN]["created"] = {"S": times.to_text(times.now() - timedelta(hours=hours))}
+
+    found = examine(late(error="AlreadyInProgress"), world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert may_be_answered == (found.doubt is not None)
+
+
 @pytest.mark.parametrize(("minutes", "may_be_answered"), [(1, True), (3, False)])
 def test_a_repeated_report_does_not_bring_back_what_was_answered_meanwhile(
     minutes: int, may_be_answered: bool
