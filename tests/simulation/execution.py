@@ -18,6 +18,7 @@ from tests.simulation.definition import (
     put,
     render,
 )
+from tests.simulation.tasks import Waiting
 
 if TYPE_CHECKING:
     from tests.simulation.machine import Machine
@@ -108,14 +109,24 @@ class Run:
 
     def _try(self, state: Mapping[str, Any], data: Data) -> Data:
         """One try of a task, with its events."""
+        resource = state["Resource"].partition(":::")[2]
+        waits = resource.endswith(".waitForTaskToken")
+        self._context["Task"] = {"Token": self._machine.new_token()} if waits else {}
         arguments = render(state["Parameters"], data, self._context)
         expect_texts(arguments)
-        path = state.get("TimeoutSecondsPath")
-        timeout = find(path, data, self._context) if path else state["TimeoutSeconds"]
-        resource = state["Resource"].partition(":::")[2]
+        timeout = self._seconds("Timeout", state, data)
         service, _, action = resource.partition(":")
         of = {"resourceType": service, "resource": action}
         self._note("TaskScheduled", "taskScheduled", **of, parameters=json.dumps(arguments))
+        if waits:
+            heartbeat = self._seconds("Heartbeat", state, data)
+            answer = self._try_to_wait(resource, arguments, timeout, heartbeat, of)
+        else:
+            answer = self._call(resource, arguments, timeout, of)
+        return render(state["ResultSelector"], answer, self._context) if "ResultSelector" in state else answer
+
+    def _call(self, resource: str, arguments: dict[str, Any], timeout: float, of: Mapping[str, str]) -> Data:
+        """Call a service, and take what it answers."""
         began = self._machine.turns.now
         try:
             answer = self._machine.integrations[resource](arguments, timeout)
@@ -126,7 +137,43 @@ class Run:
             self._note(kind, kind[0].lower() + kind[1:], **of, error=failed.error, cause=failed.cause)
             raise
         self._note("TaskSucceeded", "taskSucceeded", **of, output=json.dumps(answer))
-        return render(state["ResultSelector"], answer, self._context) if "ResultSelector" in state else answer
+        return answer
+
+    def _try_to_wait(
+        self,
+        resource: str,
+        arguments: dict[str, Any],
+        timeout: float,
+        heartbeat: float,
+        of: Mapping[str, str],
+    ) -> Data:
+        """Call a function, and wait for an answer with the task token, which may come before it returns."""
+        if heartbeat >= timeout:
+            raise Failed("States.Runtime", "The heartbeat is not less than the time-out")
+        self._note("TaskStarted", "taskStarted", **of)
+        waiting = Waiting(
+            self._machine,
+            lambda kind, details_of, **details: self._note(kind, details_of, **of, **details),
+            token=self._context["Task"]["Token"],
+            given=arguments["Payload"],
+            seconds=timeout,
+            heartbeat_seconds=heartbeat,
+        )
+        self._machine.begin_to_wait(self._arn, waiting)
+        self._machine.turns.spawn(
+            f"{waiting.given['step']} {waiting.token}",
+            lambda: waiting.submit(lambda: self._machine.integrations[resource](arguments, timeout)),
+        )
+        waiting.wait(lambda: self._is_open)
+        return waiting.output if waiting.over else None
+
+    def _seconds(self, limit: str, state: Mapping[str, Any], data: Data) -> float:
+        """The time-out or the heartbeat of a task."""
+        path = state.get(f"{limit}SecondsPath")
+        seconds = find(path, data, self._context) if path else state[f"{limit}Seconds"]
+        if not isinstance(seconds, int) or seconds <= 0:
+            raise Failed("States.Runtime", f"{limit}Seconds is {seconds!r}")
+        return seconds
 
     def _wait_to_retry(self, state: Mapping[str, Any], tried: list[int], error: str) -> float | None:
         for number, retrier in enumerate(state.get("Retry", [])):

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from tests.fakes.errors import client_error
-from tests.fakes.step_functions import StepFunctions
 from tests.simulation.definition import Data
 from tests.simulation.execution import Run
+from tests.simulation.tasks import WaitingTasks
 from tests.simulation.turns import Turns
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
@@ -19,7 +19,7 @@ Integrations = Mapping[str, Callable[[dict[str, Any], float], Data]]
 """By service and action, for example `dynamodb:getItem`: gets the arguments and the time-out of a task."""
 
 
-class Machine(StepFunctions):
+class Machine(WaitingTasks):
     """
     A state machine whose executions run.
 
@@ -64,6 +64,7 @@ class Machine(StepFunctions):
     ) -> None:
         super().close(which, status, error, cause, at or self.turns.now)
         self.turns.note(f"{which.rpartition(':')[2]} ends: {status} {error or ''}")
+        self.wake_waiting()
         self._ended(self.arn(which))
 
     def meets_its_end(self, arn: str, state: str) -> None:

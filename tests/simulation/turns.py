@@ -162,6 +162,10 @@ class Turns:
         if actor.deadline is not None and self.now > actor.deadline:
             raise Died
 
+    def wake(self, actor: Actor) -> None:
+        """Let an actor that pauses go on now."""
+        actor.wakes = min(actor.wakes, self.now)
+
     def deadline_in(self, seconds: float) -> datetime:
         """The time in so many seconds."""
         return self.now + timedelta(seconds=seconds)
