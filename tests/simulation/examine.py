@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -34,17 +35,25 @@ class Examined:
     states: frozenset[str]
 
 
-def examine(seed: int, planted: Planted = NOTHING, **parameters: Any) -> Examined:
+def examine(
+    seed: int,
+    planted: Planted = NOTHING,
+    kind: type[Schedule] = Schedule,
+    judge: Callable[[Any], list[str]] = judge,
+    **parameters: Any,
+) -> Examined:
     """
     Run the schedule of a seed.
 
     Args:
         seed: Decides everything that happens.
         planted: A fault to plant.
+        kind: The schedule.
+        judge: Judges a schedule of that kind.
         parameters: `when_outcome_unknown` and `when_completed`, as the template has them.
     """
     with mock_aws(), planted.planted():
-        schedule = Schedule(seed, planted.change, **parameters)
+        schedule = kind(seed, planted.change, **parameters)
         try:
             schedule.run()
             complaints = judge(schedule)

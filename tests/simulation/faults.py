@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, Literal
@@ -42,6 +42,11 @@ STATES_WAIT_SECONDS = 10
 _READS = ("get_", "describe_", "list_", "query", "scan")
 
 
+def is_read(operation: str) -> bool:
+    """Whether a call changes nothing."""
+    return operation.startswith(_READS)
+
+
 class Faults:
     """
     The faults of one schedule. A seed chooses a few kinds of them, so some schedules have much of one kind.
@@ -50,8 +55,10 @@ class Faults:
         left: How many may still happen.
     """
 
+    most: Sequence[int] = (0, 1, 1, 2, 3, 6)
+
     def __init__(self, random: Random, turns: Turns) -> None:
-        self.left = random.choice((0, 1, 1, 2, 3, 6))
+        self.left = random.choice(self.most)
         self._kinds = random.sample(_OF_A_WRITE, random.choice((1, 2, len(_OF_A_WRITE))))
         self._random = random
         self._turns = turns
@@ -62,15 +69,18 @@ class Faults:
         self.left -= happens
         return happens
 
-    def at(self, operation: str, *, mortal: bool) -> Fault | None:
+    def chance(self, operation: str, _arguments: Mapping[str, Any]) -> float:
+        """How probable a fault is at a call."""
+        return 0.01 if is_read(operation) else 0.08
+
+    def at(self, operation: str, arguments: Mapping[str, Any], *, mortal: bool) -> Fault | None:
         """The fault of a call. What Step Functions calls itself does not die."""
-        is_read = operation.startswith(_READS)
         possible = [
             kind
             for kind in self._kinds
-            if (kind in _OF_A_READ or not is_read) and (mortal or not kind.startswith("died"))
+            if (kind in _OF_A_READ or not is_read(operation)) and (mortal or not kind.startswith("died"))
         ]
-        if not possible or not self.happens(0.01 if is_read else 0.08):
+        if not possible or not self.happens(self.chance(operation, arguments)):
             return None
         return self._random.choice(possible)
 
@@ -80,7 +90,7 @@ class Faults:
         """Make a call in a turn of its own, with its fault."""
         turns = self._turns
         turns.take()
-        fault = self.at(operation, mortal=mortal)
+        fault = self.at(operation, arguments, mortal=mortal)
         if fault is not None:
             turns.note(f"{operation}: {fault}")
         match fault:

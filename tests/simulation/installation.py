@@ -77,6 +77,8 @@ class Installation:
         surprises: Errors of functions that no fault explains.
     """
 
+    lambda_fails, longest_start = 0.02, 0.0
+
     def __init__(
         self,
         turns: Turns,
@@ -195,7 +197,7 @@ class Installation:
         name = arguments["FunctionName"].rpartition("-")[2]
         payload = json.loads(json.dumps(arguments["Payload"]))
         self.turns.take()
-        if self.faults.happens(0.02):
+        if self.faults.happens(self.lambda_fails):
             return self._lose(name, payload, timeout)
         actor = self.turns.actor
         before, actor.deadline = actor.deadline, self.turns.deadline_in(self._seconds(timeout))
@@ -218,7 +220,10 @@ class Installation:
         self.turns.note(f"{name}: {error}")
         if error != "Lambda.TooManyRequestsException":
             self.turns.spawn(
-                f"abandoned {name}", lambda: self._abandoned(name, payload), seconds=self._seconds(timeout)
+                f"abandoned {name}",
+                lambda: self._abandoned(name, payload),
+                after=self.longest_start and self.random.uniform(0, self.longest_start),
+                seconds=self._seconds(timeout),
             )
             self.turns.take(timeout if error == "States.Timeout" else self.random.uniform(0, 10))
         raise Failed(error)

@@ -53,20 +53,12 @@ def _about_record(schedule: Schedule, order: Order, lock: Lock | None) -> Iterat
     if (lock.open_status is None) != (lock.ttl is not None):
         yield f"held unseen: {order.token} is {lock.status}, {lock.open_status}, ttl {lock.ttl}"
     if lock.status == COMPLETED and json.loads(lock.result or "null") not in [
-        *_results(order),
+        *schedule.results(order),
         *order.settled,
     ]:
         yield f"wrong answer: the record of {order.token} has {lock.result}"
     if holds and lock.status == RELEASED and len(order.effects) > order.permissions:
         yield f"twice: {order.token} is free, and has had an effect"
-
-
-def _results(order: Order) -> list[object]:
-    return [
-        {"payload": payload, "effect": number + 1}
-        for payload in order.payloads
-        for number in range(len(order.effects))
-    ]
 
 
 def _about_answers(schedule: Schedule, order: Order, lock: Lock | None) -> Iterator[str]:
@@ -85,7 +77,7 @@ def _about_answers(schedule: Schedule, order: Order, lock: Lock | None) -> Itera
     if final and len(known) > 1:
         yield f"wrong answer: {order.token} has several results: {sorted(known)}"
     for result in completed:
-        if result not in [*_results(order), *order.settled]:
+        if result not in [*schedule.results(order), *order.settled]:
             yield f"wrong answer: {order.token} never had the result {result}"
 
 

@@ -51,6 +51,7 @@ class Machine(WaitingTasks):
         self._lags: dict[str, float] = {}
 
     def put(self, which: str, *events: dict[str, Any], status: str = "RUNNING", **described: Any) -> None:
+        events = tuple({"timestamp": self.turns.now} | event for event in events)
         super().put(which, *events, status=status, **{"startDate": self.turns.now} | described)
         self._lags[self.arn(which)] = self.random.choice((0, 1)) * self.random.uniform(0, self._longest_lag)
 

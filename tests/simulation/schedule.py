@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random as randoms
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -27,7 +27,7 @@ from tests.simulation.people import Askers, Operators
 from tests.simulation.requests import Ask, Order, answers
 from tests.simulation.turns import Turns
 from tests.simulation.wiring import LOCKS, Line, definition
-from tests.simulation.work import Work
+from tests.simulation.work import OUTCOMES, Work
 
 DAY = 86_400
 ROUNDS, ROUND_SECONDS = 5, 480
@@ -54,6 +54,10 @@ class Schedule:
         records_expire: Whether time leaps, so that records expire.
     """
 
+    outcomes: Sequence[str] = OUTCOMES
+    installed: type[Installation] = Installation
+    goes_wrong: type[Faults] = Faults
+
     def __init__(
         self,
         seed: int,
@@ -67,19 +71,31 @@ class Schedule:
         self.orders: dict[str, Order] = {}
         self.asks: list[Ask] = []
         self.turns = Turns(self.random, _BEGAN + timedelta(days=100 * next(_DAYS)))
-        self.faults = Faults(self.random, self.turns)
+        self.faults = self.goes_wrong(self.random, self.turns)
         self.locks = Locks(Line(lambda: self.installation, "dynamodb"), LOCKS)  # type: ignore[arg-type]
         deployed = deepcopy(definition(when_completed))
+        self.vary(deployed["States"])
         change(deployed["States"])
-        self.installation = Installation(
+        self.installation = self.installed(
             self.turns,
             self.random,
             self.faults,
-            Work(self.turns, self.random, self.orders, self.locks),
+            Work(self.turns, self.random, self.orders, self.locks, self.outcomes),
             when_outcome_unknown=when_outcome_unknown,
             definition=deployed,
         )
         self.records_expire = False
+
+    def vary(self, states: dict[str, Any]) -> None:
+        """Deploy another machine than the sample's. This one is."""
+
+    def results(self, order: Order) -> list[object]:
+        """Every result that the work of an order may have had, by its effects."""
+        return [
+            {"payload": payload, "effect": number + 1}
+            for payload in order.payloads
+            for number in range(len(order.effects))
+        ]
 
     def run(self) -> None:
         """

@@ -63,6 +63,11 @@ class Waiting:
         self._ends = self._turns.now + timedelta(seconds=seconds)
         self._beat_by: datetime | None = None
 
+    @property
+    def is_submitted(self) -> bool:
+        """Whether the function has returned while it waited."""
+        return self._beat_by is not None
+
     def submit(self, call: Callable[[], Data]) -> None:
         """Call the function. A failure of it is one of the task, unless the task is over."""
         try:
@@ -79,7 +84,7 @@ class Waiting:
 
     def beat(self) -> None:
         """A heartbeat arrives."""
-        if self._beat_by is not None:
+        if self.is_submitted:
             self._beat_by = self._turns.now + self._heartbeat
 
     def take(self, kind: str, details: Mapping[str, Any]) -> None:

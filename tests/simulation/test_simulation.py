@@ -23,7 +23,11 @@ PARAMETERS = {
 FEW, MANY = range(1), range(1, 10)
 
 NOT_SIMULATED = {
-    "callbacks": {"AwaitConfirmation", "FailedWithoutCause", "FailedWithoutReason"},
+    "callbacks, which have schedules of their own": {
+        "AwaitConfirmation",
+        "FailedWithoutCause",
+        "FailedWithoutReason",
+    },
     "rate limits": {"AwaitNextWindow", "CountRequest", "IsCallerWaiting", "LimitChanged", "RateLimited"},
     "sizes": {"ReplayTooLarge", "ResultTooLarge"},
     "records of others": {"IsPowertoolsRecord", "RecordUnreadable"},

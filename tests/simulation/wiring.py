@@ -47,6 +47,8 @@ SETTINGS = {
     "QueueRequestIdPath": "body.id",
     "QueueLockTokenPath": "body.token",
     "QueuePayloadPath": "body.payload",
+    "CallbackKey": "callback-key",
+    "CallbacksUrl": "https://callbacks",
     "ResendTries": "3",
     "ResendBaseSeconds": "30",
 }
@@ -56,7 +58,9 @@ FUNCTIONS = (
     "find_missed_ends",
     "find_overdue",
     "prepare_request",
+    "record_awaiting_step",
     "resend_request",
+    "resolve_awaiting_step",
     "start_from_queue",
 )
 
@@ -128,5 +132,10 @@ def functions(when_outcome_unknown: str) -> Mapping[str, ModuleType]:
 @cache
 def definition(when_completed: str) -> Mapping[str, Any]:
     """The definition as it is deployed."""
-    text = definitions_with(WorkTimeoutSeconds=str(WORK_TIMEOUT_SECONDS), WhenCompleted=when_completed)[0]
+    text = definitions_with(
+        WorkTimeoutSeconds=str(WORK_TIMEOUT_SECONDS),
+        WhenCompleted=when_completed,
+        ConfirmationHeartbeatSeconds="90",
+        ConfirmationExtensionSeconds="210",
+    )[0]
     return dict(json.loads(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -30,11 +30,19 @@ class Work:
         random: The seed's choices.
         orders: What it is for, by lock token.
         locks: The table that its fence reads.
+        outcomes: What it may come to.
     """
 
-    def __init__(self, turns: Turns, random: Random, orders: Mapping[str, Order], locks: Locks) -> None:
+    def __init__(
+        self,
+        turns: Turns,
+        random: Random,
+        orders: Mapping[str, Order],
+        locks: Locks,
+        outcomes: Sequence[str] = OUTCOMES,
+    ) -> None:
         self._turns, self._random, self._orders, self._locks = turns, random, orders, locks
-        self._outcomes = random.sample(OUTCOMES, random.choice((1, 2, len(OUTCOMES))))
+        self._outcomes = random.sample(outcomes, random.choice((1, 2, len(outcomes))))
 
     def __call__(self, event: dict[str, Any]) -> Any:
         """Do it as a Lambda does that follows the rules: the fence comes right before the effect."""
