@@ -7,5 +7,5 @@ actor, and a seed chooses who acts next, which executions are stopped, and which
 repeated, late or lost.
 
 `make simulate SEEDS=0-9999` runs as many schedules as there is time for. `planted.py` has the faults that it
-must find.
+must find. Steps that wait for an answer have schedules of their own, in `callbacks`.
 """

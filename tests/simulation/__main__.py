@@ -7,6 +7,8 @@ import sys
 import time
 from collections import Counter
 
+from tests.simulation.callbacks.examine import examine as examine_callbacks
+from tests.simulation.callbacks.planted import PLANTED as PLANTED_IN_CALLBACKS
 from tests.simulation.examine import examine
 from tests.simulation.planted import NOTHING, PLANTED
 
@@ -23,7 +25,11 @@ def main() -> int:
     parser.add_argument("--when-outcome-unknown", default="hold", choices=("hold", "take-over"))
     parser.add_argument("--when-completed", default="replay", choices=("replay", "refuse"))
     parser.add_argument(
-        "--plant", choices=sorted(PLANTED), help="plant this fault; stop at the seed that finds it"
+        "--callbacks", action="store_true", help="requests that wait for answers from outside"
+    )
+    every = PLANTED | PLANTED_IN_CALLBACKS
+    parser.add_argument(
+        "--plant", choices=sorted(every), help="plant this fault; stop at the seed that finds it"
     )
     given = parser.parse_args()
     first, _, last = given.seeds.partition("-")
@@ -32,11 +38,12 @@ def main() -> int:
         "when_outcome_unknown": given.when_outcome_unknown,
         "when_completed": given.when_completed,
     }
+    run = examine_callbacks if given.callbacks or given.plant in PLANTED_IN_CALLBACKS else examine
     found: Counter[str] = Counter()
     began, count = time.monotonic(), 0
     for seed in seeds:
         count += 1
-        examined = examine(seed, PLANTED.get(given.plant, NOTHING), **parameters)
+        examined = run(seed, every.get(given.plant, NOTHING), **parameters)
         if len(seeds) == 1:
             print(*examined.trace, sep="\n")
         for complaint in examined.complaints:
