@@ -28,16 +28,12 @@ Body = dict[str, Any]
 BEAT: Body = {"outcome": "heartbeat"}
 
 
-def for_whom(*whom: str | int) -> Body:
-    """A part of an output, which says for which step it is."""
-    return {"for": list(whom)}
-
-
-def answers_for(*whom: str | int) -> list[Body]:
+def answers_for(whom: list[str | int]) -> list[Body]:
     """What may be answered: confirmed in two ways, refused in three, and what Step Functions refuses."""
-    yes = {"outcome": "success", "output": {"confirmed": True} | for_whom(*whom)}
-    perhaps = {"outcome": "success", "output": {"confirmed": "perhaps"} | for_whom(*whom)}
-    no = {"outcome": "failure", "error": "Declined", "cause": json.dumps(for_whom(*whom))}
+    meant = {"for": whom}
+    yes = {"outcome": "success", "output": {"confirmed": True} | meant}
+    perhaps = {"outcome": "success", "output": {"confirmed": "perhaps"} | meant}
+    no = {"outcome": "failure", "error": "Declined", "cause": json.dumps(meant)}
     final = {"outcome": "failure", "error": "CardDeclined"}
     odd = {"outcome": "success", "output": {UNACCEPTABLE: True}}
     return [yes, yes, yes, yes, perhaps, no, no, final, {"outcome": "failure"}, odd]
@@ -57,6 +53,7 @@ class Outside:
     def __init__(self, here: CallbackInstallation) -> None:
         self._here, self._random = here, here.random
         self.told: list[str] = []
+        self._commands = 0
         ways: list[Callable[[Step, Body], str | None]] = [
             self._by_program,
             self._by_button,
@@ -78,9 +75,11 @@ class Outside:
             self._spawn("heartbeats", lambda: self._beat(step))
         for _ in range(random.randint(0, self._most)):
             way = random.choice(self._ways)
-            whom = (step["requestId"], step["step"], step["attempt"])
-            for_all = way == self._by_command_for_a_request
-            answer = random.choice(answers_for(*whom[:1] if for_all else whom))
+            whom = [step["requestId"], step["step"], step["attempt"]]
+            if way == self._by_command_for_a_request:
+                self._commands += 1
+                whom = [step["requestId"], f"command {self._commands}"]
+            answer = random.choice(answers_for(whom))
             self._spawn(way.__name__, lambda way=way, answer=answer: self._insist(way, step, answer))
 
     def watch(self, waiting: Waiting) -> None:
@@ -155,8 +154,8 @@ class Outside:
         Before the function has returned, a failure is taken for the function's own (docs/callbacks.md).
         """
         given, sfn = waiting.given, WIRING.client("stepfunctions")
-        whom = (given["requestId"], given["step"], given["attempt"])
-        answer = self._random.choice(answers_for(*whom))
+        whom = [given["requestId"], given["step"], given["attempt"]]
+        answer = self._random.choice(answers_for(whom))
         self._here.verdicts.used_raw.add(waiting.token)
         try:
             if answer["outcome"] == "success":
