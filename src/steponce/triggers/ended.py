@@ -181,8 +181,8 @@ class _End:
 
         The message may have come back in time, which leaves no trace but the record. If the execution died in
         its work, the monitor or a person may have settled its record. If a released record is gone, or the
-        record that kept the execution from its lock, somebody has erased it, or it has had an answer. Of a
-        guard the record goes as soon as it has expired. If another request has taken the lock since, an answer
+        record that kept the execution from its lock, somebody has erased it, or it has had an answer. A
+        guard's record goes as soon as it has expired. If another request has taken the lock since, an answer
         may have expired before that.
         """
         is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
