@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0-99", help="one seed, or the first and the last (default: 0-99)")
     parser.add_argument("--when-outcome-unknown", default="hold", choices=("hold", "take-over"))
     parser.add_argument("--when-completed", default="replay", choices=("replay", "refuse"))
+    parser.add_argument("--rate-limit", action="store_true", help="a user may run one request in ten minutes")
     parser.add_argument(
         "--callbacks", action="store_true", help="requests that wait for answers from outside"
     )
@@ -32,18 +33,22 @@ def main() -> int:
         "--plant", choices=sorted(every), help="plant this fault; stop at the seed that finds it"
     )
     given = parser.parse_args()
+    if given.callbacks and given.rate_limit:
+        parser.error("The schedules of callbacks have no rate limit. Leave one of the two out.")
+    planted = every.get(given.plant, NOTHING)
     first, _, last = given.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     parameters = {
         "when_outcome_unknown": given.when_outcome_unknown,
         "when_completed": given.when_completed,
+        "rate_limit": given.rate_limit or planted.rate_limit,
     }
     run = examine_callbacks if given.callbacks or given.plant in PLANTED_IN_CALLBACKS else examine
     found: Counter[str] = Counter()
     began, count = time.monotonic(), 0
     for seed in seeds:
         count += 1
-        examined = run(seed, every.get(given.plant, NOTHING), **parameters)
+        examined = run(seed, planted, **parameters)
         if len(seeds) == 1:
             print(*examined.trace, sep="\n")
         for complaint in examined.complaints:

@@ -50,7 +50,7 @@ def examine(
         planted: A fault to plant.
         kind: The schedule.
         judge: Judges a schedule of that kind.
-        parameters: `when_outcome_unknown` and `when_completed`, as the template has them.
+        parameters: As of `Schedule`.
     """
     with mock_aws(), planted.planted():
         schedule = kind(seed, planted.change, **parameters)

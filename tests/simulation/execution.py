@@ -83,6 +83,11 @@ class Run:
         )
         return self._left(state, put(state.get("ResultPath", "$"), data, value))
 
+    def _wait(self, state: Mapping[str, Any], data: Data) -> tuple[str | None, Data]:
+        until = times.from_text(find(state["TimestampPath"], data, self._context))
+        self._machine.turns.take(max(0, (until - self._machine.turns.now).total_seconds()))
+        return self._left(state, data)
+
     def _fail(self, state: Mapping[str, Any], data: Data) -> tuple[str, Data]:
         told = [
             state.get(field)

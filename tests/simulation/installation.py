@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -18,6 +19,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from steponce import Client
 from steponce.executions import read_input
+from steponce.request.settings import RequestRules
 from steponce.triggers.starter import Outcome
 from tests.fakes.tables import create_table
 from tests.simulation.definition import Data, Failed
@@ -25,7 +27,7 @@ from tests.simulation.faults import PASSING, Faults
 from tests.simulation.machine import MACHINE, Machine
 from tests.simulation.queue import Queue
 from tests.simulation.turns import Died, Turns
-from tests.simulation.wiring import LOCKS, RULES, STEPS, WIRING, Line, functions
+from tests.simulation.wiring import LIMITS, LOCKS, RULES, STEPS, WIRING, Line, functions
 from tests.simulation.work import WORK_TIMEOUT_SECONDS
 from tests.unit.shared_clients import shared
 from tests.unit.triggers.world import Context
@@ -37,7 +39,7 @@ _SLEEP, _MONOTONIC = time.sleep, time.monotonic
 _ENDED_BADLY = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class End:
     """How an execution ended."""
 
@@ -45,6 +47,7 @@ class End:
     status: str
     error: str | None
     states: frozenset[str]
+    at: datetime
 
     @classmethod
     def of(cls, execution: Mapping[str, Any], events: list[dict[str, Any]]) -> Self:
@@ -53,8 +56,21 @@ class End:
             one["stateEnteredEventDetails"]["name"] for one in events if "stateEnteredEventDetails" in one
         )
         return cls(
-            read_input(execution["input"]), execution["status"], execution.get("error"), frozenset(entered)
+            read_input(execution["input"]),
+            execution["status"],
+            execution.get("error"),
+            frozenset(entered),
+            execution["stopDate"],
         )
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What `start_from_queue` did with a message."""
+
+    payload: Mapping[str, Any]
+    outcome: Outcome
+    at: datetime
 
 
 class Installation:
@@ -67,13 +83,14 @@ class Installation:
         faults: What goes wrong.
         work: Does the work of DoWork.
         when_outcome_unknown: The parameter of this name.
+        rules: What the other parameters say.
         definition: The state machine's definition.
 
     Attributes:
         client: A client of it.
         late_by: How late, in seconds, a report of an end may come.
         ends: How executions ended, also those that Step Functions has forgotten.
-        outcomes: The payloads of messages, and what `start_from_queue` did with them.
+        deliveries: What became of each message that was delivered.
         surprises: Errors of functions that no fault explains.
     """
 
@@ -87,13 +104,14 @@ class Installation:
         work: Callable[[dict[str, Any]], Data],
         *,
         when_outcome_unknown: str = "hold",
+        rules: RequestRules = RULES,
         definition: Mapping[str, Any],
     ) -> None:
         self.turns, self.random, self.faults = turns, random, faults
-        self.functions = functions(when_outcome_unknown)
+        self.functions = functions(when_outcome_unknown, rules)
         self.late_by = 3_600.0
         self.surprises: list[tuple[str, Exception]] = []
-        self.outcomes: list[tuple[Mapping[str, Any], Outcome]] = []
+        self.deliveries: list[Delivery] = []
         self.ends: list[End] = []
         service = Line(lambda: self, "dynamodb", mortal=False)
         integrations = {
@@ -114,7 +132,8 @@ class Installation:
         self.services = {"dynamodb": self.dynamodb, "stepfunctions": self.machine, "sqs": self.queue}
         create_table(self.dynamodb, "LocksTable", LOCKS)
         create_table(self.dynamodb, "AwaitingStepsTable", STEPS)
-        self.client = Client(MACHINE, LOCKS, rules=RULES, session=WIRING)  # type: ignore[arg-type]
+        create_table(self.dynamodb, "LimitsTable", LIMITS)
+        self.client = Client(MACHINE, LOCKS, rules=rules, session=WIRING)  # type: ignore[arg-type]
 
     @contextmanager
     def present(self) -> Iterator[None]:
@@ -181,7 +200,7 @@ class Installation:
     def _start_from_queue(self, record: SQSRecord) -> None:
         outcome = self.functions["start_from_queue"].start(record, Context())
         body = json.loads(record.body)
-        self.outcomes.append((body.get("payload", body), outcome))
+        self.deliveries.append(Delivery(body.get("payload", body), outcome, self.turns.now))
 
     def _dynamodb(self, call: Callable[..., Any], arguments: dict[str, Any]) -> Data:
         try:

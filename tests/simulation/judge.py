@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 
 from steponce import Receipt
 from steponce.errors import SteponceError
+from steponce.limits.record import member_of
 from steponce.locks.record import Lock
 from steponce.workflow import ANSWERING_STATES, COMPLETED, INPROGRESS, MISMATCH, RELEASED
+from tests.simulation.installation import End
 from tests.simulation.requests import Ask, Order, answers
 from tests.simulation.schedule import Schedule
 
@@ -21,24 +24,38 @@ def judge(schedule: Schedule) -> list[str]:
 def _complaints(schedule: Schedule) -> Iterator[str]:
     for name, error in [*schedule.turns.crashes, *schedule.installation.surprises]:
         yield f"crash: {name}: {error!r}"
+    counted = schedule.counted()
+    if any(len(members) > schedule.rules.rate_limit for members in counted):
+        yield f"too many: a window has counted {counted}"
     for order in schedule.orders.values():
+        if (
+            order.effects
+            and schedule.rules.rate_limit
+            and member_of(order.token) not in set().union(*counted)
+        ):
+            yield f"too many: {order.token} was not counted"
         lock = schedule.record(order.token)
         yield from _about_effects(schedule, order)
         yield from _about_record(schedule, order, lock)
         yield from _about_answers(schedule, order, lock)
         for ask in (one for one in schedule.asks if one.order is order and one.is_message):
             yield from _about_message(schedule, ask, lock)
+            yield from _about_repetitions(schedule, ask)
 
 
 def _about_effects(schedule: Schedule, order: Order) -> Iterator[str]:
     """Work runs once, and again only if a person allowed it, or the parameter did."""
-    attempts = [attempt for _, attempt in order.effects]
+    attempts = [effect.attempt for effect in order.effects]
     if attempts != sorted(attempts) and not schedule.records_expire:  # a deleted record counts anew
         yield f"stale: an old attempt of {order.token} acted after a new one: {attempts}"
-    if schedule.when_outcome_unknown == "hold" and len(attempts) > 1 + order.permissions:
-        yield f"twice: {order.token} had {len(attempts)} effects, and {order.permissions} were allowed"
-    if len(set(order.effects)) < len(attempts):
+    if schedule.when_outcome_unknown == "hold" and len(attempts) > 1 + _allowed(order):
+        yield f"twice: {order.token} had {len(attempts)} effects, and {_allowed(order)} were allowed"
+    if len({effect[:2] for effect in order.effects}) < len(attempts):
         yield f"twice: one attempt of {order.token} acted twice: {attempts}"
+
+
+def _allowed(order: Order) -> int:
+    return order.permissions + order.renewals
 
 
 def _about_record(schedule: Schedule, order: Order, lock: Lock | None) -> Iterator[str]:
@@ -57,13 +74,13 @@ def _about_record(schedule: Schedule, order: Order, lock: Lock | None) -> Iterat
         *order.settled,
     ]:
         yield f"wrong answer: the record of {order.token} has {lock.result}"
-    if holds and lock.status == RELEASED and len(order.effects) > order.permissions:
+    if holds and lock.status == RELEASED and len(order.effects) > _allowed(order):
         yield f"twice: {order.token} is free, and has had an effect"
 
 
 def _about_answers(schedule: Schedule, order: Order, lock: Lock | None) -> Iterator[str]:
     """Everyone gets the same answer, and nobody gets that of another payload."""
-    completed, final = [], schedule.when_outcome_unknown == "hold" and not order.permissions
+    completed, final = [], schedule.when_outcome_unknown == "hold" and not _allowed(order)
     for ask in (one for one in schedule.asks if one.order is order):
         last = schedule.status(ask)
         for answer in [*ask.answers, last]:
@@ -116,13 +133,39 @@ def _was_answered(schedule: Schedule, ask: Ask) -> bool:
 
     If the event of a mismatch is lost, its message gets no dead letter (docs/triggers.md).
     """
-    here = schedule.installation
-    for payload, outcome in here.outcomes:
-        if (outcome.request_id, payload, outcome.disposition) == (ask.request_id, ask.payload, "replayed"):
-            return True
-    return any(
-        end.status == "SUCCEEDED" or end.error == MISMATCH or not ANSWERING_STATES.isdisjoint(end.states)
-        for end in here.ends
-        if (end.given.get("requestId"), end.given.get("payload")) == (ask.request_id, ask.payload)
-        and "redelivery" in end.given
-    )
+    return any(_answered(schedule, ask)) or any(end.error == MISMATCH for end in _ends(schedule, ask))
+
+
+def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:
+    """
+    A message that was answered does not run again when it is resent, though its answer has expired.
+
+    If it is delivered once more as it was first sent, it does: a record must outlive redelivery by a queue.
+    """
+    tries = {end: int(end.given["redelivery"]["tries"]) for end in _ends(schedule, ask)}
+    resent = {end.given["callId"] for end in tries if tries[end] > 0}
+    if ask.order.permissions:
+        return
+    for effect in (one for one in ask.order.effects if one.call_id in resent):
+        firsts = [end.at for end in tries if tries[end] == 0 and end.at < effect.at]
+        if firsts and any(max(firsts) <= answered < effect.at for answered in _answered(schedule, ask)):
+            yield f"twice: the message of {ask.request_id} was answered, and came again"
+
+
+def _answered(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
+    """When a message was answered."""
+    for one in schedule.installation.deliveries:
+        told = (one.outcome.request_id, one.payload, one.outcome.disposition)
+        if told == (ask.request_id, ask.payload, "replayed"):
+            yield one.at
+    for end in _ends(schedule, ask):
+        if end.status == "SUCCEEDED" or not ANSWERING_STATES.isdisjoint(end.states):
+            yield end.at
+
+
+def _ends(schedule: Schedule, ask: Ask) -> Iterator[End]:
+    """The ends of the executions that a message has started."""
+    for end in schedule.installation.ends:
+        asked = (end.given.get("requestId"), end.given.get("payload"))
+        if asked == (ask.request_id, ask.payload) and "redelivery" in end.given:
+            yield end

@@ -33,18 +33,27 @@ class Askers:
     def __init__(self, here: Installation, asks: list[Ask]) -> None:
         self._here, self._asks = here, asks
 
-    def plan(self, order: Order, request_id: str, after: float) -> None:
-        """Let somebody ask for this work, after so many seconds. A caller's clock may be wrong."""
+    def plan(self, order: Order, request_id: str, after: float, *, is_late: bool = False) -> None:
+        """
+        Let somebody ask for this work, after so many seconds. A caller's clock may be wrong.
+
+        Those who ask late, when records expire, send more messages.
+        """
         random = self._here.random
         payload = order.payloads[random.random() > 0.9]
-        kind = random.choice(("caller", "caller", "message", "hand"))
+        kind = random.choice(("caller", "message", "message" if is_late else "caller", "hand"))
         ask = Ask(request_id, order, payload, is_message=kind == "message")
         self._asks.append(ask)
         act = {"caller": self._call, "message": self._send, "hand": self._start_by_hand}[kind]
+
+        def begin() -> None:
+            ask.asked = self._here.turns.now
+            act(ask)
+
         wrong_by = random.choice((0, 0, 0, random.uniform(-200, 200)))
         self._here.turns.spawn(
             f"{kind} {request_id}",
-            lambda: act(ask),
+            begin,
             after=after + random.uniform(0, 20),
             clock_error=timedelta(seconds=wrong_by if kind == "caller" else 0),
         )

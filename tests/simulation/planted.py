@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
@@ -27,11 +27,13 @@ class Planted:
 
     Args:
         seed: A seed that finds it.
+        rate_limit: Whether it is found with a rate limit only.
         change: Changes the states of the definition.
         planted: Changes the code while a schedule runs.
     """
 
     seed: int
+    rate_limit: bool = field(default=False, kw_only=True)
     change: Change = _as_it_is
     planted: Patch = nullcontext
 
@@ -67,31 +69,31 @@ def _answers(target: str, value: object) -> Patch:
 
 PLANTED: Mapping[str, Planted] = {
     "AcquireLock takes a lock in progress": Planted(
-        0, _condition("AcquireLock", "#status = :released", "#status IN (:released, :inprogress)")
+        2, _condition("AcquireLock", "#status = :released", "#status IN (:released, :inprogress)")
     ),
     "DoWork is tried again after any error": Planted(
-        5, lambda states: states["DoWork"]["Retry"][1].update(ErrorEquals=["States.ALL"])
+        0, lambda states: states["DoWork"]["Retry"][1].update(ErrorEquals=["States.ALL"])
     ),
     "An error of Lambda releases the lock": Planted(
-        151, lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException")
+        230, lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException")
     ),
     "A living owner is taken over": Planted(
-        8, lambda states: states["IsOwnerAlive"].update(Default="TakeOverLock")
+        24, lambda states: states["IsOwnerAlive"].update(Default="TakeOverLock")
     ),
-    "IsLockHeld does not compare payloads": Planted(100, _without_choice("IsLockHeld", "PayloadMismatch")),
+    "IsLockHeld does not compare payloads": Planted(39, _without_choice("IsLockHeld", "PayloadMismatch")),
     "The client does not compare payloads": Planted(
-        9, planted=_answers("steponce.request.start.Start._expect_same_payload", None)
+        16, planted=_answers("steponce.request.start.Start._expect_same_payload", None)
     ),
     "Every duplicate counts as cared for": Planted(
-        128, planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True)
+        393, planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True)
     ),
     "A missing record counts as an answer": Planted(
-        29, planted=_answers("steponce.triggers.ended._is_answered", True)
+        11, planted=_answers("steponce.triggers.ended._is_answered", True)
     ),
     "Lost events are not looked for": Planted(
-        298, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
+        706, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
     ),
     "The monitor does nothing": Planted(
-        11, planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally())
+        8, planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally())
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -20,11 +21,18 @@ FUNCTION_SECONDS = 30
 
 @dataclass
 class Message:
-    """A message, and how often it was received."""
+    """A message, when it was sent, and how often it was received."""
 
     sent: Mapping[str, Any]
     id: str
+    at: datetime
     receives: int = 0
+
+    def received(self) -> SQSRecord:
+        """The message as a function gets it."""
+        record = received(self.sent, self.id)
+        record["attributes"]["SentTimestamp"] = str(round(self.at.timestamp() * 1000))
+        return SQSRecord(record)
 
 
 @dataclass
@@ -53,7 +61,7 @@ class Queue:
             self.dead.append(message)
             return {}
         self._count += 1
-        waiting = Message(message, f"m-{self._count}")
+        waiting = Message(message, f"m-{self._count}", self.turns.now)
         self.turns.note(f"sends {waiting.id}")
         self.waiting.append(waiting)
         copies = 2 if self.faults.happens(0.1) else 1
@@ -72,7 +80,7 @@ class Queue:
         message.receives += 1
         is_done = False
         try:
-            self.handle(SQSRecord(received(message.sent, message.id)))
+            self.handle(message.received())
         except PASSING as error:
             self.turns.note(f"fails: {type(error).__name__}")
         else:

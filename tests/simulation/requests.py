@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from steponce import Receipt
 from steponce.locks.record import Lock
@@ -14,6 +15,14 @@ from steponce.workflow import COMPLETED, FAILED
 Payload = Mapping[str, Any]
 
 
+class Effect(NamedTuple):
+    """What work did once: in which call and attempt, and when."""
+
+    call_id: str
+    attempt: int
+    at: datetime
+
+
 @dataclass
 class Order:
     """
@@ -21,15 +30,17 @@ class Order:
 
     Attributes:
         payloads: Most of its requests have the first.
-        effects: The effects of its work, as call id and attempt, in order.
-        permissions: How often it may run again: a person has allowed it, or somebody asks after its expiry.
+        effects: The effects of its work, in order.
+        permissions: How often a person has allowed it to run again.
+        renewals: How often somebody may ask for it after its record has expired.
         settled: Results that a person has given it.
     """
 
     token: str
     payloads: tuple[Payload, Payload]
-    effects: list[tuple[str, int]] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
     permissions: int = 0
+    renewals: int = 0
     settled: list[Any] = field(default_factory=list)
 
 
@@ -40,7 +51,8 @@ class Ask:
 
     Attributes:
         is_message: Whether it came by the queue, so that nobody waits for it.
-        was_answered: Whether its record had an answer before it expired.
+        asked: When it began.
+        was_answered: Whether its record had an answer before DynamoDB deleted it.
         was_cancelled: Whether an operator has cancelled it.
     """
 
@@ -48,6 +60,7 @@ class Ask:
     order: Order
     payload: Payload
     is_message: bool = False
+    asked: datetime | None = None
     was_answered: bool = False
     was_cancelled: bool = False
     answers: list[Receipt | Exception] = field(default_factory=list)

@@ -26,10 +26,10 @@ from tests.simulation.installation import Installation
 from tests.simulation.people import Askers, Operators
 from tests.simulation.requests import Ask, Order, answers
 from tests.simulation.turns import Turns
-from tests.simulation.wiring import LOCKS, Line, definition
+from tests.simulation.wiring import LIMITED, LIMITS, LOCKS, RULES, Line, definition
 from tests.simulation.work import OUTCOMES, Work
 
-DAY = 86_400
+DAY, RETENTION = 86_400, int(RULES.retention_seconds or 0)
 ROUNDS, ROUND_SECONDS = 5, 480
 """Rounds of the monitor after all is quiet. An end whose event was lost is looked for 16 minutes later."""
 
@@ -47,11 +47,12 @@ class Schedule:
         seed: Decides everything.
         change: Changes the states of the definition, to plant a fault.
         when_outcome_unknown, when_completed: The template's parameters.
+        rate_limit: Whether a user may run one request in ten minutes.
 
     Attributes:
         orders: The work, by lock token.
         asks: Who asked for it.
-        records_expire: Whether time leaps, so that records expire.
+        records_expire: Whether time leaps, so that records expire then or a little later.
     """
 
     outcomes: Sequence[str] = OUTCOMES
@@ -65,6 +66,7 @@ class Schedule:
         *,
         when_outcome_unknown: str = "hold",
         when_completed: str = "replay",
+        rate_limit: bool = False,
     ) -> None:
         self.seed, self.random = seed, Random(seed)
         self.when_outcome_unknown = when_outcome_unknown
@@ -73,7 +75,8 @@ class Schedule:
         self.turns = Turns(self.random, _BEGAN + timedelta(days=100 * next(_DAYS)))
         self.faults = self.goes_wrong(self.random, self.turns)
         self.locks = Locks(Line(lambda: self.installation, "dynamodb"), LOCKS)  # type: ignore[arg-type]
-        deployed = deepcopy(definition(when_completed))
+        self.rules = LIMITED if rate_limit else RULES
+        deployed = deepcopy(definition(when_completed, self.rules))
         self.vary(deployed["States"])
         change(deployed["States"])
         self.installation = self.installed(
@@ -82,6 +85,7 @@ class Schedule:
             self.faults,
             Work(self.turns, self.random, self.orders, self.locks, self.outcomes),
             when_outcome_unknown=when_outcome_unknown,
+            rules=self.rules,
             definition=deployed,
         )
         self.records_expire = False
@@ -113,20 +117,23 @@ class Schedule:
 
     def _plan(self) -> None:
         random, spawn = self.random, self.turns.spawn
-        leap = random.choice((0,) * 8 + (31, 91)) * DAY
+        soon = random.uniform(0, 1_200)
+        leap = random.choice((0,) * 5 + (RETENTION - soon,) * 4 + (RETENTION + DAY, 91 * DAY))
         self.records_expire = bool(leap)
-        self.installation.late_by = leap or self.installation.late_by
+        self.installation.late_by = random.choice((leap or 3_600, soon))
         if leap:
             spawn("leap", self._leap, after=leap)
+        window = int(self.rules.rate_limit_window) if self.rules.rate_limit else 0
         askers = Askers(self.installation, self.asks)
-        for number in range(random.choice((1, 1, 2))):
-            payloads = ({"order": number, "amount": 500}, {"order": number, "amount": 999})
+        for number in range(2 if self.rules.rate_limit else random.choice((1, 1, 2))):
+            payload = {"order": number, "user": "ann", "amount": 500}
+            payloads = (payload, payload | {"amount": 999})
             order = self.orders[f"shop/order-{number}"] = Order(f"shop/order-{number}", payloads)
             for asker in range(random.randint(2, 5)):
                 request_id = f"order-{number}" if random.random() < 0.6 else f"id-{number}-{asker}"
-                after = random.choice((0, leap))
-                askers.plan(order, request_id, after)
-                order.permissions += after > 0 and not order.permissions  # its record has expired by then
+                is_late = asker > 0 and random.random() < 0.7 and leap > 0
+                askers.plan(order, request_id, leap if is_late else number * window, is_late=is_late)
+                order.renewals = max(order.renewals, is_late)
         if random.random() < 0.5:
             spawn("fate", self._stop_executions, after=random.uniform(0, 30))
         operators = Operators(self.installation, self.locks, self.orders, self.asks)
@@ -134,18 +141,22 @@ class Schedule:
             spawn("operator", operators.operate, after=random.uniform(0, 300))
 
     def _leap(self) -> None:
-        """Records have expired, and DynamoDB may have deleted them. Names may be free again."""
+        """Records have expired, or will soon. Names may be free again."""
+        self._delete_old()
+        self.installation.machine.forget_old()
+
+    def _delete_old(self) -> None:
+        """Note which answers there are, and let DynamoDB delete what has expired."""
+        locks = {order.token: self.record(order.token) for order in self.orders.values()}
         for ask in self.asks:
-            lock = self.record(ask.order.token)
-            ask.was_answered = answers(lock, ask)
+            ask.was_answered |= ask.asked is not None and answers(locks[ask.order.token], ask)
         for order in self.orders.values():
-            lock = self.record(order.token)
+            lock = locks[order.token]
             is_over = lock is not None and (lock.ttl or inf) < self.turns.now.timestamp()
             if is_over and self.random.random() < 0.5:
                 self.turns.note(f"TTL deletes {order.token}")
                 key = {"lockToken": {"S": order.token}}
                 self.installation.dynamodb.delete_item(TableName=LOCKS, Key=key)
-        self.installation.machine.forget_old()
 
     def _stop_executions(self) -> None:
         for _ in range(self.random.randint(1, 3)):
@@ -169,6 +180,8 @@ class Schedule:
                 continue
             if next_in is None:
                 self.faults.left = 0
+            if self.records_expire:
+                self._delete_old()
             self.installation.call("find_overdue", {})
             self.installation.call("find_missed_ends", {})
             self.turns.take(ROUND_SECONDS)
@@ -176,6 +189,11 @@ class Schedule:
     def record(self, token: str) -> Lock | None:
         """A record, as it is in the end."""
         return Locks(self.installation.dynamodb, LOCKS).get(token)
+
+    def counted(self) -> list[set[str]]:
+        """What the rate limit has counted in each window."""
+        found = self.installation.dynamodb.scan(TableName=LIMITS)["Items"]
+        return [set(one["members"]["SS"]) for one in found]
 
     def status(self, ask: Ask) -> Receipt | SteponceError:
         """What somebody is told who asks in the end."""

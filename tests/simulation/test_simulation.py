@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a fu
 SEEDS = 20
 """Schedules in one test."""
 
-PARAMETERS = {
+PARAMETERS: dict[str, dict[str, Any]] = {
     "hold": {},
     "take over": {"when_outcome_unknown": "take-over"},
     "refuse": {"when_completed": "refuse"},
 }
+WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
 FEW, MANY = range(1), range(1, 10)
 
 NOT_SIMULATED = {
@@ -28,7 +30,7 @@ NOT_SIMULATED = {
         "FailedWithoutCause",
         "FailedWithoutReason",
     },
-    "rate limits": {"AwaitNextWindow", "CountRequest", "IsCallerWaiting", "LimitChanged", "RateLimited"},
+    "a deployment that changes the rate limit": {"LimitChanged"},
     "sizes": {"ReplayTooLarge", "ResultTooLarge"},
     "records of others": {"IsPowertoolsRecord", "RecordUnreadable"},
     "redriven executions": {"HoldLock"},
@@ -42,8 +44,8 @@ def _parts() -> list[object]:
 
 
 @pytest.mark.parametrize("part", _parts())
-@pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
-def test_every_schedule_keeps_every_promise(parameters: dict[str, str], part: int) -> None:
+@pytest.mark.parametrize("parameters", WITH_LIMIT.values(), ids=WITH_LIMIT)
+def test_every_schedule_keeps_every_promise(parameters: dict[str, Any], part: int) -> None:
     """Whatever a seed lets happen, work runs once, answers agree, and nothing is lost or stuck."""
     for seed in range(part * SEEDS, (part + 1) * SEEDS):
         examined = examine(seed, **parameters)
@@ -60,7 +62,7 @@ def test_a_seed_gives_the_same_schedule_again() -> None:
 def test_the_schedules_reach_every_state() -> None:
     """No state of the workflow is left out, but for those with tests of their own."""
     left = definition("replay")["States"].keys() - set().union(*NOT_SIMULATED.values())
-    for seed, parameters in zip(range(100), itertools.cycle(PARAMETERS.values()), strict=False):
+    for seed, parameters in zip(range(100), itertools.cycle(WITH_LIMIT.values()), strict=False):
         left -= examine(seed, **parameters).states
         if not left:
             break
@@ -72,5 +74,6 @@ def test_the_schedules_reach_every_state() -> None:
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail. After a change of it, the fault may need another seed."""
     planted = PLANTED[name]
+    examined = examine(planted.seed, planted, rate_limit=planted.rate_limit)
 
-    assert examine(planted.seed, planted).complaints, f"make simulate PLANT='{name}' finds another seed"
+    assert examined.complaints, f"make simulate PLANT='{name}' finds another seed"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ from tests.unit.triggers.world import function
 if TYPE_CHECKING:
     from tests.simulation.installation import Installation
 
-LOCKS, STEPS = "linted-LocksTable", "linted-AwaitingStepsTable"  # as `definitions_with` names them
+LOCKS, STEPS, LIMITS = "linted-LocksTable", "linted-AwaitingStepsTable", "linted-LimitsTable"
+"""As `definitions_with` names them."""
+
 RULES = RequestRules(
     key_prefix="shop",
     expected_seconds=300,
@@ -32,6 +35,9 @@ RULES = RequestRules(
     open_shards=1,
     work_timeout_seconds=WORK_TIMEOUT_SECONDS,
 )
+LIMITED = replace(RULES, rate_limit=1, rate_limit_window="600", rate_limit_path="user")
+"""The same with a rate limit: one request of a user in ten minutes."""
+
 SETTINGS = {
     "POWERTOOLS_SERVICE_NAME": "simulation",  # whose logger is silent; other tests read the functions' lines
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
@@ -118,9 +124,9 @@ WIRING = Wiring()
 
 
 @cache
-def functions(when_outcome_unknown: str) -> Mapping[str, ModuleType]:
+def functions(when_outcome_unknown: str, rules: RequestRules) -> Mapping[str, ModuleType]:
     """The functions' modules, with settings as the template gives them."""
-    settings = SETTINGS | {"WhenOutcomeUnknown": when_outcome_unknown}
+    settings = SETTINGS | _limit_of(rules) | {"WhenOutcomeUnknown": when_outcome_unknown}
     found: dict[str, ModuleType] = {}
     shared("dynamodb")  # while boto3 is still itself
     with ExitStack() as loading:
@@ -130,12 +136,20 @@ def functions(when_outcome_unknown: str) -> Mapping[str, ModuleType]:
 
 
 @cache
-def definition(when_completed: str) -> Mapping[str, Any]:
+def definition(when_completed: str, rules: RequestRules = RULES) -> Mapping[str, Any]:
     """The definition as it is deployed."""
-    text = definitions_with(
-        WorkTimeoutSeconds=str(WORK_TIMEOUT_SECONDS),
-        WhenCompleted=when_completed,
-        ConfirmationHeartbeatSeconds="90",
-        ConfirmationExtensionSeconds="210",
-    )[0]
-    return dict(json.loads(text))
+    given = {
+        "WorkTimeoutSeconds": str(WORK_TIMEOUT_SECONDS),
+        "WhenCompleted": when_completed,
+        "ConfirmationHeartbeatSeconds": "90",
+        "ConfirmationExtensionSeconds": "210",
+    }
+    return dict(json.loads(definitions_with(**given, **_limit_of(rules))[0]))
+
+
+def _limit_of(rules: RequestRules) -> dict[str, str]:
+    return {
+        "RateLimit": str(rules.rate_limit),
+        "RateLimitWindow": rules.rate_limit_window,
+        "RateLimitPath": rules.rate_limit_path or "",
+    }

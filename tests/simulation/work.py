@@ -9,7 +9,7 @@ from typing import Any
 from steponce.errors import RetryLater
 from steponce.fence import check
 from steponce.locks.table import Locks
-from tests.simulation.requests import Order
+from tests.simulation.requests import Effect, Order
 from tests.simulation.turns import Turns
 
 WORK_TIMEOUT_SECONDS = 60
@@ -55,7 +55,7 @@ class Work:
             raise ZeroDivisionError("Nothing happened.")
         check(event, self._locks)
         self._pause()
-        order.effects.append((event["callId"], event["attempt"]))
+        order.effects.append(Effect(event["callId"], event["attempt"], self._turns.now))
         self._turns.note(f"EFFECT {len(order.effects)} of {order.token}, attempt {event['attempt']}")
         if outcome == "killed":
             self._turns.take(2 * WORK_TIMEOUT_SECONDS)

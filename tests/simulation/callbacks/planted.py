@@ -82,15 +82,15 @@ PLANTED: Mapping[str, Planted] = {
         3, planted=_instead("steponce.callbacks.resolver._verdict", _accepts_what_arrived)
     ),
     "An older token replaces a newer one": Planted(
-        7, planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR")
+        22, planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR")
     ),
     "A close ends the wait of a retry": Planted(
-        279, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
+        830, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
     ),
     "Two steps of a run share a record": Planted(
         7, planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run)
     ),
-    "The monitor leaves steps alone": Planted(6, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
+    "The monitor leaves steps alone": Planted(3, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
     "The monitor closes expired steps unasked": Planted(
         35, planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock)
     ),

@@ -10,7 +10,7 @@ from tests.simulation.test_simulation import PARAMETERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
-SEEDS = 10
+SEEDS = 7
 """Schedules in one test."""
 
 FEW, MANY = range(1), range(1, 10)
