@@ -41,7 +41,7 @@ ANSWERS: dict[str, Callable[[Any], bool]] = {
     "http_api": lambda answer: answer["statusCode"] in (200, 202),
     "prepare_request": lambda answer: answer["lockToken"] == "contained-run-once/order-1",
     "record_awaiting_step": lambda answer: answer["status"] == "PENDING",
-    "resend_request": lambda answer: answer["disposition"] == "dead-lettered",
+    "resend_request": lambda answer: answer["disposition"] == "resent",
     "resolve_awaiting_step": lambda answer: answer["verdict"] == "unknown",
     "start_from_event": lambda answer: answer["outcomes"][0]["disposition"] == "started",
     "start_from_queue": lambda answer: answer["batchItemFailures"] == [],

@@ -52,8 +52,8 @@ ListExecutions may lag behind.
 """
 
 _MAY_BE_ANSWERED = (
-    "the record of its lock token has expired since, and may have answered it. Put this letter back only if "
-    "it was not answered."
+    "a record of its lock token that has expired or is gone may have answered it. Put this letter back only "
+    "if it was not answered."
 )
 
 
@@ -182,8 +182,8 @@ class _End:
         The message may have come back in time, which leaves no trace but the record. If the execution died in
         its work, the monitor or a person may have settled its record. If a released record is gone, or the
         record that kept the execution from its lock, somebody has erased it, or it has had an answer. A
-        guard's record goes as soon as it has expired. If another request has taken the lock since, an answer
-        may have expired before that.
+        guard's record goes as soon as it has expired, and after a day any may be gone. If another request has
+        taken the lock since, an answer may have expired before that.
         """
         is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
         if is_gone and self.error not in UNANSWERED and WORK in self._states:
