@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from steponce.aws import times
 from steponce.errors import PayloadTooLarge, Unavailable
-from steponce.locks.table import Locks
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request
 from steponce.triggers.resend import Resender
@@ -31,17 +29,8 @@ from tests.unit.triggers.world import (
     received,
 )
 
-EVENT = Path(__file__).parents[3] / "events" / "resend_request.json"
-LOCKS = Locks(World(), "locks")
 PATHS = RequestPaths("messageId", "body")
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
-PAYLOAD_HASH = json.loads(json.loads(EVENT.read_text())["detail"]["input"])["payloadHash"]
-TOKEN = "steponce-run-once/order-1"
-EXPIRED = {
-    "status": {"S": "FAILED"},
-    "expiresAt": {"S": "2026-01-31T12:05:00.000Z"},
-    "ttl": {"N": "1769861100"},
-}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
