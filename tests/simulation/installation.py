@@ -133,7 +133,7 @@ class Installation:
         create_table(self.dynamodb, "LocksTable", LOCKS)
         create_table(self.dynamodb, "AwaitingStepsTable", STEPS)
         create_table(self.dynamodb, "LimitsTable", LIMITS)
-        self.client = Client(MACHINE, LOCKS, rules=rules, session=WIRING)  # type: ignore[arg-type]
+        self.client = Client(MACHINE, LOCKS, rules=rules, session=WIRING)
 
     @contextmanager
     def present(self) -> Iterator[None]:

@@ -74,7 +74,8 @@ class Schedule:
         self.asks: list[Ask] = []
         self.turns = Turns(self.random, _BEGAN + timedelta(days=100 * next(_DAYS)))
         self.faults = self.goes_wrong(self.random, self.turns)
-        self.locks = Locks(Line(lambda: self.installation, "dynamodb"), LOCKS)  # type: ignore[arg-type]
+        dynamodb: Any = Line(lambda: self.installation, "dynamodb")
+        self.locks = Locks(dynamodb, LOCKS)
         self.rules = LIMITED if rate_limit else RULES
         deployed = deepcopy(definition(when_completed, self.rules))
         self.vary(deployed["States"])
@@ -93,7 +94,7 @@ class Schedule:
     def vary(self, states: dict[str, Any]) -> None:
         """Deploy another machine than the sample's. This one is."""
 
-    def results(self, order: Order) -> list[object]:
+    def results(self, order: Order) -> list[dict[str, Any]]:
         """Every result that the work of an order may have had, by its effects."""
         return [
             {"payload": payload, "effect": number + 1}

@@ -112,7 +112,7 @@ class Wiring:
     region_name = "us-east-1"
     present: Installation | None = None
 
-    def client(self, service: str, **_options: Any) -> Line:
+    def client(self, service: str, **_options: Any) -> Any:
         return Line(self._present, service)
 
     def _present(self) -> Installation:
@@ -120,7 +120,7 @@ class Wiring:
         return self.present
 
 
-WIRING = Wiring()
+WIRING: Any = Wiring()
 
 
 @cache
@@ -131,7 +131,7 @@ def functions(when_outcome_unknown: str, rules: RequestRules) -> Mapping[str, Mo
     shared("dynamodb")  # while boto3 is still itself
     with ExitStack() as loading:
         for name in FUNCTIONS:
-            found[name] = loading.enter_context(function(name, WIRING, **settings))  # type: ignore[arg-type]
+            found[name] = loading.enter_context(function(name, WIRING, **settings))
     return found
 
 

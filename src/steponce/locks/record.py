@@ -30,8 +30,8 @@ POWERTOOLS = "Powertools"
 
 KEPT_AFTER_EXPIRY = timedelta(days=1)
 """
-How long DynamoDB keeps a workflow's record after it has expired. It answers nobody then, but it shows the
-search for lost messages that there was an answer.
+How long DynamoDB keeps a workflow's record after it has expired. The record answers nobody any more. It shows
+the search for lost messages that there was an answer.
 """
 
 _OURS_ALONE = ("callId", "lockedBy", "requestId", "attempt", "created", "expectedCompletion")

@@ -230,7 +230,7 @@ class MissedEnds:
         detail = {"executionArn": execution_arn, "stopDate": ended.timestamp() * 1_000}
         found = examine(detail, self._sfn, self._locks, turn)
         if found is None or found.error == MISMATCH:
-            return  # a mismatch has its dead letter, which nobody can look up, and would get a second one
+            return  # the event of a mismatch has written its dead letter; this would be a second one
         disposition = found.bring_back(self._resender)
         looked.resent += disposition == "resent"
         looked.dead_lettered += disposition == "dead-lettered"

@@ -66,7 +66,7 @@ class Unanswered:
         request: What the message asked for.
         error: The error that its execution ended with.
         execution_arn: The execution.
-        doubt: Why a person has to decide. None: nobody has to.
+        doubt: Why a person has to decide what becomes of it. None if it can be sent again.
     """
 
     request: StartRequest
@@ -179,11 +179,14 @@ class _End:
         """
         Whether a record that is not valid any more may have answered the message after this end.
 
-        The message may have come back in time, which leaves no trace but the record. If the execution died in
-        its work, the monitor or a person may have settled its record. If a released record is gone, or the
-        record that kept the execution from its lock, somebody has erased it, or it has had an answer. A
-        guard's record goes as soon as it has expired, and after a day any may be gone. If another request has
-        taken the lock since, an answer may have expired before that.
+        The message may have come back in time, which leaves no trace but the record. There may have been an
+        answer in each of these cases:
+
+        - The execution died in its work, and its record is gone or another's. It may have been settled.
+        - There was a record, and it is gone. A guard's record goes as soon as it has expired.
+        - There is no record, and more than a day has passed. By then any expired record may be gone.
+        - The record has an answer that has expired since.
+        - Another request has taken the lock since. An answer may have expired before that.
         """
         is_gone = self.lock is None or self.lock.locked_by != self.execution_arn
         if is_gone and self.error not in UNANSWERED and WORK in self._states:

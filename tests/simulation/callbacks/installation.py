@@ -141,7 +141,7 @@ class CallbackInstallation(Installation):
 
     def _app(self, event: dict[str, Any]) -> Any:
         """The function's routes. A process serves one request at a time, so each has routes of its own."""
-        keys = Keys(WIRING.client("secretsmanager"), SETTINGS["CallbackKey"])  # type: ignore[arg-type]
+        keys = Keys(WIRING.client("secretsmanager"), SETTINGS["CallbackKey"])
         app = routes(self._resolver.steps, self._resolver.resolve, keys)
         app.current_event = APIGatewayProxyEventV2(event)  # else all have the newest, on their class
         return app

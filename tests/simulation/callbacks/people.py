@@ -145,7 +145,7 @@ class Outside:
 
     def _command(self, step_id: str, answer: Body) -> str:
         function = "ResolveAwaitingStepFunction"
-        return resolve(WIRING.client("lambda"), function, step_id, answer)  # type: ignore[arg-type]
+        return resolve(WIRING.client("lambda"), function, step_id, answer)
 
     def _answer_with_token(self, waiting: Waiting) -> None:
         """

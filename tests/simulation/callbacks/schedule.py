@@ -61,12 +61,12 @@ class CallbackSchedule(Schedule):
     def has_two_steps(self) -> bool:
         return self.machine in (TWO_STEPS, TWO_RETRIED)
 
-    def results(self, order: Order) -> list[object]:
+    def results(self, order: Order) -> list[dict[str, Any]]:
         """The work's result, with what the steps of the order were answered."""
         steps = ("confirmation", "approval") if self.has_two_steps else ("confirmation",)
         outputs = [self._outputs(order, step) for step in steps]
         return [
-            result | dict(zip(steps, given, strict=True))  # type: ignore[operator]
+            result | dict(zip(steps, given, strict=True))
             for result in super().results(order)
             for given in itertools.product(*outputs)
         ]
