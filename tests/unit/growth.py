@@ -1,10 +1,11 @@
 """
 How the time of a call grows with its input, told apart reliably on a machine that does other things, too.
 
-A linear call takes about as long for one input as for eight inputs of an eighth of its size, and a quadratic
-one eight times as long. What counts is this process's own processor time, the shortest of several runs that
-take turns: other work can make a run slower, but none quicker than it is, and it seldom hits only the one
-kind. Before it counts as a failure, the comparison goes on for some more turns.
+A linear call takes about as long for one input as for 32 inputs of a 32nd of its size, and a quadratic one 32
+times as long. So wide a step leaves room for caches, and for what other programs take from the processor.
+What counts is this process's own processor time, the shortest of several runs that take turns: other work can
+make a run slower, but none quicker than it is, and it seldom hits only the one kind. Before it counts as a
+failure, the comparison goes on for some more turns.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-STEP = 8
-MOST = 4
-"""Between 1 (linear; up to 2.5 where a large input overflows the caches) and 8 (quadratic)."""
+STEP = 32
+MOST = 8
+"""Between 1 (linear; up to 2.5 where a large input overflows the caches) and 32 (quadratic)."""
 
 NEGLIGIBLE_SECONDS = 0.005
 """What takes no longer harms nobody, and cannot be measured well."""

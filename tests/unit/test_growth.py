@@ -102,12 +102,10 @@ QUADRATIC = {
         lambda size: '\\"' * size,
         8_192,
     ),
-    "paths for every item": (
-        lambda value: sum(
-            len(f"{key}[{index}]") for key, items in value.items() for index, _ in enumerate(items)
-        ),
-        lambda size: {"k" * size: [0] * size},
-        65_536,
+    "a search for every item": (
+        lambda values: [values.index(value) for value in values],
+        lambda size: list(range(size)),
+        4_096,
     ),
 }
 
