@@ -106,7 +106,7 @@ class Tour:
 
     def run(self, request_id: str, payload: dict[str, Any], **options: Any) -> Receipt:
         self.client.start(request_id, payload, **options)
-        return self.client.wait(request_id, timeout_seconds=30)
+        return self.client.wait(request_id, payload=payload, timeout_seconds=30)
 
 
 def named(request_id: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     NotFinished,
+    PayloadMismatch,
     RateLimited,
     RequestFailed,
     RequestNotFound,
@@ -213,7 +214,14 @@ class Client:
         """
         return Lookup(self.machine, request_id, lock_token).run()
 
-    def wait(self, request_id: str, *, timeout_seconds: float = 60, lock_token: str | None = None) -> Receipt:
+    def wait(
+        self,
+        request_id: str,
+        *,
+        timeout_seconds: float = 60,
+        lock_token: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> Receipt:
         """
         Wait until a request is finished. After AlreadyInProgress it waits for the lock's owner.
 
@@ -221,28 +229,34 @@ class Client:
             request_id: The id that it was started with.
             timeout_seconds: How long to wait.
             lock_token: The lock token that it was started with. Without it, one more call finds it.
+            payload: The payload that it was started with. An execution may end before it has its lock, and
+                then somebody else may start the id, or the key, with another payload. Without this argument
+                the answer is that payload's; with it, such an answer is refused.
 
         Returns:
             A receipt with the status COMPLETED or FAILED.
 
         Raises:
             WaitTimeout: it still runs. Waiting again does no harm.
+            PayloadMismatch: the id or key is used with another payload by now.
+            InvalidRequest: the payload cannot be one.
             Unsettled: the owner of its lock is dead, and its outcome is not on record.
             RequestNotFound, Unavailable: as `status`.
         """
+        payload_hash = None if payload is None else self.rules.payload_hash(payload)
         start = time.monotonic()
         pause, look_at_owner = 0.05, 2.0
         while True:
             passed = time.monotonic() - start
             try:
-                receipt = self.status(request_id, lock_token=lock_token)
+                receipt = Lookup(self.machine, request_id, lock_token, payload_hash).run()
                 lock_token = receipt.lock_token
                 # A released or expired record may be the last attempt's. The next may not be visible yet.
                 # So may an attempt that was refused by the rate limit, once its window is over.
                 settled = not _may_be_over(receipt) or passed > NOT_YET_VISIBLE_SECONDS
                 if receipt.status != "RUNNING" and settled:
                     return receipt
-            except RequestNotFound:
+            except (RequestNotFound, PayloadMismatch):  # also of an earlier record under the same id
                 if passed > NOT_YET_VISIBLE_SECONDS:
                     raise
             if passed >= look_at_owner:

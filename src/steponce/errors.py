@@ -13,7 +13,7 @@ All errors of this package, as one tree:
     │   ├── InvalidAnswer                a callback's answer is malformed
     │   └── OutputTooLarge               a callback's answer is larger than Step Functions allows
     ├── InvalidSetting (ValueError)      an environment variable or Output is missing or malformed
-    ├── Conflict                         the id or key is taken; nothing was started
+    ├── Conflict                         the id or key is taken
     │   ├── PayloadMismatch              by another payload
     │   └── LockTokenMismatch            by another business key
     ├── StepAlreadyAnswered              a run waits twice under one step name
@@ -144,7 +144,7 @@ class Forbidden(SteponceError):
 
 
 class Conflict(SteponceError):
-    """The request id or lock token belongs to another request; nothing was started."""
+    """The request id or lock token belongs to another request. A start that says so has started nothing."""
 
 
 class PayloadMismatch(Conflict):

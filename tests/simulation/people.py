@@ -77,7 +77,8 @@ class Askers:
 
     def _wait(self, ask: Ask) -> None:
         seconds, token = self._here.random.uniform(1, 200), ask.order.token
-        receipt = self._here.client.wait(ask.request_id, timeout_seconds=seconds, lock_token=token)
+        client, payload = self._here.client, ask.payload
+        receipt = client.wait(ask.request_id, timeout_seconds=seconds, lock_token=token, payload=payload)
         self._hear(ask, receipt, f"after waiting {receipt.status} {receipt.error or ''}")
 
     def _send(self, ask: Ask) -> None:

@@ -35,6 +35,7 @@ class MemoryClient:
         raises: What the next calls raise, by the method's name.
         ends: How the next waits end: a receipt's fields.
         asked: The arguments of every call that reached AWS.
+        waited_with: The payload of the last wait.
     """
 
     def __init__(self, rules: RequestRules) -> None:
@@ -45,6 +46,7 @@ class MemoryClient:
         self.raises: dict[str, Exception] = {}
         self.ends: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str, Any]] = []
+        self.waited_with: Mapping[str, Any] | None = None
 
     def start(self, request_id: str, payload: Mapping[str, Any], *, lock_token: str) -> Receipt:
         Envelope.make(name_of(request_id), payload, self.rules, lock_token=lock_token)
@@ -66,7 +68,15 @@ class MemoryClient:
             raise RequestNotFound(f"no {request_id} with {lock_token}")
         return self.receipts[token].as_duplicate(False)
 
-    def wait(self, request_id: str, *, timeout_seconds: float, lock_token: str | None = None) -> Receipt:
+    def wait(
+        self,
+        request_id: str,
+        *,
+        timeout_seconds: float,
+        lock_token: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        self.waited_with = payload
         self._ask("wait", request_id, timeout_seconds)
         receipt = self.status(request_id, lock_token=lock_token)
         if receipt.status == "RUNNING" and self.ends:

@@ -20,7 +20,14 @@ from moto import mock_aws
 
 from steponce import Receipt
 from steponce.aws import times
-from steponce.errors import InvalidRequestId, RecordUnreadable, TooManyAttempts, Unavailable, Unsettled
+from steponce.errors import (
+    InvalidRequestId,
+    PayloadMismatch,
+    RecordUnreadable,
+    TooManyAttempts,
+    Unavailable,
+    Unsettled,
+)
 from steponce.http_api.address import address_of, key_in
 from steponce.http_api.answers import answer as answer_to_caller
 from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
@@ -173,6 +180,22 @@ def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(api: Api):
     """Two keys with one business key may race."""
     api.client.ends.append(NO_LOCK | {"error": "PayloadMismatch", "may_run_again": False})
     assert 422 == api.post(prefer="wait=5").status
+
+
+def test_who_waits_does_not_get_the_answer_for_another_payload(api: Api):
+    """Another call may start it after this one's execution died, so "Nothing was started" would be wrong."""
+    api.client.raises["wait"] = PayloadMismatch("order-1 has another payload")
+    answer = api.post(prefer="wait=5")
+    assert (422, PAYLOAD) == (answer.status, api.client.waited_with)
+    assert "payload-mismatch" in answer.body["type"]
+    assert "While this call waited" in answer.body["detail"]
+
+
+def test_who_reads_a_key_names_no_payload(api: Api):
+    """A GET has none."""
+    api.post()
+    api.get("order-1", prefer="wait=5")
+    assert api.client.waited_with is None
 
 
 @pytest.mark.parametrize("attempt", [0, 1])

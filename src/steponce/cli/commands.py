@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -152,7 +153,7 @@ def start(
     client = Machines.reach(target).to_start()
     receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
     if and_wait and receipt.status == "RUNNING":
-        done = _wait(client, request_id, receipt.lock_token, timeout)
+        done = _wait(client, request_id, receipt.lock_token, timeout, payload)
         receipt = done.as_duplicate(receipt.duplicate or done.duplicate)
     return say_receipt(receipt)
 
@@ -238,7 +239,13 @@ def _found(key: str | None) -> Iterator[None]:
         raise RequestNotFound(f"{error} {hint}", next_steps=error.next_steps) from None
 
 
-def _wait(client: Client, request_id: str, lock_token: str | None, timeout: float | None) -> Receipt:
+def _wait(
+    client: Client,
+    request_id: str,
+    lock_token: str | None,
+    timeout: float | None,
+    payload: Mapping[str, Any] | None = None,
+) -> Receipt:
     seconds = DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout
     with waiting_for(request_id):
-        return client.wait(request_id, lock_token=lock_token, timeout_seconds=seconds)
+        return client.wait(request_id, lock_token=lock_token, timeout_seconds=seconds, payload=payload)

@@ -62,13 +62,18 @@ class CallersRequests:
         except Unsettled:
             return Found(Receipt.running(request_id, token, "", duplicate=True), unsettled=True)
 
-    def follow(self, started: Found, seconds: float) -> Found:
-        """Wait for the end of what `start` has found; that it was started stands, whatever happens now."""
+    def follow(self, started: Found, payload: Mapping[str, Any], seconds: float) -> Found:
+        """
+        Wait for the end of what `start` has found; that it was started stands, whatever happens now.
+
+        Raises:
+            PayloadMismatch: it ended without a lock, and its key is used with another payload by now.
+        """
         receipt = started.receipt
         if receipt.status != "RUNNING" or started.unsettled:
             return started
         try:
-            done = self._wait(receipt.request_id, receipt.lock_token, seconds)
+            done = self._wait(receipt.request_id, receipt.lock_token, seconds, payload)
         except (WaitTimeout, RequestNotFound, RecordUnreadable, Unavailable):
             return started
         except Unsettled:
@@ -103,7 +108,9 @@ class CallersRequests:
             return None
         return self._rules.lock_token(name_of(request_id), {})
 
-    def _wait(self, request_id: str, token: str | None, seconds: float) -> Receipt:
+    def _wait(
+        self, request_id: str, token: str | None, seconds: float, payload: Mapping[str, Any] | None = None
+    ) -> Receipt:
         """Wait, counting from when the call came in."""
         left = max(0.0, seconds - (time.monotonic() - self._began))
-        return self._client.wait(request_id, timeout_seconds=left, lock_token=token)
+        return self._client.wait(request_id, timeout_seconds=left, lock_token=token, payload=payload)

@@ -193,7 +193,7 @@ START: dict[str, Any] = {
         409: _problem("Running, and `Prefer: wait=0`; or attempted too often.", _MAYBE_LOCATION | _APPLIED),
         413: _problem("The payload is too large. Nothing was started.", {}),
         415: _problem("The body is compressed. Nothing was started.", _ACCEPT_ENCODING),
-        422: _problem("The key was used with another payload. Nothing was started.", {}),
+        422: _problem("The key was used with another payload. The detail says if anything was started.", {}),
         503: _problem("AWS does not answer; or nothing has happened yet, as the title says.", _RETRY_AFTER),
         **_FOR_ALL,
         429: _problem(

@@ -15,6 +15,7 @@ from steponce.errors import (
     InvalidRequest,
     InvalidRequestId,
     MissingKey,
+    PayloadMismatch,
     PayloadTooLarge,
     RecordUnreadable,
     RequestNotFound,
@@ -37,6 +38,10 @@ from steponce.workflow import MISMATCH
 OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "
     "Send the first payload again, or use a new key."
+)
+OTHER_PAYLOAD_SINCE = (
+    "While this call waited, another payload was started with this key, or with the business key in the "
+    "payload. The answer is for that payload. Use a new key."
 )
 
 logger = Logger()
@@ -62,10 +67,14 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         mine = requests_of_caller()
         key = idempotency_key(app.current_event.headers.get("Idempotency-Key"))
         wait = preferred_wait(app.current_event.headers.get("Prefer"))
-        found = mine.start(key, payload())
+        sent = payload()
+        found = mine.start(key, sent)
         count(found.receipt)
         if wait:
-            found = mine.follow(found, wait)
+            try:
+                found = mine.follow(found, sent, wait)
+            except PayloadMismatch:
+                return problem("payload-mismatch", OTHER_PAYLOAD_SINCE)
         return started_response(key, found, wait, client.rules)
 
     @app.get("/requests/<request_id>", **READ)

@@ -7,7 +7,7 @@ The status and the report of a request both ask here, so they cannot tell differ
 from __future__ import annotations
 
 from steponce.aws import times
-from steponce.errors import OwnerHidden
+from steponce.errors import OwnerHidden, PayloadMismatch
 from steponce.executions import NAME_KEPT, Execution, looking_at
 from steponce.locks.record import Lock
 from steponce.request.machine import Machine
@@ -58,3 +58,11 @@ def made_it(machine: Machine, lock: Lock, request_id: str, newest: Execution, at
     if attempt != machine.attempt_of(lock, request_id) or newest.owns(lock) is False:
         return False
     return newest.status != "SUCCEEDED" or lock.status != RELEASED
+
+
+def payload_mismatch(request_id: str, lock_token: str) -> PayloadMismatch:
+    """The error for who asks with one payload where the answer is for another."""
+    return PayloadMismatch(
+        f"Request {request_id!r} (lock token {lock_token!r}) was started with another payload. "
+        "Send the first payload again, or use a new id."
+    )

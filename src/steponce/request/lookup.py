@@ -11,7 +11,7 @@ from steponce.aws import times
 from steponce.errors import RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.answers import answers_too, is_own, made_it
+from steponce.request.answers import answers_too, is_own, made_it, payload_mismatch
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
@@ -20,11 +20,22 @@ _READINGS = 3
 
 
 class Lookup:
-    """The call: whose status it asks for, and under which lock token."""
+    """
+    The call: whose status it asks for, under which lock token, and with which payload.
 
-    def __init__(self, machine: Machine, request_id: str, lock_token: str | None) -> None:
+    Args:
+        machine: The request's machine.
+        request_id: As the caller gave it.
+        lock_token: The one that the request was started with. None: its first attempts tell it.
+        payload_hash: Of the payload that the answer must be for. None: of any.
+    """
+
+    def __init__(
+        self, machine: Machine, request_id: str, lock_token: str | None, payload_hash: str | None = None
+    ) -> None:
         self._machine = machine
         self._request_id = request_id
+        self._payload_hash = payload_hash
         self._name = name_of(request_id)
         if lock_token is None:
             lock_token = machine.lock_token_of_request(request_id, machine.describe(self._name, 1))
@@ -38,6 +49,7 @@ class Lookup:
 
         Raises:
             RequestNotFound: neither is known.
+            PayloadMismatch: what is known is the answer for another payload.
         """
         for _ in range(_READINGS):
             lock, now = self._read_lock(), times.now_text()
@@ -62,7 +74,7 @@ class Lookup:
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
             return self._answer(lock, now) if lock.request_id == self._request_id else None
         if newest.is_open:
-            return self._running(attempt)
+            return self._running(newest, attempt)
         if answers_too(self._machine, lock, self._request_id, newest):
             return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt)
@@ -74,7 +86,7 @@ class Lookup:
         if newest is not None and has_other_token(newest, self._lock_token):
             return None
         if newest is not None and newest.is_open:
-            return self._running(attempt)
+            return self._running(newest, attempt)
         if lock is not None:
             is_known_by_id = newest is None and lock.request_id == self._request_id
             if is_known_by_id or (newest and made_it(self._machine, lock, self._request_id, newest, attempt)):
@@ -88,16 +100,26 @@ class Lookup:
 
     def _answer(self, lock: Lock, now: str, *, duplicate: bool = False) -> Receipt:
         """`now` is when the record was read. It may expire while executions are described."""
+        self._expect_same_payload(lock.has_payload(self._payload_hash))
         results = self._machine.results
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
-    def _running(self, attempt: int) -> Receipt:
+    def _running(self, execution: Execution, attempt: int) -> Receipt:
+        self._expect_payload_of(execution)
         arn = self._machine.execution_arn(self._name, attempt)
         return Receipt.running(self._request_id, self._lock_token, arn, duplicate=False)
 
     def _failed(self, execution: Execution, attempt: int) -> Receipt:
+        self._expect_payload_of(execution)
         arn = self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, self._lock_token, arn, execution.answer, duplicate=False)
+
+    def _expect_payload_of(self, execution: Execution) -> None:
+        self._expect_same_payload(self._machine.payload_hash_of(execution.input) == self._payload_hash)
+
+    def _expect_same_payload(self, same: bool) -> None:
+        if self._payload_hash is not None and not same:
+            raise payload_mismatch(self._request_id, self._lock_token)
 
     def _not_found(self) -> RequestNotFound:
         return RequestNotFound(

@@ -14,7 +14,6 @@ from steponce.aws.errors import answering, error_code
 from steponce.errors import (
     LockTokenMismatch,
     OwnerHidden,
-    PayloadMismatch,
     TooManyAttempts,
     Unavailable,
     Unsettled,
@@ -22,6 +21,7 @@ from steponce.errors import (
 from steponce.executions import YOUNG, Execution
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.request.answers import payload_mismatch
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of, is_owner_open
@@ -266,10 +266,7 @@ class Start:
 
     def _expect_same_payload(self, same: bool) -> None:
         if not same:
-            raise PayloadMismatch(
-                f"Request {self._request_id!r} (lock token {self._envelope.lockToken!r}) was started with "
-                "another payload. Send the first payload again, or use a new id."
-            )
+            raise payload_mismatch(self._request_id, self._envelope.lockToken)
 
     def _expect_same_request(self, attempt: int) -> None:
         """

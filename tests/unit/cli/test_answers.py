@@ -203,18 +203,20 @@ def test_start_hands_over_id_payload_and_key(client: FakeClient, event: str):
 
 
 def test_start_waits_under_the_lock_token_that_it_got(client: FakeClient, event: str):
-    """One question less, and no doubt which key is meant."""
+    """One question less, and no doubt which key is meant. An answer for another payload is none for it."""
     client.answers["start"] = RUNNING
 
     assert 0 == commands.run(["start", "order-1", event, "--wait", "--timeout", "5"])
-    assert ("wait", ("order-1",), {"lock_token": "m/order-1", "timeout_seconds": 5}) == client.calls[-1]
+    options = {"lock_token": "m/order-1", "timeout_seconds": 5, "payload": PAYLOAD}
+    assert ("wait", ("order-1",), options) == client.calls[-1]
 
 
 def test_a_wait_of_sixty_seconds_is_the_default(client: FakeClient):
     """As the help says."""
     commands.run(["wait", "order-1"])
 
-    assert [("wait", ("order-1",), {"lock_token": None, "timeout_seconds": 60})] == client.calls
+    options = {"lock_token": None, "timeout_seconds": 60, "payload": None}
+    assert [("wait", ("order-1",), options)] == client.calls
 
 
 def test_start_and_wait_says_duplicate_when_it_started_nothing(

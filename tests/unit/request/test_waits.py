@@ -1,0 +1,117 @@
+"""Who waits with a payload gets no answer that is another payload's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from steponce.client import NOT_YET_VISIBLE_SECONDS
+from steponce.errors import InvalidRequest, PayloadMismatch, WaitTimeout
+from steponce.request.settings import RequestRules
+from steponce.workflow import COMPLETED, FAILED, RELEASED
+from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
+
+ANOTHER = {"payload": {"orderId": "2"}, "payloadHash": "another"}
+TTL = 4_000_000_000
+PAST = "2020-01-01T00:00:00.000Z"
+DONE = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"}
+HELD = {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error": "Boom", "Cause": null}'}
+
+
+class Waiting(World):
+    """One machine, and a clock that moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.passed += seconds
+
+    def another(self, status: str, record: dict[str, Any]) -> None:
+        """The first attempt died before its lock. Somebody started the id with another payload."""
+        self.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
+        self.execution("order-1--2", status, *TO_WORK, given=envelope() | ANOTHER, error="Boom")
+        if record:
+            self.put(name="order-1--2", callId="call-2", payloadHash="another", **record)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
+    """Tables of this test's own."""
+    with mock_aws():
+        found = Waiting()
+        monkeypatch.setattr(time, "monotonic", lambda: found.passed)
+        monkeypatch.setattr(time, "sleep", found.sleep)
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("status", "record"),
+    [
+        ("RUNNING", {}),
+        ("RUNNING", {"status": "INPROGRESS"}),
+        ("SUCCEEDED", DONE),
+        ("FAILED", HELD),
+        ("FAILED", HELD | {"status": RELEASED, "openStatus": None, "ttl": TTL}),
+        ("FAILED", {}),
+    ],
+    ids=["not yet locked", "running", "completed", "failed", "released", "without a lock"],
+)
+def test_an_answer_for_another_payload_is_refused(world: Waiting, status: str, record: dict[str, Any]):
+    """Whatever it is. Only who names no payload gets it, since an id may be all that one has."""
+    world.another(status, record)
+    with pytest.raises(PayloadMismatch, match=r"'order-1' \(lock token 'm/order-1'\).* use a new id"):
+        world.client.wait("order-1", payload=PAYLOAD)
+    assert NOT_YET_VISIBLE_SECONDS < world.passed < 2 * NOT_YET_VISIBLE_SECONDS
+
+    if status == "RUNNING":
+        with pytest.raises(WaitTimeout):
+            world.client.wait("order-1", timeout_seconds=10)
+    else:
+        assert world.client.wait("order-1").status in (COMPLETED, FAILED)
+
+
+def test_under_another_request_s_key_the_own_end_is_the_answer(world: Waiting):
+    """Order 9 took the key while nobody held it. Who asks for order 1 has its payload, and not its result."""
+    world.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
+    world.put(name="order-9", payloadHash="another", **DONE)
+    found = world.client.wait("order-1", payload=PAYLOAD)
+    assert ("FAILED", "States.Timeout", True) == (found.status, found.error, found.may_run_again)
+
+
+def test_an_answer_for_the_same_payload_is_given_however_it_is_written(world: Waiting):
+    """The hash is that of the canonical text."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    world.put(**DONE)
+    assert 7 == world.client.wait("order-1", payload=dict(reversed(PAYLOAD.items()))).result
+
+
+def test_only_the_part_that_the_machine_compares_counts(world: Waiting):
+    """As for a start."""
+    world.machine.rules = rules = RequestRules(key_prefix="m", payload_hash_path="orderId")
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    world.put(**DONE | {"payloadHash": rules.payload_hash(PAYLOAD)})
+    assert 7 == world.client.wait("order-1", payload=PAYLOAD | {"card": "another"}).result
+    with pytest.raises(InvalidRequest, match="'orderId'"):
+        world.client.wait("order-1", payload={})
+
+
+def test_an_expired_answer_for_another_payload_is_not_the_last_word(world: Waiting):
+    """The new attempt may not be visible at once."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK, given=envelope() | ANOTHER)
+    world.put(expiresAt=PAST, payloadHash="another", **DONE)
+    looks: list[str] = []
+
+    def start_and_end(_operation: str, about: str) -> None:
+        looks.append(about)
+        if looks.count(arn("order-1--2")) == 2:
+            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
+            world.put(name="order-1--2", callId="call-2", **DONE | {"result": "8"})
+
+    world.sfn.before_call = start_and_end
+    assert 8 == world.client.wait("order-1", payload=PAYLOAD).result
