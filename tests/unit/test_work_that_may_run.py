@@ -17,8 +17,10 @@ from steponce.errors import OwnerHidden, Refused, Unavailable
 from steponce.executions import YOUNG
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
+from steponce.operator.allowed import LockAction
 from steponce.operator.cancellation import cancel, find_running
-from steponce.operator.locks import LockAction, Operator, next_steps
+from steponce.operator.locks import Operator
+from steponce.operator.next_steps import next_steps
 from steponce.recovery import owner
 from steponce.recovery.owner import settle_owner
 from steponce.recovery.repair import Repairer

@@ -24,7 +24,7 @@ from steponce.operator.cancellation import cancel as cancel_running
 from steponce.operator.cancellation import find_running, meaning
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
-from steponce.operator.locks import steps_after_cancel
+from steponce.operator.next_steps import steps_after_cancel
 from steponce.report.story import Record
 
 SHOWN = 100

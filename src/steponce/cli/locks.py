@@ -26,7 +26,9 @@ from steponce.cli.target import AwsStack, Target, where_to_which
 from steponce.cli.timeline import intervention, record_fields
 from steponce.client import Client
 from steponce.locks.record import Lock
-from steponce.operator.locks import Operator, next_steps, open_locks, result_text
+from steponce.operator.locks import Operator, result_text
+from steponce.operator.next_steps import next_steps
+from steponce.operator.records import open_locks
 from steponce.report.collector import collect_owner
 from steponce.report.story import Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS

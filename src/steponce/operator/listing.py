@@ -19,7 +19,7 @@ from steponce.aws.errors import answering
 from steponce.aws.pace import Pace
 from steponce.errors import RecordUnreadable
 from steponce.executions import Execution
-from steponce.operator.locks import open_locks
+from steponce.operator.records import open_locks
 from steponce.operator.requests import Request, Status, Wanted, id_of, lock_token_of
 from steponce.request.machine import Machine
 from steponce.request.names import split_attempt

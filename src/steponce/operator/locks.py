@@ -1,5 +1,5 @@
 """
-Releases, completes or retries a lock on behalf of an operator, and checks first whether that is allowed.
+Releases, completes or retries a lock on behalf of an operator, if that is allowed.
 
 A final outcome never changes. Nothing is done while the owner or its work may still run. The outcome that a
 dead owner left is recorded first, by `settle_owner`. The fence of each write is the record that the operator
@@ -8,109 +8,39 @@ saw: if it has changed since, nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
-from heapq import merge
-from typing import Any, Literal
+from typing import Any
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Skip
 from steponce.errors import (
-    InvalidRequestId,
-    LockNotFound,
     LockTokenMismatch,
     OutputTooLarge,
-    OwnerHidden,
     RecordChanged,
     Refused,
     ResultForbidden,
     TooManyAttempts,
     Unavailable,
 )
-from steponce.executions import Execution, machine_of
+from steponce.executions import Execution
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
-from steponce.recovery.leases import lease_is_over
-from steponce.recovery.owner import Finding, left_by, settle_owner
-from steponce.recovery.work import longest_work, works_until
+from steponce.operator.allowed import LockAction, expect_dead, expect_own, expect_unanswered, state_of
+from steponce.recovery.owner import Finding, settle_owner
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
-from steponce.request.names import MAX_ATTEMPT, name_of, shards_to_read
+from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
-
-LockAction = Literal["release", "complete", "retry"]
+from steponce.workflow import INPROGRESS, RELEASED, WORKFLOW_LIMIT
 
 RELEASE = Failure("Released", "A person has released the lock of this request.")
 """The failure of a released request that has none. Callers get it, so it does not say who and why."""
 
 _DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
-
-
-def open_locks(
-    machine: Machine, *statuses: str, expected_until: str = times.NEVER, skip: Skip | None = None
-) -> Iterator[Lock]:
-    """
-    List the open index of all shards page by page, the longest overdue first.
-
-    Args:
-        machine: The machine with the lock table.
-        statuses: INPROGRESS, FAILED or both.
-        expected_until: The latest expectedCompletion to list (UTC text).
-        skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
-    """
-    shards = (
-        machine.locks.open(status, shard, expected_until=expected_until, skip=skip)
-        for status in statuses
-        for shard in range(shards_to_read(machine.rules.open_shards))
-    )
-    return merge(*shards, key=lambda lock: lock.expected_completion)
-
-
-def find_lock(machine: Machine, key: str, *, by_token: bool = False) -> Lock:
-    """
-    Find a record by its lock token, or by a request id of this machine.
-
-    Args:
-        machine: The machine with the lock table.
-        key: A lock token, or a request id.
-        by_token: Whether the key is a lock token, although it may be a request id, too.
-
-    Raises:
-        LockNotFound: there is none, or it has expired.
-        Refused: it is the lock token of one record and the request id of another.
-        Unavailable: no answer; safe to ask again.
-    """
-    found, by_id = machine.locks.get(key), None if by_token else lock_of_request(machine, key)
-    if found is not None and by_id is not None and found.lock_token != by_id.lock_token:
-        raise Refused(
-            f"{key!r} is ambiguous: it is the lock token of request {found.request_id!r}, and also a "
-            f"request with the lock token {by_id.lock_token!r}. Name one of these two by its lock token.",
-            next_steps=[NextStep("inspect lock", one.lock_token, by_token=True) for one in (found, by_id)],
-        )
-    lock = found or by_id
-    if lock is None:
-        raise LockNotFound(
-            f"There is no lock record {key!r}, nor one of a request of this name, or it has expired. "
-            "List the open locks.",
-            next_steps=[NextStep("list locks")],
-        )
-    return lock
-
-
-def lock_of_request(machine: Machine, request_id: str) -> Lock | None:
-    """The record of a request of this machine, by its id. None if there is none."""
-    try:
-        name = name_of(request_id)
-    except InvalidRequestId:
-        return None
-    token = machine.lock_token_of_request(request_id, machine.describe(name, 1))
-    return machine.locks.get(token) if token else None
 
 
 class Operator:
@@ -140,19 +70,19 @@ class Operator:
             Refused: the action is not allowed; the message says why and what to do instead.
             Unavailable: no answer; safe to try again.
         """
-        self._expect_own(lock)
+        expect_own(self._machine, lock)
         if action == "retry" and not lock.is_of_an_execution:
             raise Refused(
                 f"The record {lock.lock_token!r} is plain Python's ({lock.locked_by}), which no command can "
                 "start. Release the lock, and run that again.",
                 next_steps=[NextStep("release lock", lock.lock_token)],
             )
-        self._expect_dead(lock)
+        expect_dead(self._machine, lock, self._work_timeout_seconds)
         found = Finding("settled")
         if lock.status == INPROGRESS:
             found = self._settle(lock)
             lock = self._again(lock)
-            self._expect_dead(lock)
+            expect_dead(self._machine, lock, self._work_timeout_seconds)
         if found.verdict == "alive":
             raise Refused(
                 found.reason
@@ -165,7 +95,7 @@ class Operator:
                 "and complete the lock with it.",
                 next_steps=[NextStep("complete lock", lock.lock_token)],
             )
-        _expect_unanswered(action, lock)
+        expect_unanswered(action, lock)
         return lock
 
     def release(self, lock: Lock, why: str) -> Lock:
@@ -181,7 +111,7 @@ class Operator:
             Refused: its owner runs again.
             Unavailable: no answer; the same command is safe to try again.
         """
-        self._expect_dead(lock)
+        expect_dead(self._machine, lock, self._work_timeout_seconds)
         failure = lock.failure or RELEASE
         written = self._machine.locks.release(lock, failure, by=self._by, why=why)
         return self._written(lock, "release", why, sure=written)
@@ -196,7 +126,7 @@ class Operator:
             ResultNotKept: the result is too large for the record, and the bucket did not take it. Nothing was
                 written.
         """
-        self._expect_dead(lock)
+        expect_dead(self._machine, lock, self._work_timeout_seconds)
         results, reference = self._machine.results, None
         if results and carried_bytes(result) > LARGEST_IN_RECORD:
             reference = results.keep(
@@ -221,7 +151,7 @@ class Operator:
         Raises:
             Refused: the execution is forgotten, or its input does not belong to this lock.
         """
-        self._expect_own(lock)
+        expect_own(self._machine, lock)
         owner = self._machine.describe_arn(lock.locked_by)
         steps = [
             NextStep("release lock", lock.lock_token),
@@ -254,7 +184,7 @@ class Operator:
             Refused: the newest attempt has another lock token; nothing was written.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
-        self._expect_own(lock)
+        expect_own(self._machine, lock)
         redelivery = execution_input.get("redelivery")
         envelope = Envelope.make(
             lock.request_id,
@@ -305,67 +235,6 @@ class Operator:
             home=self._machine.arn,
         )
 
-    def _expect_own(self, lock: Lock) -> None:
-        """
-        The lock is, or was, one of this machine's executions, or plain Python's, which is no machine's.
-
-        Another machine does other work, for another time, which only its own stack knows; this one would run
-        its own work in its place. What Powertools' own layer has written only that layer changes.
-        """
-        if lock.is_of_powertools:
-            raise Refused(
-                f"The record {lock.lock_token!r} is {lock.status}, and was written by Powertools' own layer. "
-                f"No command changes it: that layer ends it, or DynamoDB deletes it at {lock.expires_at}."
-            )
-        if lock.is_of_an_execution and not self._machine.holds(lock):
-            raise Refused(
-                f"The record {lock.lock_token!r} is not this machine's ({self._machine.arn}): it was made by "
-                f"{lock.locked_by}. Nothing was written. Look at it with the stack of that machine.",
-                next_steps=[NextStep("inspect lock", lock.lock_token, machine=machine_of(lock.locked_by))],
-            )
-
-    def _expect_dead(self, lock: Lock) -> None:
-        """Refuse while the owner runs, was redriven, or its work may still run."""
-        if lock.open_status is None:
-            return
-        if not lock.is_of_an_execution:
-            _expect_lease_over(lock)
-            return
-        try:
-            owner = self._machine.owner(lock)
-            if owner is not None and owner.owns(lock) is False:
-                owner = None  # another execution has its name now
-            if owner is not None and owner.is_open:
-                raise Refused(
-                    f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. Wait, or cancel it "
-                    "first.",
-                    next_steps=[NextStep("cancel request", lock.request_id)],
-                )
-            left = left_by(lock, owner, self._machine.sfn)
-        except OwnerHidden as hidden:
-            raise Refused(str(hidden)) from None
-        if not left.is_visible:
-            raise Refused(
-                f"What the execution {lock.locked_by} has left cannot be seen yet. Try again in a minute."
-            )
-        child = left.child
-        if child is not None and child.state == "running":
-            raise Refused(
-                f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Wait for "
-                "its end, or stop it first."
-            )
-        since = lock.actual_completion if owner is None else owner.closed
-        if child is not None:  # it may have ended long after its owner
-            since = max(since or "", child.execution.closed or "")
-        failure = None if left.has_open_tasks else lock.failure
-        until = works_until(failure, since, longest_work(lock, self._work_timeout_seconds))
-        if lock.status == FAILED and until is not None:
-            error = (lock.failure and lock.failure.error) or "an error without a name"
-            raise Refused(
-                f"The record {lock.lock_token!r} is FAILED with {error}, which does not say that the work is "
-                f"over: it may still run until {until}; try again then."
-            )
-
     def _again(self, lock: Lock) -> Lock:
         """The record as it is now, if it is still of the owner that was settled."""
         found = self._machine.locks.get(lock.lock_token)
@@ -384,7 +253,7 @@ class Operator:
         now = self._machine.locks.get(lock.lock_token)
         if now is not None and (sure or self._is_ours(lock, now, action, why, result)):
             return now
-        what = "it is gone" if now is None else f"it is {_state(now)}"
+        what = "it is gone" if now is None else f"it is {state_of(now)}"
         raise RecordChanged(
             f"The record has changed since you looked: {what}. Nothing was written; look again.",
             next_steps=[NextStep("inspect lock", lock.lock_token)],
@@ -427,73 +296,6 @@ def result_text(value: Any, results: Results) -> str:
             "Keep the large part in S3 and give its address, or set the parameter ResultBucket."
         )
     return text
-
-
-def steps_after_cancel(lock: Lock) -> list[NextStep]:
-    """What an operator can do after `cancel` with the record of its lock token, which may be another's."""
-    if lock.status == INPROGRESS:  # another request holds it, and goes on
-        return [NextStep("inspect lock", lock.lock_token)]
-    return next_steps(lock, runs=False)
-
-
-def next_steps(lock: Lock, *, runs: bool, own: bool = True, by_token: bool = False) -> list[NextStep]:
-    """
-    What an operator can do with a lock. Each step may still be refused, with a reason.
-
-    Args:
-        lock: The record.
-        runs: Whether its owner runs.
-        own: Whether its owner belongs to this machine. If not, there are no steps.
-        by_token: Whether its lock token may be a request's id, too.
-    """
-    step = partial(NextStep, key=lock.lock_token, by_token=by_token)
-    if not own:
-        return []
-    if lock.status == RELEASED:
-        return [step("retry lock")] if lock.is_of_an_execution else []
-    if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
-        return []
-    if runs:
-        return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
-    retry = [step("retry lock")] if lock.is_of_an_execution else []
-    return [step("complete lock"), *retry, step("release lock")]
-
-
-def _expect_lease_over(lock: Lock) -> None:
-    """Refuse while a guard holds the lock and its lease is not over."""
-    if lock.status == INPROGRESS and not lease_is_over(lock):
-        raise Refused(
-            f"The lock {lock.lock_token!r} is held by {lock.locked_by}, which no command can stop, until "
-            f"{lock.lease_until or 'it is old enough'}. Nothing was written; try again then."
-        )
-
-
-def _expect_unanswered(action: LockAction, lock: Lock) -> None:
-    if lock.status == RELEASED:
-        if action == "release":
-            raise Refused(f"The lock {lock.lock_token!r} is free already; the next start runs it.")
-        return
-    if lock.is_reusable(times.now_text()):
-        raise Refused(
-            f"The answer of {lock.lock_token!r} has served its time, and the lock is free. Start it again."
-        )
-    if lock.status in (COMPLETED, FAILED) and lock.open_status is None:
-        raise Refused(
-            f"{lock.lock_token!r} is {_state(lock)}, which is its answer to everyone who asks and does not "
-            "change. To run the work again, start it under another id."
-        )
-    if lock.status not in (INPROGRESS, FAILED):
-        raise Refused(
-            f"The status of {lock.lock_token!r} is {lock.status!r}, which this version does not know. "
-            "Something else writes to the table; look at the record."
-        )
-
-
-def _state(lock: Lock) -> str:
-    error = f" with {lock.failure.error or 'an error without a name'}" if lock.failure else ""
-    last = lock.interventions[-1] if lock.interventions else None
-    done = f", {last.what} by {last.by}" if last and last.at == lock.actual_completion else ""
-    return f"{lock.status}{error if lock.status == FAILED else ''}{done}"
 
 
 def _time_of(execution_input: Mapping[str, Any]) -> datetime | None:

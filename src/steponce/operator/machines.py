@@ -13,7 +13,7 @@ from steponce.errors import LockNotFound, MachineAmbiguous, OwnerHidden, Request
 from steponce.executions import Execution, looking_at
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
-from steponce.operator.locks import find_lock, lock_of_request
+from steponce.operator.records import find_lock, lock_of_request
 from steponce.request.machine import Machine
 from steponce.request.names import name_of
 

@@ -19,7 +19,9 @@ from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running, meaning
 from steponce.operator.erasure import erase, find_kept
-from steponce.operator.locks import Operator, find_lock, next_steps
+from steponce.operator.locks import Operator
+from steponce.operator.next_steps import next_steps
+from steponce.operator.records import find_lock
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
 from steponce.recovery.repair import Repairer
 from steponce.report.collector import collect, collect_owner

@@ -17,7 +17,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import Cancelled, Running, cancel, find_running, meaning
-from steponce.operator.locks import steps_after_cancel
+from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope

@@ -30,9 +30,12 @@ from steponce.locks.reference import Reference
 from steponce.locks.results import Results
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
+from steponce.operator.allowed import LockAction
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.erasure import erase, find_kept
-from steponce.operator.locks import LockAction, Operator, find_lock, next_steps, open_locks, result_text
+from steponce.operator.locks import Operator, result_text
+from steponce.operator.next_steps import next_steps
+from steponce.operator.records import find_lock, open_locks
 from steponce.recovery.child import name_of_child
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of

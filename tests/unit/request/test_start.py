@@ -29,7 +29,8 @@ from steponce.executions import NAME_KEPT, YOUNG
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
-from steponce.operator.locks import Operator, lock_of_request
+from steponce.operator.locks import Operator
+from steponce.operator.records import lock_of_request
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED

@@ -1,0 +1,39 @@
+"""What an operator can do with a lock record. Each step may still be refused, with a reason."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from steponce.locks.record import Lock
+from steponce.next_step import NextStep
+from steponce.workflow import FAILED, INPROGRESS, RELEASED
+
+
+def steps_after_cancel(lock: Lock) -> list[NextStep]:
+    """The commands after `cancel`, with the record of its lock token, which may be another's."""
+    if lock.status == INPROGRESS:  # another request holds it, and goes on
+        return [NextStep("inspect lock", lock.lock_token)]
+    return next_steps(lock, runs=False)
+
+
+def next_steps(lock: Lock, *, runs: bool, own: bool = True, by_token: bool = False) -> list[NextStep]:
+    """
+    The commands for a lock.
+
+    Args:
+        lock: The record.
+        runs: Whether its owner runs.
+        own: Whether its owner belongs to this machine. If not, there are no steps.
+        by_token: Whether its lock token may be a request's id, too.
+    """
+    step = partial(NextStep, key=lock.lock_token, by_token=by_token)
+    if not own:
+        return []
+    if lock.status == RELEASED:
+        return [step("retry lock")] if lock.is_of_an_execution else []
+    if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
+        return []
+    if runs:
+        return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
+    retry = [step("retry lock")] if lock.is_of_an_execution else []
+    return [step("complete lock"), *retry, step("release lock")]
