@@ -112,5 +112,8 @@ ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ResultTooLarg
 WORKFLOW_LIMIT = 262_144
 """Bytes that Step Functions allows for an input, an output and a task's result."""
 
+CAUSE_LIMIT = 32_768
+"""Characters of a cause that Step Functions takes, in SendTaskFailure and StopExecution."""
+
 INIT_TIME = timedelta(seconds=10)
 """How long a Lambda may take to start. Its time-out counts from then on. DoWork's time-out includes it."""

@@ -25,8 +25,9 @@ from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
 from steponce.guards.plain import plain, plain_argument
-from steponce.guards.run import Run, in_thread
+from steponce.guards.run import Run
 from steponce.guards.terms import Terms, as_it_is
+from steponce.guards.threads import in_thread
 from steponce.guards.typed import restore, result_type
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks

@@ -7,14 +7,12 @@ All state of a call is in its Run, so calls may be nested, and run in threads an
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import logging
 import time
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, TypeVar
+from typing import Any, Literal, Self
 
 from botocore.exceptions import ClientError
 
@@ -22,43 +20,29 @@ from steponce import fence
 from steponce.aws import times
 from steponce.errors import (
     AlreadyInProgress,
-    CompletionRefused,
     DuplicateRefused,
-    InvalidPayload,
     LockLost,
     NotFinished,
-    NotRecorded,
-    OutputTooLarge,
     PayloadMismatch,
-    PayloadTooLarge,
     RecordUnreadable,
-    RequestFailed,
-    ResultNotKept,
     RetryLater,
     Unavailable,
     Unsettled,
 )
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
+from steponce.guards.recorder import Recorder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms, expect_seconds
+from steponce.guards.texts import as_error, lost
+from steponce.guards.threads import in_thread
 from steponce.guards.typed import MISFITS
 from steponce.locks.claim import Claim, forget
 from steponce.locks.record import Failure, Lock
-from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
+from steponce.locks.results import Results
 from steponce.locks.table import Locks
-from steponce.next_step import NextStep
 from steponce.recovery.leases import hold_after_lease, lease_is_over
-from steponce.request.canonical import canonical_json
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, WORKFLOW_LIMIT
-
-T = TypeVar("T")
-
-RESULT_TOO_LARGE = "ResultTooLarge"
-"""The error of work that is done, but whose result is too large for a record or a workflow."""
-
-CAUSE_LIMIT = 32_768
-"""Characters of an error's text that a record keeps. Step Functions has the same limit."""
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS
 
 _INTERRUPTED = "Interrupted before the work began."
 _CHANGES = 5
@@ -97,7 +81,7 @@ class Run:
         self._lease_seconds = lease
         self._kept = kept
         self._results = results
-        self._large: tuple[str, str] | None = None
+        self._recorder = Recorder(holder, terms, results) if holder else None
         self._result: Any = None
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
@@ -142,8 +126,12 @@ class Run:
         """
         self._expect_begun("complete")
         self._state = "worked"
-        if self._holder is not None:
-            record = self._write_result(self._holder, result)
+        if self._recorder is not None:
+            try:
+                record = self._recorder.complete(result)
+            finally:
+                if self._recorder.is_over:
+                    self._state = "over"
             self._kept.keep(record)
         self._stop_renewing()
         self._result, self._has_result, self._state = result, True, "over"
@@ -166,7 +154,7 @@ class Run:
         if self._holder is not None:
             refused = self._holder.extend(self._lease_seconds if seconds is None else seconds)
             if refused is not None:
-                raise LockLost(f"{_lost(refused)} Nothing was extended.")
+                raise LockLost(f"{lost(refused)} Nothing was extended.")
 
     def check(self) -> None:
         """
@@ -346,91 +334,17 @@ class Run:
         self._stop_renewing()
         forget(self.call_id, self.attempt)
         state, self._state = self._state, "over"
-        if state == "worked":
-            # Also where unknown outcomes are taken over: the work is done, so it must not be run again.
-            cause = "The work is done, and its result was not recorded. Complete the lock with the result."
-            self._record(error, lambda holder: holder.hold(Failure(NotRecorded.__name__, cause)))
+        if state == "worked" and self._recorder is not None:
+            self._recorder.hold_unrecorded(error)
         if state != "begun":
             return
         if error is None:
             why = "The block ended without complete(), so nobody knows whether the work took effect."
-            self._record(None, lambda holder: holder.hold(Failure(OUTCOME_UNKNOWN, why)))
+            if self._recorder is not None:
+                self._recorder.hold_unknown(why)
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
-        failure = Failure(type(error).__name__, _text_of(error))
-        if isinstance(error, (RetryLater, *self._terms.releases)):
-            self._record(error, lambda holder: holder.release(failure))
-        elif isinstance(error, self._terms.final):
-            self._record(error, lambda holder: holder.fail(failure))
-        else:
-            self._record(error, lambda holder: holder.hold(failure))
-
-    def _record(self, error: BaseException | None, write: Callable[[Holder], Lock | None]) -> None:
-        """Record how the work failed. If the write fails, the work's own error still goes to the caller."""
-        if self._holder is None:
-            return
-        try:
-            refused = write(self._holder)
-            problem = _lost(refused) if refused is not None else ""
-        except Exception as unwritten:  # the work's own error matters more
-            problem = str(unwritten)
-        if problem:
-            note = f"The outcome of the work under {self.lock_token!r} could not be recorded. {problem}"
-            _logger.warning(note)
-            if error is not None:
-                error.add_note(note)
-
-    def _write_result(self, holder: Holder, result: Any) -> Lock:
-        limit = LARGEST_KEPT if self._results else WORKFLOW_LIMIT
-        try:
-            text = canonical_json(self._terms.serialize(result), "result", limit=limit)
-        except Exception as error:  # `serialize` is the user's function
-            self._hold_unwritable(result, error)
-        try:
-            text = self._fitting(holder, text)
-            refused = holder.complete(text)
-        except ResultNotKept as error:
-            self._hold_unwritable(result, error)
-        except Exception as error:  # whatever it is, the result must not be lost with it
-            raise NotRecorded(
-                f"The work under {self.lock_token!r} is done, and its result could not be written down. "
-                f"{error} Complete it again, or complete its lock by hand.",
-                self.lock_token,
-                result,
-                next_steps=[NextStep("complete lock", self.lock_token)],
-            ) from error
-        if refused is not None:
-            self._state = "over"
-            raise CompletionRefused(
-                f"{_lost(refused)} The work was late. Only this error holds its result. Find out whether the "
-                "work took effect twice.",
-                self.lock_token,
-                result,
-            )
-        return holder.finished(text)
-
-    def _fitting(self, holder: Holder, text: str) -> str:
-        """What the record gets: the result, or the address of a large one, the same at each try."""
-        if not self._results or carried_bytes(text) <= LARGEST_IN_RECORD:
-            return text
-        if self._large is None or self._large[0] != text:
-            self._large = (text, holder.keep(text, self._results))
-        return self._large[1]
-
-    def _hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
-        """The work is done, so it must not be run again, also not where unknown outcomes are taken over."""
-        self._state = "over"
-        too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
-        name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
-        cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
-        self._record(None, lambda one: one.hold(Failure(name, cause)))
-        raise NotRecorded(
-            f"The work under {self.lock_token!r} is done, and no record can hold its result. {error} "
-            "Complete its lock by hand. Keep a large part elsewhere and record its address, or set the "
-            "parameter ResultBucket.",
-            self.lock_token,
-            result,
-            next_steps=[NextStep("complete lock", self.lock_token)],
-        ) from error
+        if self._recorder is not None:
+            self._recorder.fail(error)
 
     def _expect_begun(self, what: str) -> None:
         if self._state == "begun" or (what == "complete" and self._state == "worked"):
@@ -452,50 +366,3 @@ class Run:
             write()
         except Exception as error:  # the one that is under way matters more
             _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
-
-
-def as_error(record: Lock) -> RequestFailed:
-    """What a failed request's record raises."""
-    failure = record.failure or Failure(None, None)
-    waits = " It waits for a person." if record.open_status is not None else ""
-    cause = str(failure.cause).removesuffix(".")
-    return RequestFailed(
-        f"The request under {record.lock_token!r} failed with {failure.error}: {cause}.{waits}",
-        failure.error,
-        failure.cause,
-    )
-
-
-async def in_thread(call: Callable[[], T]) -> T:
-    """
-    Make a blocking call in a thread. A cancelled task waits until the call has ended.
-
-    A request that was sent cannot be taken back. Without the wait it would take effect after the task's end.
-    """
-    # A future and not a task, because the end of `asyncio.run` cancels all tasks.
-    running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, call)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            with suppress(asyncio.CancelledError):  # cancelled again: anyio repeats it until the task ends
-                await asyncio.wait([running])
-        if not running.cancelled() and running.exception() is not None:
-            _logger.warning("A cancelled call failed: %s", running.exception())
-        raise
-
-
-def _text_of(error: BaseException) -> str:
-    """An error's text as a record can keep it. The error may be anybody's, and its text of any form."""
-    try:
-        text = str(error)[:CAUSE_LIMIT]
-    except Exception as unwritten:  # its own `__str__` failed
-        text = f"The error has no text ({type(unwritten).__name__})."
-    return text.encode(errors="backslashreplace").decode()  # a file's name may hold half a character
-
-
-def _lost(record: Lock) -> str:
-    """Say how a lock was lost: the status and owner of its record now."""
-    failure = f" with {record.failure.error}" if record.failure and record.status == FAILED else ""
-    holder = f" by {record.locked_by}" if record.status == INPROGRESS else ""
-    return f"The lock {record.lock_token!r} was lost: its record is now {record.status}{failure}{holder}."

@@ -21,8 +21,10 @@ from steponce.errors import AlreadyInProgress, InvalidPayload, NotRecorded, Payl
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lease_of, owner_of
-from steponce.guards.run import Run, as_error
+from steponce.guards.recorder import Recorder
+from steponce.guards.run import Run
 from steponce.guards.terms import Terms
+from steponce.guards.texts import as_error
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
@@ -225,7 +227,8 @@ class _Run(Run):
 
     def hold_result(self, result: object, error: Exception) -> NoReturn:
         """Leave a result that is no JSON to a person; as `complete`."""
-        self._hold_unwritable(result, error)
+        self._state = "over"
+        Recorder(self._claim, self._terms, self._results).hold_unwritable(result, error)
 
     def _wait(self, record: Lock, end: float, pause: float) -> Generator[float, None, None]:
         self._waited_for = record

@@ -1,0 +1,168 @@
+"""Writes the outcome of one guarded call's work into the record of its lock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from steponce.errors import (
+    CompletionRefused,
+    InvalidPayload,
+    NotRecorded,
+    OutputTooLarge,
+    PayloadTooLarge,
+    ResultNotKept,
+    RetryLater,
+)
+from steponce.guards.holder import Holder
+from steponce.guards.terms import Terms
+from steponce.guards.texts import lost, text_of
+from steponce.locks.record import Failure, Lock
+from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
+from steponce.next_step import NextStep
+from steponce.request.canonical import canonical_json
+from steponce.workflow import OUTCOME_UNKNOWN, WORKFLOW_LIMIT
+
+RESULT_TOO_LARGE = "ResultTooLarge"
+"""The error of work that is done, but whose result is too large for a record or a workflow."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """
+    The outcome of one call, and the record that gets it.
+
+    Args:
+        holder: Of the lock.
+        terms: Which errors release the lock, and which are final.
+        results: The bucket of results that are too large for the record.
+
+    Attributes:
+        is_over: Whether another try to write the result would change nothing.
+    """
+
+    def __init__(self, holder: Holder, terms: Terms, results: Results) -> None:
+        self._holder = holder
+        self._terms = terms
+        self._results = results
+        self._large: tuple[str, str] | None = None
+        self.is_over = False
+
+    def complete(self, result: Any) -> Lock:
+        """
+        Write the result. Safe to repeat while it is not over.
+
+        Returns:
+            The record that it wrote.
+
+        Raises:
+            CompletionRefused, NotRecorded: as `Run.complete`.
+        """
+        limit = LARGEST_KEPT if self._results else WORKFLOW_LIMIT
+        try:
+            text = canonical_json(self._terms.serialize(result), "result", limit=limit)
+        except Exception as error:  # `serialize` is the user's function
+            self.hold_unwritable(result, error)
+        try:
+            text = self._fitting(text)
+            refused = self._holder.complete(text)
+        except ResultNotKept as error:
+            self.hold_unwritable(result, error)
+        except Exception as error:  # whatever it is, the result must not be lost with it
+            raise NotRecorded(
+                f"The work under {self._token!r} is done, and its result could not be written down. {error} "
+                "Complete it again, or complete its lock by hand.",
+                self._token,
+                result,
+                next_steps=[NextStep("complete lock", self._token)],
+            ) from error
+        self.is_over = True
+        if refused is not None:
+            raise CompletionRefused(
+                f"{lost(refused)} The work was late. Only this error holds its result. Find out whether the "
+                "work took effect twice.",
+                self._token,
+                result,
+            )
+        return self._holder.finished(text)
+
+    def hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
+        """
+        The work is done, and no record can hold its result. A person completes the lock.
+
+        Args:
+            result: What the work returned.
+            error: Why it cannot be written.
+
+        Raises:
+            NotRecorded: always; it has the result.
+        """
+        self.is_over = True
+        too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
+        name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
+        cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
+        self._hold(Failure(name, cause))
+        raise NotRecorded(
+            f"The work under {self._token!r} is done, and no record can hold its result. {error} "
+            "Complete its lock by hand. Keep a large part elsewhere and record its address, or set the "
+            "parameter ResultBucket.",
+            self._token,
+            result,
+            next_steps=[NextStep("complete lock", self._token)],
+        ) from error
+
+    def fail(self, error: BaseException) -> None:
+        """Write how the work failed: the lock is released, has a final error, or waits for a person."""
+        failure = Failure(type(error).__name__, text_of(error))
+        if isinstance(error, (RetryLater, *self._terms.releases)):
+            self._write(lambda: self._holder.release(failure), error)
+        elif isinstance(error, self._terms.final):
+            self._write(lambda: self._holder.fail(failure), error)
+        else:
+            self._write(lambda: self._holder.hold(failure), error)
+
+    def hold_unknown(self, why: str) -> None:
+        """Nobody knows whether the work took effect, so a person decides."""
+        self._hold(Failure(OUTCOME_UNKNOWN, why))
+
+    def hold_unrecorded(self, error: BaseException | None) -> None:
+        """
+        The work is done, and no try has written its result.
+
+        Also where unknown outcomes are taken over: the work must not be run again.
+
+        Args:
+            error: What goes to the caller, if anything does.
+        """
+        cause = "The work is done, and its result was not recorded. Complete the lock with the result."
+        self._hold(Failure(NotRecorded.__name__, cause), error)
+
+    def _fitting(self, text: str) -> str:
+        """What the record gets: the result, or the address of a large one, the same at each try."""
+        if not self._results or carried_bytes(text) <= LARGEST_IN_RECORD:
+            return text
+        if self._large is None or self._large[0] != text:
+            self._large = (text, self._holder.keep(text, self._results))
+        return self._large[1]
+
+    def _hold(self, failure: Failure, error: BaseException | None = None) -> None:
+        self._write(lambda: self._holder.hold(failure), error)
+
+    def _write(self, write: Callable[[], Lock | None], error: BaseException | None) -> None:
+        """Record how the work failed. If the write fails, the work's own error still goes to the caller."""
+        try:
+            refused = write()
+            problem = lost(refused) if refused is not None else ""
+        except Exception as unwritten:  # the work's own error matters more
+            problem = str(unwritten)
+        if problem:
+            note = f"The outcome of the work under {self._token!r} could not be recorded. {problem}"
+            _logger.warning(note)
+            if error is not None:
+                error.add_note(note)
+
+    @property
+    def _token(self) -> str:
+        return self._holder.lock_token
