@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
 from steponce.request.canonical import canonical_json, sha256
-from steponce.workflow import DUPLICATE_REFUSED, WORKFLOW_LIMIT
+from steponce.workflow import CAUSE_LIMIT, DUPLICATE_REFUSED, WORKFLOW_LIMIT
 
 Outcome = Literal["success", "failure", "heartbeat"]
 Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
@@ -25,7 +25,6 @@ RESERVED = (
     *("AlreadyInProgress", "LockContended", "ReplayTooLarge", "LimitChanged", DUPLICATE_REFUSED),
 )
 """Beginnings of the error names that AWS or the workflow raises itself. An answer may not use them."""
-CAUSE_LIMIT = 32_768
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
 

@@ -25,10 +25,7 @@ from steponce.next_step import NextStep
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
-from steponce.workflow import FAILED, INPROGRESS
-
-CAUSE_LIMIT = 32_768
-"""Characters of a cause that StopExecution takes."""
+from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steponce.callbacks.answer import CAUSE_LIMIT, ERROR_LIMIT, OUTPUT_LIMIT, Answer
+from steponce.callbacks.answer import ERROR_LIMIT, OUTPUT_LIMIT, Answer
 from steponce.errors import InvalidAnswer, OutputTooLarge
 from steponce.request.canonical import MAX_DEPTH
-from steponce.workflow import DUPLICATE_REFUSED
+from steponce.workflow import CAUSE_LIMIT, DUPLICATE_REFUSED
 
 PRIVATE = "4242-4242"
 
