@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from steponce.aws import times
@@ -143,7 +142,7 @@ def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:
     return request is not None and request.lock_token == lock_token
 
 
-@dataclass(frozen=True)
+@dataclass
 class _End:
     """An end of an execution, and the record of its request's lock token."""
 
@@ -153,6 +152,7 @@ class _End:
     lock: Lock | None
     sfn: SFNClient
     before_call: Callable[[], object]
+    _entered: frozenset[str] | None = None
 
     def has_answer_to(self, given: Mapping[str, Any]) -> bool:
         """Whether the execution's request is answered: by the record, or by one that may be gone."""
@@ -219,10 +219,13 @@ class _End:
     def _age(self) -> timedelta:
         return times.now() - self.at
 
-    @cached_property
+    @property
     def _states(self) -> frozenset[str]:
-        self.before_call()
-        return states_entered(self.sfn, self.execution_arn)
+        """The states that it has entered. Not a `cached_property`, which waits for other threads in 3.11."""
+        if self._entered is None:
+            self.before_call()
+            self._entered = states_entered(self.sfn, self.execution_arn)
+        return self._entered
 
 
 def _request_in(given: Mapping[str, Any], error: str) -> StartRequest | None:
