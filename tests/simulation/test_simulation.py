@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime
+from random import Random
+from threading import Lock
 from typing import Any
 
 import pytest
 
+from tests.simulation import turns
 from tests.simulation.examine import examine
 from tests.simulation.planted import PLANTED
 from tests.simulation.wiring import definition
@@ -68,6 +72,23 @@ def test_the_schedules_reach_every_state() -> None:
             break
 
     assert left == set()
+
+
+def test_an_actor_that_waits_for_another_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a schedule stood still for ever, and nobody knew why."""
+    monkeypatch.setattr(turns, "STUCK_AFTER_SECONDS", 0.2)
+    found, lock = turns.Turns(Random(0), datetime(2026, 1, 31, tzinfo=UTC)), Lock()
+
+    def hold() -> None:
+        with lock:
+            for _ in range(10):
+                found.take()
+
+    for name in ("first", "second"):
+        found.spawn(name, hold)
+
+    with pytest.raises(turns.NeverEnds, match=r"(first|second) waits for another actor"):
+        found.run()
 
 
 @pytest.mark.parametrize("name", PLANTED)

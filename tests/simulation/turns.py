@@ -17,6 +17,9 @@ from random import Random
 MOST_TURNS = 30_000
 """More than any schedule needs: a loop without an end is a fault."""
 
+STUCK_AFTER_SECONDS = 60.0
+"""Of true time. A turn takes milliseconds."""
+
 _LONGEST_TURN_SECONDS = 0.2
 _MOMENT = timedelta(milliseconds=1)
 
@@ -26,7 +29,7 @@ class Died(BaseException):
 
 
 class NeverEnds(Exception):
-    """A schedule has taken more turns than any that ends."""
+    """A schedule has taken more turns than any that ends, or an actor waits for one whose turn it is not."""
 
 
 def _taken() -> threading.Lock:
@@ -77,6 +80,7 @@ class Turns:
         self._taken_turns = 0
         self._finished = _taken()
         self._left: list[str] = []
+        self._whose = ""
 
     @property
     def actor(self) -> Actor:
@@ -194,7 +198,11 @@ class Turns:
         """
         if self._actors:
             self._choose().running.release()
-            self._finished.acquire()
+            turn = self._taken_turns
+            while not self._finished.acquire(timeout=STUCK_AFTER_SECONDS):
+                if turn == self._taken_turns:
+                    raise NeverEnds(f"{self._whose} waits for another actor, whose turn it is not.")
+                turn = self._taken_turns
         if self._left:
             raise NeverEnds(f"These have not ended: {', '.join(self._left)}")
 
@@ -209,4 +217,6 @@ class Turns:
             self.now = min(actor.wakes for actor in self._actors)
             ready = [actor for actor in self._actors if actor.wakes <= self.now]
         self.now += timedelta(seconds=self._random.uniform(0, _LONGEST_TURN_SECONDS))
-        return self._random.choice(ready)
+        chosen = self._random.choice(ready)
+        self._whose = chosen.name
+        return chosen
