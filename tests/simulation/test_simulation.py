@@ -26,7 +26,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "refuse": {"when_completed": "refuse"},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
-FEW, MANY = range(1), range(1, 5)
+FEW, MANY = range(1), range(1, 3)
 
 NOT_SIMULATED = {
     "callbacks, which have schedules of their own": {
