@@ -182,6 +182,12 @@ def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(api: Api):
     assert 422 == api.post(prefer="wait=5").status
 
 
+def test_a_mismatch_with_a_key_that_is_free_again_is_none(api: Api):
+    """The same request runs if it is sent again. It was told to use a new key."""
+    api.client.ends.append(NO_LOCK | {"error": "PayloadMismatch"})
+    assert 503 == api.post(prefer="wait=5").status
+
+
 def test_who_waits_does_not_get_the_answer_for_another_payload(api: Api):
     """Another call may start it after this one's execution died, so "Nothing was started" would be wrong."""
     api.client.raises["wait"] = PayloadMismatch("order-1 has another payload")

@@ -167,7 +167,8 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
 def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
-    if receipt.error == MISMATCH and receipt.attempt == 0:  # with a record it is an error of the work
+    is_refused = receipt.attempt == 0 and not receipt.may_run_again  # with a record it is the work's error
+    if receipt.error == MISMATCH and is_refused:
         return problem("payload-mismatch", OTHER_PAYLOAD)
     if receipt.resets_at is not None:
         return problem(

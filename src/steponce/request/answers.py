@@ -33,19 +33,22 @@ def is_own(machine: Machine, lock: Lock, request_id: str) -> bool:
     return owner is not None and owner.owns(lock) is not False
 
 
-def answers_too(machine: Machine, lock: Lock, request_id: str, newest: Execution) -> bool:
+def answers_too(
+    machine: Machine, lock: Lock, request_id: str, newest: Execution, payload_hash: str | None = None
+) -> bool:
     """
     Whether a record that is not this request's own answers for it.
 
-    It does if both have the same payload, and this request was not refused.
+    It does if it has the payload of who asks, and this request was not refused.
 
     Args:
         machine: The request's machine.
         lock: The record under the request's lock token: another request's, or an earlier one's with this id.
         request_id: As the caller gave it.
         newest: The request's newest attempt. It is closed.
+        payload_hash: Of the payload of who asks. None: that of the attempt.
     """
-    same_payload = lock.has_payload(machine.payload_hash_of(newest.input))
+    same_payload = lock.has_payload(payload_hash or machine.payload_hash_of(newest.input))
     return same_payload and (machine.made(lock, request_id) or not newest.failure.refuses_a_duplicate)
 
 

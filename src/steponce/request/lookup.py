@@ -74,10 +74,12 @@ class Lookup:
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
             return self._answer(lock, now) if lock.request_id == self._request_id else None
         if newest.is_open:
-            return self._running(newest, attempt)
-        if answers_too(self._machine, lock, self._request_id, newest):
+            if not lock.has_payload(self._payload_hash):
+                self._expect_payload_of(newest)
+            return self._running(attempt)
+        if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
             return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
-        return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt)
+        return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt, is_free=False)
 
     def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
@@ -86,14 +88,15 @@ class Lookup:
         if newest is not None and has_other_token(newest, self._lock_token):
             return None
         if newest is not None and newest.is_open:
-            return self._running(newest, attempt)
+            self._expect_payload_of(newest)
+            return self._running(attempt)
         if lock is not None:
             is_known_by_id = newest is None and lock.request_id == self._request_id
             if is_known_by_id or (newest and made_it(self._machine, lock, self._request_id, newest, attempt)):
                 return self._answer(lock, now)
         if newest is None or newest.status == "SUCCEEDED":
             return None
-        return self._failed(newest, attempt)
+        return self._failed(newest, attempt, is_free=True)
 
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._lock_token)
@@ -104,15 +107,17 @@ class Lookup:
         results = self._machine.results
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
-    def _running(self, execution: Execution, attempt: int) -> Receipt:
-        self._expect_payload_of(execution)
+    def _running(self, attempt: int) -> Receipt:
         arn = self._machine.execution_arn(self._name, attempt)
         return Receipt.running(self._request_id, self._lock_token, arn, duplicate=False)
 
-    def _failed(self, execution: Execution, attempt: int) -> Receipt:
+    def _failed(self, execution: Execution, attempt: int, *, is_free: bool) -> Receipt:
         self._expect_payload_of(execution)
         arn = self._machine.execution_arn(self._name, attempt)
-        return Receipt.failed(self._request_id, self._lock_token, arn, execution.answer, duplicate=False)
+        answer = execution.answer
+        return Receipt.failed(
+            self._request_id, self._lock_token, arn, answer, duplicate=False, is_free=is_free
+        )
 
     def _expect_payload_of(self, execution: Execution) -> None:
         self._expect_same_payload(self._machine.payload_hash_of(execution.input) == self._payload_hash)

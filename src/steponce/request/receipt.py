@@ -53,7 +53,8 @@ class Receipt:
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
         may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released or it
-            never had one; or its record has expired, also with a result.
+            never had one; or its record has expired, also with a result. A request that another one's record
+            has refused runs again once that record is free.
         waits_for_person: Whether a person decides what becomes of the request. It is FAILED, and nobody knows
             whether its work took effect; the next answer may be another one.
     """
@@ -104,9 +105,28 @@ class Receipt:
 
     @classmethod
     def failed(
-        cls, request_id: str, lock_token: str, execution_arn: str, failure: Failure, *, duplicate: bool
+        cls,
+        request_id: str,
+        lock_token: str,
+        execution_arn: str,
+        failure: Failure,
+        *,
+        duplicate: bool,
+        is_free: bool,
     ) -> Self:
-        """The receipt of an execution that failed and left no record."""
+        """
+        The receipt of an execution that failed and left no record.
+
+        Args:
+            request_id: As the caller gave it.
+            lock_token: The request's business key.
+            execution_arn: The execution.
+            failure: Its error and cause.
+            duplicate: As the receipt's.
+            is_free: Whether no record answers for the lock token now. One that does refuses this request
+                again if it has refused it before.
+        """
+        is_refused = failure.error == MISMATCH or failure.refuses_a_duplicate
         return cls(
             request_id=request_id,
             lock_token=lock_token,
@@ -116,7 +136,7 @@ class Receipt:
             error=failure.error,
             cause=failure.cause,
             execution_arn=execution_arn,
-            may_run_again=failure.error != MISMATCH and not failure.refuses_a_duplicate,
+            may_run_again=is_free or not is_refused,
         )
 
     @classmethod

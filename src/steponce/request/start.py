@@ -163,7 +163,7 @@ class Start:
             return None
         if newest is not None and self._was_just_refused(newest):
             token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, last)
-            return Receipt.failed(self._request_id, token, arn, newest.answer, duplicate=True)
+            return Receipt.failed(self._request_id, token, arn, newest.answer, duplicate=True, is_free=True)
         receipt = self._start_next(last + 1)
         if receipt.duplicate:
             self._expect_same_request(last + 1)
@@ -180,7 +180,9 @@ class Start:
         if execution.status == "SUCCEEDED":
             return self._running(attempt, duplicate=not mine)
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
-        return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=not mine)
+        return Receipt.failed(
+            self._request_id, token, arn, execution.answer, duplicate=not mine, is_free=True
+        )
 
     def _after_a_death(self, lock: Lock, now: str, owner: Execution | None) -> Receipt | None:
         """
@@ -262,7 +264,7 @@ class Start:
         payload_hash = self._machine.payload_hash_of(execution.input)
         self._expect_same_payload(payload_hash == self._envelope.payloadHash)
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
-        return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=True)
+        return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=True, is_free=False)
 
     def _expect_same_payload(self, same: bool) -> None:
         if not same:

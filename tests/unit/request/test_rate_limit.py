@@ -248,7 +248,9 @@ def test_a_receipt_says_when_the_window_ends() -> None:
     """If the limit has refused the request, and for no other error."""
     cause = cause_until("2026-02-01T00:00:00.000Z")
     failed = {
-        error: Receipt.failed("order-1", "shop/order-1", "arn", Failure(error, cause), duplicate=False)
+        error: Receipt.failed(
+            "order-1", "shop/order-1", "arn", Failure(error, cause), duplicate=False, is_free=True
+        )
         for error in ("RateLimited", "CardDeclined", None)
     }
     assert {"RateLimited": MIDNIGHT, "CardDeclined": None, None: None} == {
@@ -269,5 +271,7 @@ def test_work_that_raises_the_same_error_was_not_refused() -> None:
 def test_an_answer_in_the_words_of_a_refusal_is_none() -> None:
     """As one to a waiting step can be: the request had its lock, and its work may have had an effect."""
     cause = cause_until("2026-02-01T00:00:00.000Z")
-    refused = Receipt.failed("order-1", "key", "arn", Failure("RateLimited", cause), duplicate=False)
+    refused = Receipt.failed(
+        "order-1", "key", "arn", Failure("RateLimited", cause), duplicate=False, is_free=True
+    )
     assert (MIDNIGHT, None) == (refused.resets_at, replace(refused, attempt=1).resets_at)

@@ -115,3 +115,62 @@ def test_an_expired_answer_for_another_payload_is_not_the_last_word(world: Waiti
 
     world.sfn.before_call = start_and_end
     assert 8 == world.client.wait("order-1", payload=PAYLOAD).result
+
+
+CORRECTED = {
+    "in progress": {"status": "INPROGRESS"},
+    "completed": DONE,
+    "failed": HELD,
+}
+
+
+@pytest.mark.parametrize("record", CORRECTED.values(), ids=CORRECTED)
+def test_who_corrects_the_payload_gets_the_answer_under_the_key(world: Waiting, record: dict[str, Any]):
+    """Order 1 was turned away with a wrong payload. With that of order 9, a start and a wait say the same."""
+    turned_away: dict[str, Any] = {"error": "PayloadMismatch", "given": envelope() | ANOTHER}
+    world.execution("order-9", "RUNNING", given=envelope() | {"callId": "call-9"})
+    world.execution("order-1", "FAILED", "AcquireLock", "ReadLock", **turned_away)
+    world.put(name="order-9", callId="call-9", **record)
+
+    started = world.client.start("order-1", PAYLOAD)
+    if started.status == "RUNNING":
+        with pytest.raises(WaitTimeout):
+            world.client.wait("order-1", timeout_seconds=10, payload=PAYLOAD)
+    else:
+        waited = world.client.wait("order-1", payload=PAYLOAD)
+        same = ("status", "result", "error", "execution_arn", "duplicate")
+        assert [getattr(started, name) for name in same] == [getattr(waited, name) for name in same]
+
+    own = world.client.status("order-1")
+    assert ("FAILED", "PayloadMismatch", False) == (own.status, own.error, own.may_run_again)
+
+
+def test_who_corrects_the_payload_waits_for_the_attempt_that_is_being_turned_away(world: Waiting):
+    """It does not hide the answer for longer than it runs."""
+    world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | ANOTHER)
+    world.put(name="order-9", callId="call-9", **DONE)
+    assert "RUNNING" == world.client.start("order-1", PAYLOAD).status
+    with pytest.raises(WaitTimeout):
+        world.client.wait("order-1", timeout_seconds=10, payload=PAYLOAD)
+
+    world.sfn.close("order-1", "FAILED", "PayloadMismatch")
+    assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
+
+
+@pytest.mark.parametrize("refusal", ["PayloadMismatch", "DuplicateRefused"])
+def test_a_refusal_is_not_the_last_word_once_the_key_is_free(world: Waiting, refusal: str):
+    """The next attempt may not be visible at once. Its caller got the refusal of the attempt before it."""
+    world.execution("order-1", "FAILED", "AcquireLock", "ReadLock", error=refusal)
+    released = {"status": RELEASED, "openStatus": None, "ttl": TTL, "payloadHash": "another"}
+    world.put(name="order-9", callId="call-9", **released)
+    assert world.client.status("order-1").may_run_again
+    looks: list[str] = []
+
+    def show_and_end(_operation: str, about: str) -> None:
+        looks.append(about)
+        if looks.count(arn("order-1--2")) == 2:
+            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
+            world.put(name="order-1--2", callId="call-2", **DONE)
+
+    world.sfn.before_call = show_and_end
+    assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
