@@ -74,6 +74,7 @@ class Execution:
         input: Its input. Empty if that is no JSON object.
         failure: Its error and cause. Both are None while it is open, and after a success.
         output: Its output, JSON text. None without a success, or if this client may not read it.
+        started: When it began, as UTC text. A redrive does not change it.
     """
 
     status: str
@@ -82,6 +83,7 @@ class Execution:
     input: Mapping[str, Any]
     failure: Failure
     output: str | None = None
+    started: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -96,6 +98,15 @@ class Execution:
     def answer(self) -> Failure:
         """Its failure for everyone who asks for the request."""
         return CANCELLATION if self.is_cancelled else self.failure
+
+    def precedes(self, other: Execution | None) -> bool:
+        """
+        Whether it was over before the other one began.
+
+        An attempt that was over before the first one began is of an earlier request: a name is free again 90
+        days after its execution has closed, and the attempts of one request do not close at the same time.
+        """
+        return self.closed is not None and other is not None and self.closed < other.started
 
     def owns(self, record: Owned) -> bool | None:
         """
@@ -147,6 +158,7 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
         input=read_input(answer.get("input", "{}")),
         failure=Failure(answer.get("error") or _NAMELESS.get(answer["status"]), answer.get("cause")),
         output=answer.get("output"),
+        started=times.to_text(answer["startDate"]),
     )
 
 

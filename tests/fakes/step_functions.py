@@ -130,7 +130,8 @@ class StepFunctions:
     ) -> None:
         """Let an execution end, with its last event. The default time is now."""
         arn, closed = self.arn(which), at or times.now()
-        found = {"status": status, "stopDate": closed, "error": error, "cause": cause}
+        began = min(closed, self.executions[arn].get("startDate", closed))
+        found = {"status": status, "startDate": began, "stopDate": closed, "error": error, "cause": cause}
         self.executions[arn] |= {name: value for name, value in found.items() if value is not None}
         events = self.histories.setdefault(arn, [])
         events.append({"type": f"Execution{ENDS[status]}", "timestamp": closed, "id": len(events) + 1})

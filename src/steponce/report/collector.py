@@ -184,13 +184,15 @@ class _Collector:
             last = attempts[-1]
             jumps = last.status == GONE and known - last.number > _GAP
             attempts.append(self._attempt(known if jumps else last.number + 1))
-        while attempts[-1].number > known and not self._is_own_attempt(attempts[-1]):
+        while attempts[-1].number > known and not self._is_own_attempt(attempts[-1], first):
             attempts.pop()
         return attempts
 
-    def _is_own_attempt(self, attempt: Attempt) -> bool:
+    def _is_own_attempt(self, attempt: Attempt, first: Attempt) -> bool:
         execution = self._executions.get(attempt.execution_arn)
-        return execution is not None and is_attempt_of(execution, self._request_id)
+        if execution is None:
+            return False
+        return is_attempt_of(execution, self._request_id, self._executions.get(first.execution_arn))
 
     def _holder(self, lock: Lock | None, attempts: list[Attempt]) -> Attempt | None:
         if lock is None or any(one.execution_arn == lock.locked_by for one in attempts):

@@ -83,7 +83,8 @@ class Machine:
         self, request_id: str, attempt: int, execution: Execution | None = None
     ) -> tuple[Execution | None, int]:
         """
-        As `newest`, without executions that were started by hand under the names of attempts.
+        As `newest`, without executions that were started by hand under the names of attempts, and without
+        the attempts of an earlier request with this id.
 
         They are other requests, and this one must not get their answers.
 
@@ -93,8 +94,9 @@ class Machine:
             execution: The execution of that attempt, if it is known already.
         """
         name = name_of(request_id)
-        execution, last = self.newest_after(name, attempt, execution or self.describe(name, attempt))
-        while last > attempt and not (execution and is_attempt_of(execution, request_id)):
+        first = execution or self.describe(name, attempt)
+        execution, last = self.newest_after(name, attempt, first)
+        while last > attempt and not (execution and is_attempt_of(execution, request_id, first)):
             last -= 1
             execution = self.describe(name, last)
         return execution, last
@@ -219,13 +221,18 @@ class Machine:
         return execution_arn_of(self.arn, attempt_name(name, attempt))
 
 
-def is_attempt_of(execution: Execution, request_id: str) -> bool:
+def is_attempt_of(execution: Execution, request_id: str, earlier: Execution | None = None) -> bool:
     """
     Whether an execution under the name of a request's attempt is that attempt.
 
     An execution that was started by hand may have such a name. It is another request.
+
+    Args:
+        execution: The one under that name.
+        request_id: As the caller gave it.
+        earlier: An attempt with a lower number. What was over before it began is of an earlier request.
     """
-    return execution.input.get("requestId") == request_id
+    return execution.input.get("requestId") == request_id and not execution.precedes(earlier)
 
 
 def has_other_token(execution: Execution, lock_token: str) -> bool:

@@ -153,8 +153,8 @@ class Start:
             return self._by_execution(1, first, lock)
         recorded = max(1, self._machine.attempt_of(lock, self._request_id))
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
-        if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id):
-            newest = None  # another request, started by hand under the name of an attempt
+        if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id, first):
+            newest = None  # another request, started by hand under the name of an attempt, or long ago
         if newest is not None and last > 1:
             self.expect_same_key(newest)
         if newest is not None and newest.is_open:

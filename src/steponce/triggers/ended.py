@@ -110,11 +110,12 @@ def examine(
         Unavailable: Step Functions did not answer, or does not know the execution yet.
     """
     execution_arn, given, error = detail["executionArn"], _input_in(detail), detail.get("error")
+    began = times.to_text(_time(detail["startDate"])) if "startDate" in detail else ""
     if given is None or ("redelivery" in given and not error):
         execution = describe_execution(sfn, execution_arn)
         if execution is None:
             raise Unavailable(f"{execution_arn} cannot be described yet. Try again.")
-        given, error = execution.input, execution.failure.error
+        given, error, began = execution.input, execution.failure.error, execution.started
     error = str(error)
     request = None if error == CANCELLED else _request_in(given, error)
     if request is None:
@@ -124,7 +125,7 @@ def examine(
         lock = locks.get(given["lockToken"])
     except RecordUnreadable as unreadable:
         doubt = f"{unreadable} Then put this letter back."
-    end = _End(execution_arn, error, _stopped(detail), lock, sfn, before_call)
+    end = _End(execution_arn, error, began, _stopped(detail), lock, sfn, before_call)
     if end.has_answer_to(given):
         return None
     if error == MISMATCH or not (doubt or end.is_late or end.has_expired_since):
@@ -148,6 +149,7 @@ class _End:
 
     execution_arn: str
     error: str
+    began: str
     at: datetime
     lock: Lock | None
     sfn: SFNClient
@@ -210,6 +212,8 @@ class _End:
         following = describe_execution(self.sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
         if following is None or not brings_back(following.input, request.lock_token):
             return False
+        if following.closed is not None and following.closed < self.began:
+            return False  # of an earlier request with this id: a name is free again after 90 days
         ended_first = following.closed is not None and following.closed < times.to_text(self.at)
         if ended_first and following.status != "SUCCEEDED":
             return False
@@ -282,7 +286,12 @@ def _input_in(detail: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _stopped(detail: Mapping[str, Any]) -> datetime:
     ended = detail.get("stopDate")
-    return times.now() if ended is None else datetime.fromtimestamp(ended / 1000, UTC)
+    return times.now() if ended is None else _time(ended)
+
+
+def _time(milliseconds: float) -> datetime:
+    """A time as events of Step Functions have it, in milliseconds since 1970."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _as_json(payload: Mapping[str, Any]) -> str:

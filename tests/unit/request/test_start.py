@@ -732,6 +732,29 @@ def test_an_owner_that_cannot_be_described_yet_is_waited_for(
         world.client.wait("order-1", timeout_seconds=60)
 
 
+def an_earlier_life(world: Counting, status: str, **earlier: Any) -> None:
+    """After 90 days the first attempt's name is free again. That of the second one is not: it ended later."""
+    world.execution("order-1--2", status, *TO_WORK, closed=NOW - timedelta(days=89), **earlier)
+
+
+OTHER_KEY = {"given": envelope("m/order-2") | ANOTHER_PAYLOAD | {"callId": "call-0"}, "error": "Boom"}
+
+
+@pytest.mark.parametrize("earlier", [{}, OTHER_KEY], ids=["the same request", "another payload and key"])
+def test_an_attempt_of_an_earlier_life_says_nothing_of_this_one(world: Counting, earlier: dict[str, Any]):
+    """Its end was told as the end of the request that runs."""
+    an_earlier_life(world, "FAILED" if earlier else "SUCCEEDED", **earlier)
+    assert not world.ask().duplicate
+    assert ["order-1"] == world.started()
+    assert ("RUNNING", arn("order-1")) == ((now := world.client.status("order-1")).status, now.execution_arn)
+
+    world.end("order-1", "RetryLater")
+    ended = world.client.status("order-1")
+    assert ("FAILED", "RetryLater", True) == (ended.status, ended.error, ended.may_run_again)
+    assert (False, ["order-1--3"]) == (world.ask().duplicate, world.started())
+    assert arn("order-1--3") == world.client.status("order-1").execution_arn
+
+
 EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}
 ANSWERS = {
     "a result": {"status": COMPLETED, "result": "7"},

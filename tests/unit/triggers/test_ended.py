@@ -218,6 +218,19 @@ def test_a_late_report_of_what_its_next_attempt_carries_on_is_left_alone(name: s
     assert (name == "order-1--2") == (found is None)
 
 
+@pytest.mark.parametrize("has_event", [True, False])
+def test_an_attempt_of_an_earlier_request_carries_nothing_on(has_event: bool):
+    """A name is free again after 90 days, and that of the second attempt some days later than the first's."""
+    world, began = World(), times.now() - timedelta(hours=4)
+    earlier = {"startDate": began - timedelta(days=90), "stopDate": began - timedelta(days=89)}
+    world.sfn.put("order-1--2", input=detail()["input"], status="SUCCEEDED", **earlier)
+    world.sfn.put("order-1", input=detail()["input"], status="FAILED", error="RetryLater", startDate=began)
+    event = late(startDate=round(began.timestamp() * 1000))
+    if not has_event:
+        event = {name: event[name] for name in ("executionArn", "stopDate")}
+    assert examine(event, world.sfn, LOCKS) is not None
+
+
 def test_a_late_report_of_a_mismatch_has_one_dead_letter():
     """Though the record that refused it is gone."""
     found = examine(late(error="PayloadMismatch"), World().sfn, LOCKS)
