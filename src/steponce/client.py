@@ -227,7 +227,8 @@ class Client:
 
         Args:
             request_id: The id that it was started with.
-            timeout_seconds: How long to wait.
+            timeout_seconds: How long to wait. What does not run gets at least two seconds, in which a new
+                attempt becomes visible.
             lock_token: The lock token that it was started with. Without it, one more call finds it.
             payload: The payload that it was started with. An execution may end before it has its lock, and
                 then somebody else may start the id, or the key, with another payload. Without this argument
@@ -247,24 +248,26 @@ class Client:
         start = time.monotonic()
         pause, look_at_owner = 0.05, 2.0
         while True:
-            passed = time.monotonic() - start
+            passed, until = time.monotonic() - start, max(timeout_seconds, NOT_YET_VISIBLE_SECONDS)
             try:
                 receipt = Lookup(self.machine, request_id, lock_token, payload_hash).run()
                 lock_token = receipt.lock_token
                 # A released or expired record may be the last attempt's. The next may not be visible yet.
                 # So may an attempt that was refused by the rate limit, once its window is over.
-                settled = not _may_be_over(receipt) or passed > NOT_YET_VISIBLE_SECONDS
-                if receipt.status != "RUNNING" and settled:
+                settled = not _may_be_over(receipt) or passed >= NOT_YET_VISIBLE_SECONDS
+                if receipt.status == "RUNNING":
+                    until = timeout_seconds
+                elif settled:
                     return receipt
             except (RequestNotFound, PayloadMismatch):  # also of an earlier record under the same id
-                if passed > NOT_YET_VISIBLE_SECONDS:
+                if passed >= NOT_YET_VISIBLE_SECONDS:
                     raise
             if passed >= look_at_owner:
                 look_at_owner = passed * 2
                 self._expect_owner_alive(request_id, lock_token)
-            if passed >= timeout_seconds:
+            if passed >= until:
                 raise WaitTimeout(f"Request {request_id!r} still runs after {timeout_seconds} s. Wait again.")
-            time.sleep(min(pause, timeout_seconds - passed))
+            time.sleep(min(pause, until - passed))
             pause = min(pause * 1.5, 2.0)
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:

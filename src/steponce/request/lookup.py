@@ -15,6 +15,7 @@ from steponce.request.answers import answers_too, is_own, made_it, payload_misma
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
+from steponce.workflow import MISMATCH
 
 _READINGS = 3
 
@@ -79,6 +80,8 @@ class Lookup:
             return self._running(attempt)
         if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
             return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
+        if newest.failure.error != MISMATCH and not newest.failure.refuses_a_duplicate:
+            self._expect_same_payload(lock.has_payload(self._payload_hash))
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt, is_free=False)
 
     def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:

@@ -10,7 +10,7 @@ from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Kept
-from steponce.workflow import COMPLETED, INPROGRESS, MISMATCH
+from steponce.workflow import COMPLETED, INPROGRESS
 
 if TYPE_CHECKING:
     from steponce.locks.results import Results
@@ -52,9 +52,8 @@ class Receipt:
         cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
-        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released or it
-            never had one; or its record has expired, also with a result. A request that another one's record
-            has refused runs again once that record is free.
+        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released, or it
+            never had one and nobody else has it; or its record has expired, also with a result.
         waits_for_person: Whether a person decides what becomes of the request. It is FAILED, and nobody knows
             whether its work took effect; the next answer may be another one.
     """
@@ -123,10 +122,8 @@ class Receipt:
             execution_arn: The execution.
             failure: Its error and cause.
             duplicate: As the receipt's.
-            is_free: Whether no record answers for the lock token now. One that does refuses this request
-                again if it has refused it before.
+            is_free: Whether no record answers for the lock token now, so that the next start runs.
         """
-        is_refused = failure.error == MISMATCH or failure.refuses_a_duplicate
         return cls(
             request_id=request_id,
             lock_token=lock_token,
@@ -136,7 +133,7 @@ class Receipt:
             error=failure.error,
             cause=failure.cause,
             execution_arn=execution_arn,
-            may_run_again=is_free or not is_refused,
+            may_run_again=is_free,
         )
 
     @classmethod

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from moto import mock_aws
 
 from steponce.client import NOT_YET_VISIBLE_SECONDS
-from steponce.errors import InvalidRequest, PayloadMismatch, WaitTimeout
+from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, WaitTimeout
 from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
@@ -76,12 +77,19 @@ def test_an_answer_for_another_payload_is_refused(world: Waiting, status: str, r
         assert world.client.wait("order-1").status in (COMPLETED, FAILED)
 
 
-def test_under_another_request_s_key_the_own_end_is_the_answer(world: Waiting):
-    """Order 9 took the key while nobody held it. Who asks for order 1 has its payload, and not its result."""
-    world.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
+@pytest.mark.parametrize("own_end", ["TIMED_OUT", "SUCCEEDED"])
+def test_the_key_may_be_another_request_s_by_now(world: Waiting, own_end: str):
+    """Order 9 took it while nobody held it. A start says the same, and its caller was told to start again."""
+    world.execution(
+        "order-1", own_end, "AcquireLock", error="States.Timeout" if own_end == "TIMED_OUT" else None
+    )
     world.put(name="order-9", payloadHash="another", **DONE)
-    found = world.client.wait("order-1", payload=PAYLOAD)
-    assert ("FAILED", "States.Timeout", True) == (found.status, found.error, found.may_run_again)
+    for ask in (world.client.start, lambda *given: world.client.wait(given[0], payload=given[1])):
+        with pytest.raises(PayloadMismatch):
+            ask("order-1", PAYLOAD)
+    if own_end == "TIMED_OUT":
+        found = world.client.status("order-1")
+        assert ("FAILED", "States.Timeout", False) == (found.status, found.error, found.may_run_again)
 
 
 def test_an_answer_for_the_same_payload_is_given_however_it_is_written(world: Waiting):
@@ -174,3 +182,33 @@ def test_a_refusal_is_not_the_last_word_once_the_key_is_free(world: Waiting, ref
 
     world.sfn.before_call = show_and_end
     assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
+
+
+SHORT = {
+    "unknown": (None, {}, RequestNotFound),
+    "released": ("FAILED", {"status": RELEASED, "openStatus": None, "ttl": TTL}, None),
+    "expired": ("SUCCEEDED", DONE | {"expiresAt": PAST}, None),
+    "another payload's": ("SUCCEEDED", DONE | {"payloadHash": "another"}, PayloadMismatch),
+}
+
+
+@pytest.mark.parametrize(("status", "record", "error"), SHORT.values(), ids=SHORT)
+@pytest.mark.parametrize("seconds", [0, 1, 1.9])
+def test_a_short_wait_says_what_does_not_run(
+    world: Waiting, seconds: float, status: str | None, record: dict[str, Any], error: type[Exception] | None
+):
+    """It said "still runs. Wait again" for ever. It needs the two seconds in which an attempt may appear."""
+    if status is not None:
+        world.execution("order-1", status, *TO_WORK)
+        world.put(**record)
+    with pytest.raises(error) if error else nullcontext():
+        world.client.wait("order-1", timeout_seconds=seconds, payload=PAYLOAD)
+    assert NOT_YET_VISIBLE_SECONDS <= world.passed < NOT_YET_VISIBLE_SECONDS + 0.1
+
+
+def test_a_short_wait_for_what_runs_is_short(world: Waiting):
+    """As its caller said."""
+    world.execution("order-1", "RUNNING")
+    with pytest.raises(WaitTimeout, match="still runs after 1 s"):
+        world.client.wait("order-1", timeout_seconds=1)
+    assert 1 == pytest.approx(world.passed)
