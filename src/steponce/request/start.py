@@ -18,7 +18,7 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
-from steponce.executions import YOUNG, Execution
+from steponce.executions import YOUNG, Execution, looking_at, states_entered
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.request.answers import payload_mismatch
@@ -28,7 +28,15 @@ from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
-from steponce.workflow import COMPLETED, INIT_TIME, INPROGRESS, TOO_LARGE
+from steponce.workflow import (
+    BEFORE_WORK,
+    COMPLETED,
+    INIT_TIME,
+    INPROGRESS,
+    OUTCOMES,
+    TAKING_OVER,
+    TOO_LARGE,
+)
 
 REFUSAL_STANDS = timedelta(seconds=10)
 """How long a refusal by the rate limit is repeated without a new execution for the same request."""
@@ -138,8 +146,9 @@ class Start:
         first = self._describe_started(1)
         if first.is_open:
             return first, 1
-        has_replayed = first.status == "SUCCEEDED" and (first.closed or "") >= lock.created
-        may_be_refused = lock.status == COMPLETED or first.failure.refuses_a_duplicate
+        has_succeeded = first.status == "SUCCEEDED"
+        has_replayed = has_succeeded and "" < lock.created <= (first.closed or "")
+        may_be_refused = lock.status == COMPLETED or has_succeeded or first.failure.refuses_a_duplicate
         if has_replayed or not may_be_refused:
             return first, 1
         newest, attempt = self._machine.newest_of_request(self._request_id, 1, first)
@@ -201,7 +210,7 @@ class Start:
         answer = self._by_record(lock, now, looked if is_own else None)
         if answer.execution_arn != lock.locked_by:
             return answer
-        if owner is not None and owner.failure.error in TOO_LARGE and owner.owns(lock) is not False:
+        if owner is not None and self._is_unwritten(owner, lock):
             raise Unsettled(
                 f"Request {self._request_id!r}: its work is done, and its result is too large to be recorded "
                 f"({lock.locked_by}). Look the result up, and complete the lock by hand.",
@@ -219,6 +228,22 @@ class Start:
             if death.may_still_work and (execution.closed or "") >= death.since:
                 return answer
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
+
+    def _is_unwritten(self, owner: Execution, lock: Lock) -> bool:
+        """
+        Whether the work is done, and its result too large for the workflow.
+
+        A result that only its record could not take was in the input of the state that writes it. From there
+        the next attempt records it.
+        """
+        if owner.failure.error not in TOO_LARGE or owner.owns(lock) is False:
+            return False
+        try:
+            with looking_at(lock.locked_by):
+                entered = states_entered(self._machine.sfn, lock.locked_by)
+        except OwnerHidden:
+            return True  # it must not run again
+        return not entered <= BEFORE_WORK | TAKING_OVER and entered.isdisjoint(OUTCOMES)
 
     def _start_next(self, attempt: int) -> Receipt:
         """Start an attempt whose name was free a moment ago. Another caller may have been quicker."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -128,6 +128,40 @@ def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(wo
     assert ["order-1--3"] == world.started()
     assert [False, *[True] * 199] == [one.duplicate for one in receipts]
     assert {arn("order-1--3")} == {one.execution_arn for one in receipts}
+
+
+@pytest.mark.parametrize(
+    ("states", "is_unwritten"),
+    [
+        (TO_WORK, True),
+        ([*TO_WORK, "IsConfirmationWanted"], True),
+        ([*TO_WORK, "CompleteRequest"], False),
+        (["AcquireLock"], False),
+    ],
+    ids=["the work", "after it", "its record", "before it"],
+)
+def test_a_result_too_large_for_its_record_alone_is_not_for_a_person(
+    world: Counting, states: Sequence[str], is_unwritten: bool
+):
+    """The next attempt finds it in the history and records it. `show` advised that start, which refused."""
+    world.execution("order-1", "FAILED", *states, error="States.DataLimitExceeded", closed=NOW)
+    world.put(expectedCompletion=PAST)
+    if is_unwritten:
+        with pytest.raises(Unsettled, match="too large to be recorded"):
+            world.client.start("order-1", PAYLOAD)
+    assert [] == world.started()
+    if not is_unwritten:
+        assert ("RUNNING", False) == ((receipt := world.ask()).status, receipt.duplicate)
+        assert ["order-1--2"] == world.started()
+
+
+def test_a_result_too_large_whose_history_may_not_be_read_is_for_a_person(world: Counting):
+    """Its work must not run again."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="States.DataLimitExceeded", closed=NOW)
+    world.put(expectedCompletion=PAST)
+    world.sfn.refuse("get_execution_history", "AccessDeniedException")
+    with pytest.raises(Unsettled, match="too large to be recorded"):
+        world.client.start("order-1", PAYLOAD)
 
 
 @pytest.mark.parametrize("seconds", [5, LONGEST_WORK_SECONDS + 5])
@@ -578,6 +612,35 @@ def test_a_first_attempt_that_succeeded_before_the_record_was_taken_says_nothing
 
     world.execution("order-1", "SUCCEEDED", closed=NOW)
     assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
+
+
+REFUSED_ONCE = {
+    "held": {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error": "Boom", "Cause": null}'},
+    "in progress": {"status": INPROGRESS},
+}
+
+
+@pytest.mark.parametrize("record", REFUSED_ONCE.values(), ids=REFUSED_ONCE)
+def test_the_newest_attempt_was_refused_though_the_first_has_succeeded(
+    world: Counting, record: dict[str, Any]
+):
+    """`start` told the record's outcome, and `status` the refusal."""
+    world.execution("order-1", "SUCCEEDED", closed=NOW - timedelta(days=1))
+    world.attempts(2, error="DuplicateRefused")
+    world.put(name="order-9", **{"created": times.to_text(NOW)} | record)
+    found = [world.ask(), world.client.status("order-1")]
+    assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in found]
+
+
+def test_a_record_of_powertools_says_not_when_it_was_taken(world: Counting):
+    """So a first attempt that has succeeded counted as its replay, and hid the refusal of the next one."""
+    world.execution("order-1", "SUCCEEDED", closed=NOW - timedelta(days=1))
+    world.attempts(2, error="DuplicateRefused")
+    item = {"lockToken": {"S": "m/order-1"}, "status": {"S": COMPLETED}, "result": {"S": "7"}}
+    item |= {"in_progress_expiration": {"N": "1789996460000"}, "ttl": {"N": str(TTL)}}
+    world.dynamodb.put_item(TableName="locks", Item=item)
+    found = [world.ask(), world.client.status("order-1")]
+    assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in found]
 
 
 def test_a_refusal_that_the_work_raised_is_not_the_workflow_s(world: Counting):
