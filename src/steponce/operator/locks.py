@@ -23,7 +23,7 @@ from steponce.errors import (
     Unavailable,
 )
 from steponce.executions import Execution
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Failure, Intervention, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -107,7 +107,7 @@ class Operator:
             why: The reason, for the record's interventions.
 
         Raises:
-            RecordChanged: the record has changed; nothing was written.
+            RecordChanged: the record has changed. The message says whether this command has written before.
             Refused: its owner runs again.
             Unavailable: no answer; the same command is safe to try again.
         """
@@ -254,10 +254,13 @@ class Operator:
         if now is not None and (sure or self._is_ours(lock, now, action, why, result)):
             return now
         what = "it is gone" if now is None else f"it is {state_of(now)}"
-        raise RecordChanged(
-            f"The record has changed since you looked: {what}. Nothing was written; look again.",
-            next_steps=[NextStep("inspect lock", lock.lock_token)],
-        )
+        if sure or (now is not None and self._was_ours(lock, now, action, why)):
+            told = f"The record was {_DONE[action]} as you said, and has changed since: {what}. Look again."
+        elif now is None:
+            told = f"The record has changed since you looked: {what}. Look again."
+        else:
+            told = f"The record has changed since you looked: {what}. Nothing was written; look again."
+        raise RecordChanged(told, next_steps=[NextStep("inspect lock", lock.lock_token)])
 
     def _delete(self, reference: Reference, changed: RecordChanged) -> None:
         """Delete a result that no record names: the customer may have been erased meanwhile."""
@@ -276,8 +279,15 @@ class Operator:
             return False
         if result is not None and now.result != result:
             return False  # somebody with the same name and reason was quicker
-        last = now.interventions[-1]
-        return last.by == self._by and last.what == _DONE[action] and last.why == why
+        return self._did(now.interventions[-1], action, why)
+
+    def _was_ours(self, before: Lock, now: Lock, action: LockAction, why: str) -> bool:
+        """Whether this command has written, and others after it, before its own answer came."""
+        since = [one for one in now.interventions if one not in before.interventions]
+        return any(self._did(one, action, why) for one in since)
+
+    def _did(self, one: Intervention, action: LockAction, why: str) -> bool:
+        return one.by == self._by and one.what == _DONE[action] and one.why == why
 
 
 def result_text(value: Any, results: Results) -> str:

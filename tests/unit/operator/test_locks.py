@@ -575,6 +575,52 @@ def test_a_write_whose_answer_was_lost_is_not_called_a_conflict(
     assert RELEASED == alice.release(shown, "because").status
 
 
+def take_and_complete(world: World) -> None:
+    """The next attempt takes the released lock and completes it. The interventions stay in the record."""
+    world.dynamodb.update_item(
+        TableName="locks",
+        Key={"lockToken": {"S": "m/order-1"}},
+        UpdateExpression="SET #status = :completed, callId = :call, attempt = :attempt",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={
+            ":completed": {"S": COMPLETED},
+            ":call": {"S": "call-2"},
+            ":attempt": {"N": "2"},
+        },
+    )
+
+
+def erase_it(world: World) -> None:
+    """Another operator erases the customer."""
+    world.machine.locks.erase(world.lock())
+
+
+@pytest.mark.parametrize(
+    ("others", "repeats", "what"),
+    [(erase_it, False, "it is gone"), (take_and_complete, True, "it is COMPLETED")],
+    ids=["erased", "run again"],
+)
+def test_who_has_written_is_told_so_though_others_were_quick(
+    world: World,
+    alice: Operator,
+    monkeypatch: pytest.MonkeyPatch,
+    others: Callable[[World], None],
+    repeats: bool,
+    what: str,
+):
+    """The command said that nothing was written, while its release had let the work run again."""
+    shown, write = world.held(), world.machine.locks.release
+
+    def release_and_go_on(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        others(world)
+        return write(*arguments, **options) if repeats else written
+
+    monkeypatch.setattr(world.machine.locks, "release", release_and_go_on)
+    with pytest.raises(RecordChanged, match=f"was released as you said, and has changed since: {what}"):
+        alice.release(shown, "because")
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [({"b": 1, "a": 1.0}, '{"a":1,"b":1}'), (None, "null"), ("é", '"é"')]
 )
