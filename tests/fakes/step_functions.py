@@ -224,7 +224,7 @@ class StepFunctions:
             found = self.executions.get(arn)
             if found is None:
                 given = json.loads(input)
-                self.put(arn, {"type": "ExecutionStarted", "id": 1}, input=input)
+                self.put(arn, {"type": "ExecutionStarted", "id": 1, "timestamp": times.now()}, input=input)
                 found = self.executions[arn]
                 self.started.append({"name": name} | given)
             elif found["status"] != "RUNNING" or found.get("input") != input:

@@ -8,7 +8,7 @@ an earlier request with the same id.
 from __future__ import annotations
 
 from steponce.aws import times
-from steponce.errors import RequestNotFound
+from steponce.errors import PayloadMismatch, RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.answers import answers_too, is_own, made_it, payload_mismatch
@@ -54,19 +54,23 @@ class Lookup:
         """
         for _ in range(_READINGS):
             lock, now = self._read_lock(), times.now_text()
-            if lock is None or lock.is_reusable(now):
-                receipt = self._by_attempt(lock, now)
-            elif is_own(self._machine, lock, self._request_id):
-                return self._answer(lock, now)
-            else:
-                receipt = self._by_another(lock, now)
+            mismatch, receipt = None, None
+            try:
+                if lock is None or lock.is_reusable(now):
+                    receipt = self._by_attempt(lock, now)
+                elif is_own(self._machine, lock, self._request_id):
+                    return self._answer(lock, now)
+                else:
+                    receipt = self._by_another(lock, now)
+            except PayloadMismatch as error:
+                mismatch = error
             if receipt is not None and receipt.status == "RUNNING":
                 break
             # The execution may have taken its lock, and even ended, between the two reads.
             if self._read_lock() == lock:
                 break
         if receipt is None:
-            raise self._not_found()
+            raise mismatch or self._not_found()
         return receipt
 
     def _by_another(self, lock: Lock, now: str) -> Receipt | None:
@@ -86,8 +90,7 @@ class Lookup:
 
     def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
-        recorded = self._machine.attempt_of(lock, self._request_id)
-        newest, attempt = self._machine.newest_of_request(self._request_id, max(1, recorded))
+        newest, attempt = self._machine.newest_beside(lock, self._request_id)
         if newest is not None and has_other_token(newest, self._lock_token):
             return None
         if newest is not None and newest.is_open:

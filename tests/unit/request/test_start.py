@@ -31,6 +31,7 @@ from steponce.next_step import NextStep
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.locks import Operator
 from steponce.operator.records import lock_of_request
+from steponce.report.collector import collect
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
@@ -816,6 +817,38 @@ def test_an_attempt_of_an_earlier_life_says_nothing_of_this_one(world: Counting,
     assert ("FAILED", "RetryLater", True) == (ended.status, ended.error, ended.may_run_again)
     assert (False, ["order-1--3"]) == (world.ask().duplicate, world.started())
     assert arn("order-1--3") == world.client.status("order-1").execution_arn
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"status": RELEASED},
+        {"status": COMPLETED, "result": "7", "expiresAt": PAST},
+        {"status": COMPLETED, "result": "7", "expiresAt": PAST, "payloadHash": "another"},
+    ],
+    ids=["released", "expired", "expired, of another payload"],
+)
+def test_a_record_of_an_earlier_life_says_nothing_of_this_one(world: Counting, left: dict[str, Any]):
+    """The search for the newest attempt began at the one that had made the record."""
+    an_earlier_life(world, "FAILED", error="OldBoom")
+    world.put(
+        name="order-1--2",
+        callId="call-2",
+        attempt=2,
+        created=times.to_text(NOW - timedelta(days=90)),
+        openStatus=None,
+        ttl=TTL,
+        **left,
+    )
+    assert not world.ask().duplicate
+    found = world.client.status("order-1")
+    assert ("RUNNING", arn("order-1")) == (found.status, found.execution_arn)
+    told = collect(world.client, "order-1")
+    assert ("starting", [1]) == (told.diagnosis, [one.number for one in told.attempts])
+
+    world.end("order-1", "States.Timeout")
+    found = world.client.status("order-1")
+    assert ("FAILED", "States.Timeout", True) == (found.status, found.error, found.may_run_again)
 
 
 EXPIRED = {"openStatus": None, "ttl": TTL, "expiresAt": PAST}

@@ -212,3 +212,20 @@ def test_a_short_wait_for_what_runs_is_short(world: Waiting):
     with pytest.raises(WaitTimeout, match="still runs after 1 s"):
         world.client.wait("order-1", timeout_seconds=1)
     assert 1 == pytest.approx(world.passed)
+
+
+@pytest.mark.parametrize("own_end", [DONE, HELD], ids=["completed", "failed"])
+def test_a_mismatch_with_a_record_that_has_changed_since_is_none(world: Waiting, own_end: dict[str, Any]):
+    """Order 9 releases the key after it was read, and order 1 takes it and ends before it is described."""
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    world.put(name="order-9", callId="call-9", payloadHash="another")
+
+    def take_and_end(operation: str, _about: str) -> None:
+        if operation == "describe_execution" and world.passed > NOT_YET_VISIBLE_SECONDS:
+            world.sfn.before_call = None
+            world.sfn.close("order-1", "SUCCEEDED" if own_end is DONE else "FAILED", "Boom")
+            world.put(**own_end)
+
+    world.sfn.before_call = take_and_end
+    found = world.client.wait("order-1", payload=PAYLOAD, lock_token="m/order-1")
+    assert own_end["status"] == found.status
