@@ -40,7 +40,7 @@ class Recorder:
         results: The bucket of results that are too large for the record.
 
     Attributes:
-        is_over: Whether another try to write the result would change nothing.
+        is_over: Whether no try can write the result any more.
     """
 
     def __init__(self, holder: Holder, terms: Terms, results: Results) -> None:
@@ -78,8 +78,8 @@ class Recorder:
                 result,
                 next_steps=[NextStep("complete lock", self._token)],
             ) from error
-        self.is_over = True
         if refused is not None:
+            self.is_over = True
             raise CompletionRefused(
                 f"{lost(refused)} The work was late. Only this error holds its result. Find out whether the "
                 "work took effect twice.",

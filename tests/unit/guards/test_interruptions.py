@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
+from steponce.locks.record import Lock
 from steponce.workflow import COMPLETED, RELEASED
 from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER
@@ -69,6 +71,25 @@ def test_a_task_cancelled_twice_while_it_completes_keeps_its_result(world: World
         return DONE
 
     asyncio.run(cancelled_twice(world, lambda: charge(KEY), 2))
+    assert COMPLETED == world.lock().status
+
+
+def test_who_is_interrupted_right_after_the_write_may_complete_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after any other try whose end is not known."""
+    finished, left = Holder.finished, [1]
+
+    def interrupted(holder: Holder, text: str) -> Lock:
+        if left and left.pop():
+            raise KeyboardInterrupt
+        return finished(holder, text)
+
+    monkeypatch.setattr(Holder, "finished", interrupted)
+    with world.guard().begin(KEY, ORDER) as run:
+        with pytest.raises(KeyboardInterrupt):
+            run.complete(DONE)
+        run.complete(DONE)
     assert COMPLETED == world.lock().status
 
 
