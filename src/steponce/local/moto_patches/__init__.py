@@ -28,6 +28,7 @@ def install() -> None:
         definitions,
         expressions,
         integrations,
+        item_sizes,
         language,
         lifecycle,
         nested_executions,
@@ -53,6 +54,7 @@ def install() -> None:
     api.install()
     queues.install()
     transactions.install()
+    item_sizes.install()
     definitions.install()
 
 
