@@ -36,7 +36,7 @@ from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
 from steponce.request.workflows import Workflow, Workflows
-from steponce.workflow import INPROGRESS
+from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, MISMATCH
 
 NOT_YET_VISIBLE_SECONDS = 2
 """How long `wait` accepts that an execution cannot be described yet."""
@@ -318,7 +318,8 @@ def _may_be_over(receipt: Receipt) -> bool:
     """Whether a request may have another attempt by now, which is not visible yet."""
     if receipt.resets_at is not None:
         return receipt.resets_at <= times.now()
-    return receipt.may_run_again
+    has_record = receipt.status != "FAILED" or receipt.attempt > 0
+    return receipt.may_run_again or not (has_record or receipt.error in (MISMATCH, DUPLICATE_REFUSED))
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

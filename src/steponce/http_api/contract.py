@@ -87,7 +87,8 @@ PARAMETERS: dict[str, Any] = {
         "name": "Prefer",
         "in": "header",
         "description": f"`wait=N` (RFC 7240) waits up to N seconds for the end, {LONGEST_WAIT_SECONDS} at "
-        "the most. With `wait=0` a POST that finds its request running is a 409.",
+        "the most, and two seconds at least for what does not run. With `wait=0` a POST that finds its "
+        "request running is a 409.",
         "schema": {"type": "string"},
         "example": "wait=10",
     },

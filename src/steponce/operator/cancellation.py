@@ -207,7 +207,7 @@ def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] |
     token = machine.lock_token_of_request(request_id, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
-    newest, attempt = machine.newest_of_request(request_id, max(1, recorded))
+    newest, attempt = machine.newest_beside(lock, request_id, first)
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded:
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven

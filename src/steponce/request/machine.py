@@ -101,16 +101,23 @@ class Machine:
             execution = self.describe(name, last)
         return execution, last
 
-    def newest_beside(self, lock: Lock | None, request_id: str) -> tuple[Execution | None, int]:
+    def newest_beside(
+        self, lock: Lock | None, request_id: str, first: Execution | None = None
+    ) -> tuple[Execution | None, int]:
         """
         As `newest_of_request`, from the attempt that has made a record, which may be free.
 
         If the first attempt began after that, the record is of an earlier request with this id.
+
+        Args:
+            lock: The record under the request's lock token.
+            request_id: As the caller gave it.
+            first: Its first attempt, if it is known already.
         """
         recorded = self.attempt_of(lock, request_id)
         if lock is None or recorded <= 1:
-            return self.newest_of_request(request_id, 1)
-        first = self.describe(name_of(request_id), 1)
+            return self.newest_of_request(request_id, 1, first)
+        first = first or self.describe(name_of(request_id), 1)
         if first is not None and first.started > lock.created:
             return self.newest_of_request(request_id, 1, first)
         return self.newest_of_request(request_id, recorded)

@@ -243,7 +243,8 @@ class Start:
                 entered = states_entered(self._machine.sfn, lock.locked_by)
         except OwnerHidden:
             return True  # it must not run again
-        return not entered <= BEFORE_WORK | TAKING_OVER and entered.isdisjoint(OUTCOMES)
+        is_over = not entered.isdisjoint(OUTCOMES | {"ReleaseLock"})
+        return not (is_over or entered <= BEFORE_WORK | TAKING_OVER)
 
     def _start_next(self, attempt: int) -> Receipt:
         """Start an attempt whose name was free a moment ago. Another caller may have been quicker."""

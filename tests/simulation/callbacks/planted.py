@@ -90,7 +90,7 @@ PLANTED: Mapping[str, Planted] = {
     "Two steps of a run share a record": Planted(
         7, planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run)
     ),
-    "The monitor leaves steps alone": Planted(3, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
+    "The monitor leaves steps alone": Planted(7, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
     "The monitor closes expired steps unasked": Planted(
         35, planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock)
     ),

@@ -137,9 +137,10 @@ def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(wo
         (TO_WORK, True),
         ([*TO_WORK, "IsConfirmationWanted"], True),
         ([*TO_WORK, "CompleteRequest"], False),
+        ([*TO_WORK, "ReleaseLock"], False),
         (["AcquireLock"], False),
     ],
-    ids=["the work", "after it", "its record", "before it"],
+    ids=["the work", "after it", "its record", "its release", "before it"],
 )
 def test_a_result_too_large_for_its_record_alone_is_not_for_a_person(
     world: Counting, states: Sequence[str], is_unwritten: bool
@@ -843,6 +844,7 @@ def test_a_record_of_an_earlier_life_says_nothing_of_this_one(world: Counting, l
     assert not world.ask().duplicate
     found = world.client.status("order-1")
     assert ("RUNNING", arn("order-1")) == (found.status, found.execution_arn)
+    assert arn("order-1") == find_running(world.machine, "order-1").execution_arn
     told = collect(world.client, "order-1")
     assert ("starting", [1]) == (told.diagnosis, [one.number for one in told.attempts])
 

@@ -229,3 +229,19 @@ def test_a_mismatch_with_a_record_that_has_changed_since_is_none(world: Waiting,
     world.sfn.before_call = take_and_end
     found = world.client.wait("order-1", payload=PAYLOAD, lock_token="m/order-1")
     assert own_end["status"] == found.status
+
+
+def test_a_death_is_not_the_last_word_under_another_request_s_key(world: Waiting):
+    """The next attempt may have started before order 9 took the key, and is not visible yet."""
+    world.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
+    world.put(name="order-9", callId="call-9", payloadHash="another")
+    looks: list[str] = []
+
+    def show(_operation: str, about: str) -> None:
+        looks.append(about)
+        if looks.count(arn("order-1--2")) == 2:
+            world.execution("order-1--2", "RUNNING", "AcquireLock")
+
+    world.sfn.before_call = show
+    with pytest.raises(WaitTimeout):
+        world.client.wait("order-1", timeout_seconds=10)
