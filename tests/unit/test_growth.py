@@ -96,11 +96,11 @@ def event_of(kind: str, number: int, previous: int, state: str) -> dict[str, Any
 
 # -- The measure itself: it finds what is planted, and lets the linear pass --------------------------
 QUADRATIC = {
-    "a pattern": (re.compile(r"\s+$").search, lambda size: " " * size + "x", 16_384),
+    "a pattern": (re.compile(r"\s+$").search, lambda size: " " * size + "x", 8_192),
     "a header's old pattern": (
         re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+').findall,
         lambda size: '\\"' * size,
-        8_192,
+        2_048,
     ),
     "a search for every item": (
         lambda values: [values.index(value) for value in values],
