@@ -26,6 +26,7 @@ from steponce.errors import (
     WaitTimeout,
 )
 from steponce.executions import unqualified
+from steponce.locks.record import Failure
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
@@ -36,7 +37,7 @@ from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
 from steponce.request.workflows import Workflow, Workflows
-from steponce.workflow import DUPLICATE_REFUSED, INPROGRESS, MISMATCH
+from steponce.workflow import INPROGRESS
 
 NOT_YET_VISIBLE_SECONDS = 2
 """How long `wait` accepts that an execution cannot be described yet."""
@@ -230,9 +231,9 @@ class Client:
             timeout_seconds: How long to wait. What does not run gets at least two seconds, in which a new
                 attempt becomes visible.
             lock_token: The lock token that it was started with. Without it, one more call finds it.
-            payload: The payload that it was started with. An execution may end before it has its lock, and
-                then somebody else may start the id, or the key, with another payload. Without this argument
-                the answer is that payload's; with it, such an answer is refused.
+            payload: The payload that it was started with. An execution may end before it has its lock. Then
+                somebody else may start the id, or the key, with another payload. With this argument the wait
+                refuses an answer for another payload; without it, it returns whatever answer the id has.
 
         Returns:
             A receipt with the status COMPLETED or FAILED.
@@ -318,8 +319,8 @@ def _may_be_over(receipt: Receipt) -> bool:
     """Whether a request may have another attempt by now, which is not visible yet."""
     if receipt.resets_at is not None:
         return receipt.resets_at <= times.now()
-    has_record = receipt.status != "FAILED" or receipt.attempt > 0
-    return receipt.may_run_again or not (has_record or receipt.error in (MISMATCH, DUPLICATE_REFUSED))
+    has_died = receipt.status == "FAILED" and receipt.attempt == 0
+    return receipt.may_run_again or (has_died and not Failure(receipt.error, receipt.cause).turns_away)
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

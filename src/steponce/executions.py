@@ -99,14 +99,14 @@ class Execution:
         """Its failure for everyone who asks for the request."""
         return CANCELLATION if self.is_cancelled else self.failure
 
-    def precedes(self, other: Execution | None) -> bool:
+    def was_over_at(self, time: str) -> bool:
         """
-        Whether it was over before the other one began.
+        Whether it had ended before this time (UTC text).
 
-        An attempt that was over before the first one began is of an earlier request: a name is free again 90
-        days after its execution has closed, and the attempts of one request do not close at the same time.
+        An attempt that was over when a lower one began is of an earlier request. A name is free again 90 days
+        after its execution has closed, and the attempts of one request do not close at the same time.
         """
-        return self.closed is not None and other is not None and self.closed < other.started
+        return self.closed is not None and self.closed < time
 
     def owns(self, record: Owned) -> bool | None:
         """

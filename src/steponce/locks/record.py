@@ -11,7 +11,15 @@ from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
-from steponce.workflow import COMPLETED, DUPLICATE_REFUSED, FAILED, INPROGRESS, RATE_LIMITED, RELEASED
+from steponce.workflow import (
+    COMPLETED,
+    DUPLICATE_REFUSED,
+    FAILED,
+    INPROGRESS,
+    MISMATCH,
+    RATE_LIMITED,
+    RELEASED,
+)
 
 _USED_UP = re.compile(
     r"The rate limit of \d+ is used up until (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\. "
@@ -69,6 +77,11 @@ class Failure:
         A guard in the work raises an error of this name, too. Lambda gives such an error JSON as its cause.
         """
         return self.error == DUPLICATE_REFUSED and not (self.cause or "").startswith("{")
+
+    @property
+    def turns_away(self) -> bool:
+        """Whether an execution ended with it because another request's record had the key."""
+        return self.error == MISMATCH or self.refuses_a_duplicate
 
     def to_json(self) -> str:
         """The text that a record stores."""

@@ -176,10 +176,8 @@ class _Collector:
 
     def _attempts(self, first: Attempt, lock: Lock | None) -> list[Attempt]:
         """Every attempt up to the newest known one. After a dead owner the numbers may have a gap."""
-        known = max(1, self._client.machine.attempt_of(lock, self._request_id))
-        began = self._executions.get(first.execution_arn)
-        if lock is not None and began is not None and began.started > lock.created:
-            known = 1  # the record is of an earlier request with this id
+        execution = self._executions.get(first.execution_arn)
+        known = self._client.machine.recorded_attempt(lock, self._request_id, execution)
         # If the first is forgotten already, the second may still be known.
         reach = known if first.status != GONE else max(known, 2)
         attempts = [first]

@@ -15,7 +15,6 @@ from steponce.request.answers import answers_too, is_own, made_it, payload_misma
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
-from steponce.workflow import MISMATCH
 
 _READINGS = 3
 
@@ -84,7 +83,7 @@ class Lookup:
             return self._running(attempt)
         if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
             return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
-        if newest.failure.error != MISMATCH and not newest.failure.refuses_a_duplicate:
+        if not newest.failure.turns_away:
             self._expect_same_payload(lock.has_payload(self._payload_hash))
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt, is_free=False)
 
@@ -120,10 +119,8 @@ class Lookup:
     def _failed(self, execution: Execution, attempt: int, *, is_free: bool) -> Receipt:
         self._expect_payload_of(execution)
         arn = self._machine.execution_arn(self._name, attempt)
-        answer = execution.answer
-        return Receipt.failed(
-            self._request_id, self._lock_token, arn, answer, duplicate=False, is_free=is_free
-        )
+        token, answer = self._lock_token, execution.answer
+        return Receipt.failed(self._request_id, token, arn, answer, duplicate=False, is_free=is_free)
 
     def _expect_payload_of(self, execution: Execution) -> None:
         self._expect_same_payload(self._machine.payload_hash_of(execution.input) == self._payload_hash)

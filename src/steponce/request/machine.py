@@ -107,20 +107,15 @@ class Machine:
         """
         As `newest_of_request`, from the attempt that has made a record, which may be free.
 
-        If the first attempt began after that, the record is of an earlier request with this id.
-
         Args:
             lock: The record under the request's lock token.
             request_id: As the caller gave it.
             first: Its first attempt, if it is known already.
         """
-        recorded = self.attempt_of(lock, request_id)
-        if lock is None or recorded <= 1:
-            return self.newest_of_request(request_id, 1, first)
-        first = first or self.describe(name_of(request_id), 1)
-        if first is not None and first.started > lock.created:
-            return self.newest_of_request(request_id, 1, first)
-        return self.newest_of_request(request_id, recorded)
+        if first is None and self.attempt_of(lock, request_id) > 1:
+            first = self.describe(name_of(request_id), 1)
+        recorded = self.recorded_attempt(lock, request_id, first)
+        return self.newest_of_request(request_id, recorded, first if recorded == 1 else None)
 
     def holds(self, lock: Lock) -> bool:
         """Whether the owner of a lock is an execution of this machine."""
@@ -170,6 +165,17 @@ class Machine:
             return 0
         name, attempt = split_attempt(lock.execution_name or "")
         return attempt if name == name_of(request_id) else 1
+
+    def recorded_attempt(self, lock: Lock | None, request_id: str, first: Execution | None) -> int:
+        """
+        Where the search for the newest attempt begins: at the one that has made the record.
+
+        It begins at 1 if the record is another request's, or one of an earlier request with this id: then the
+        first attempt began after the record was made.
+        """
+        if lock is not None and first is not None and first.started > lock.created:
+            return 1
+        return max(1, self.attempt_of(lock, request_id))
 
     def lock_token_of(self, name: str, execution_input: Mapping[str, Any]) -> str | None:
         """
@@ -253,7 +259,9 @@ def is_attempt_of(execution: Execution, request_id: str, earlier: Execution | No
         request_id: As the caller gave it.
         earlier: An attempt with a lower number. What was over before it began is of an earlier request.
     """
-    return execution.input.get("requestId") == request_id and not execution.precedes(earlier)
+    if earlier is not None and execution.was_over_at(earlier.started):
+        return False
+    return execution.input.get("requestId") == request_id
 
 
 def has_other_token(execution: Execution, lock_token: str) -> bool:

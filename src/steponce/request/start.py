@@ -160,7 +160,7 @@ class Start:
         self.expect_same_key(first)
         if first.is_open or self._is_mine(first):
             return self._by_execution(1, first, lock)
-        recorded = max(1, self._machine.attempt_of(lock, self._request_id))
+        recorded = self._machine.recorded_attempt(lock, self._request_id, first)
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
         if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id, first):
             newest = None  # another request, started by hand under the name of an attempt, or long ago

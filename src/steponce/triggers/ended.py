@@ -110,7 +110,7 @@ def examine(
         Unavailable: Step Functions did not answer, or does not know the execution yet.
     """
     execution_arn, given, error = detail["executionArn"], _input_in(detail), detail.get("error")
-    began = times.to_text(_time(detail["startDate"])) if "startDate" in detail else ""
+    began = times.to_text(_time(detail["startDate"])) if detail.get("startDate") is not None else ""
     if given is None or ("redelivery" in given and not error):
         execution = describe_execution(sfn, execution_arn)
         if execution is None:
@@ -212,8 +212,8 @@ class _End:
         following = describe_execution(self.sfn, f"{machine}:{attempt_name(name, attempt + 1)}")
         if following is None or not brings_back(following.input, request.lock_token):
             return False
-        if following.closed is not None and following.closed < self.began:
-            return False  # of an earlier request with this id: a name is free again after 90 days
+        if following.was_over_at(self.began):
+            return False  # of an earlier request with this id
         ended_first = following.closed is not None and following.closed < times.to_text(self.at)
         if ended_first and following.status != "SUCCEEDED":
             return False
