@@ -75,7 +75,7 @@ def test_the_schedules_reach_every_state() -> None:
 
 
 def test_an_actor_that_waits_for_another_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a schedule stood still for ever, and nobody knew why."""
+    """Without the name, such a schedule stands still and does not say why."""
     monkeypatch.setattr(turns, "STUCK_AFTER_SECONDS", 0.2)
     found, lock = turns.Turns(Random(0), datetime(2026, 1, 31, tzinfo=UTC)), Lock()
 

@@ -20,7 +20,7 @@ LockAction = Literal["release", "complete", "retry"]
 
 def expect_own(machine: Machine, lock: Lock) -> None:
     """
-    The lock is, or was, one of this machine's executions, or plain Python's, which is no machine's.
+    Refuse what was made by another machine, or by Powertools' own layer. Plain Python's is no machine's.
 
     Another machine does other work, for another time, which only its own stack knows; this one would run
     its own work in its place. What Powertools' own layer has written only that layer changes.

@@ -284,7 +284,7 @@ class Operator:
     def _was_ours(self, before: Lock, now: Lock, action: LockAction, why: str) -> bool:
         """Whether this command has written, and others after it, before its own answer came."""
         if action == "complete" and now.call_id == before.call_id:
-            return False  # that was somebody with the same name and reason, and another result
+            return False  # another result: somebody else has completed it, with the same name and reason
         since = [one for one in now.interventions if one not in before.interventions]
         return any(self._did(one, action, why) for one in since)
 

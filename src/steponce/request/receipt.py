@@ -52,8 +52,8 @@ class Receipt:
         cause: The error's text, if FAILED. None if the work gave none.
         execution_arn: The execution that does or did the work.
         attempt: How often the lock was taken. 0 before the first time.
-        may_run_again: Whether the next start runs the request. It is FAILED, and its lock was released, or it
-            never had one and nobody else has it; or its record has expired, also with a result.
+        may_run_again: Whether the next start runs the request. Either its record was released or has expired,
+            also with a result. Or it is FAILED without a record, and no other request has the lock token.
         waits_for_person: Whether a person decides what becomes of the request. It is FAILED, and nobody knows
             whether its work took effect; the next answer may be another one.
     """

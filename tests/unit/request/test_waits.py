@@ -24,7 +24,7 @@ HELD = {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error": "Boom"
 
 
 class Waiting(World):
-    """One machine, and a clock that moves when somebody sleeps."""
+    """One machine, and a clock that a sleep moves on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,14 +79,15 @@ def test_an_answer_for_another_payload_is_refused(world: Waiting, status: str, r
 
 @pytest.mark.parametrize("own_end", ["TIMED_OUT", "SUCCEEDED"])
 def test_the_key_may_be_another_request_s_by_now(world: Waiting, own_end: str):
-    """Order 9 took it while nobody held it. A start says the same, and its caller was told to start again."""
+    """Order 9 took it while nobody held it. The wait said to start again, and the start refused."""
     world.execution(
         "order-1", own_end, "AcquireLock", error="States.Timeout" if own_end == "TIMED_OUT" else None
     )
     world.put(name="order-9", payloadHash="another", **DONE)
-    for ask in (world.client.start, lambda *given: world.client.wait(given[0], payload=given[1])):
-        with pytest.raises(PayloadMismatch):
-            ask("order-1", PAYLOAD)
+    with pytest.raises(PayloadMismatch):
+        world.client.start("order-1", PAYLOAD)
+    with pytest.raises(PayloadMismatch):
+        world.client.wait("order-1", payload=PAYLOAD)
     if own_end == "TIMED_OUT":
         found = world.client.status("order-1")
         assert ("FAILED", "States.Timeout", False) == (found.status, found.error, found.may_run_again)
