@@ -24,13 +24,12 @@ from steponce.next_step import NextStep
 from steponce.request.answers import payload_mismatch
 from steponce.request.canonical import sha256
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, is_attempt_of, is_owner_open
+from steponce.request.machine import Machine, has_other_token, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.workflow import (
     BEFORE_WORK,
-    COMPLETED,
     INIT_TIME,
     INPROGRESS,
     OUTCOMES,
@@ -140,19 +139,17 @@ class Start:
         """
         Find the attempt that says whether another request's record has refused this id.
 
-        That is the newest one. It is looked for only where the first may say something else. A first attempt
-        that succeeded since the record was taken has replayed it, and no attempt follows.
+        That is the newest one with its lock token. A first attempt that succeeded since the record was taken
+        has replayed it, and no attempt follows.
         """
         first = self._describe_started(1)
-        if first.is_open:
-            return first, 1
-        has_succeeded = first.status == "SUCCEEDED"
-        has_replayed = has_succeeded and "" < lock.created <= (first.closed or "")
-        may_be_refused = lock.status == COMPLETED or has_succeeded or first.failure.refuses_a_duplicate
-        if has_replayed or not may_be_refused:
+        has_replayed = first.status == "SUCCEEDED" and "" < lock.created <= (first.closed or "")
+        if first.is_open or has_replayed:
             return first, 1
         newest, attempt = self._machine.newest_of_request(self._request_id, 1, first)
-        return newest or first, attempt
+        if newest is None or has_other_token(newest, self._envelope.lockToken):
+            return first, 1
+        return newest, attempt
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""

@@ -622,16 +622,31 @@ REFUSED_ONCE = {
 }
 
 
+FIRST_ENDED = {"succeeded": ("SUCCEEDED", None), "died": ("FAILED", "States.Timeout")}
+
+
 @pytest.mark.parametrize("record", REFUSED_ONCE.values(), ids=REFUSED_ONCE)
-def test_the_newest_attempt_was_refused_though_the_first_has_succeeded(
-    world: Counting, record: dict[str, Any]
+@pytest.mark.parametrize("first", FIRST_ENDED.values(), ids=FIRST_ENDED)
+def test_the_newest_attempt_was_refused_however_the_first_has_ended(
+    world: Counting, first: tuple[str, str | None], record: dict[str, Any]
 ):
     """`start` told the record's outcome, and `status` the refusal."""
-    world.execution("order-1", "SUCCEEDED", closed=NOW - timedelta(days=1))
+    status, error = first
+    world.execution("order-1", status, closed=NOW - timedelta(days=1), error=error)
     world.attempts(2, error="DuplicateRefused")
     world.put(name="order-9", **{"created": times.to_text(NOW)} | record)
     found = [world.ask(), world.client.status("order-1")]
     assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in found]
+
+
+def test_the_newest_attempt_is_about_to_replay_an_error_though_the_first_has_died(world: Counting):
+    """`start` told the error already, and `status` said that the request runs."""
+    world.execution("order-1", "FAILED", error="States.Timeout", closed=NOW - timedelta(days=1))
+    world.execution("order-1--2", "RUNNING")
+    world.put(name="order-9", **{"created": times.to_text(NOW)} | REFUSED_ONCE["held"])
+    found = [world.ask(), world.client.status("order-1")]
+    expected = ("RUNNING", arn("order-1--2"))
+    assert [expected] * 2 == [(one.status, one.execution_arn) for one in found]
 
 
 def test_a_record_of_powertools_says_not_when_it_was_taken(world: Counting):
