@@ -18,8 +18,11 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from steponce import Client
+from steponce.aws import times
 from steponce.executions import read_input
+from steponce.locks.record import Lock
 from steponce.request.settings import RequestRules
+from steponce.triggers import ended
 from steponce.triggers.starter import Outcome
 from tests.fakes.tables import create_table
 from tests.simulation.definition import Data, Failed
@@ -91,6 +94,7 @@ class Installation:
         late_by: How late, in seconds, a report of an end may come.
         ends: How executions ended, also those that Step Functions has forgotten.
         deliveries: What became of each message that was delivered.
+        looked_up: The records that were valid when an execution's end was examined, with its input.
         surprises: Errors of functions that no fault explains.
     """
 
@@ -113,6 +117,7 @@ class Installation:
         self.surprises: list[tuple[str, Exception]] = []
         self.deliveries: list[Delivery] = []
         self.ends: list[End] = []
+        self.looked_up: list[tuple[Mapping[str, Any], Lock]] = []
         service = Line(lambda: self, "dynamodb", mortal=False)
         integrations = {
             "dynamodb:getItem": lambda arguments, _: self._dynamodb(service.get_item, arguments),
@@ -143,11 +148,20 @@ class Installation:
             redirect_stdout(nowhere),  # the functions' metrics
             mock.patch.object(WIRING, "present", self),
             mock.patch("steponce.request.names.OPEN_SHARDS", RULES.open_shards),  # else a round reads ten
+            mock.patch("steponce.triggers.ended._is_answered", self._noting(ended._is_answered)),
             mock.patch("steponce.aws.times.now", self.turns.clock),
             mock.patch("time.sleep", self._sleep),
             mock.patch("time.monotonic", self._monotonic),
         ):
             yield
+
+    def _noting(self, is_answered: Callable[..., bool | None]) -> Callable[..., bool | None]:
+        def note(lock: Lock | None, given: Mapping[str, Any]) -> bool | None:
+            if lock is not None and not lock.is_reusable(times.now_text()):
+                self.looked_up.append((given, lock))
+            return is_answered(lock, given)
+
+        return note
 
     def call(self, name: str, event: Any) -> None:
         """Invoke a function as a rule or a schedule does. It may run for a minute."""

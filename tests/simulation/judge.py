@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from steponce import Receipt
 from steponce.errors import SteponceError
@@ -131,9 +132,14 @@ def _was_answered(schedule: Schedule, ask: Ask) -> bool:
     """
     Whether it had an answer at some time. A person may have released the lock since, or its record expired.
 
-    If the event of a mismatch is lost, its message gets no dead letter (docs/triggers.md).
+    Its execution may have ended without an answer, and another request's was on record when its end was
+    examined. If the event of a mismatch is lost, its message gets no dead letter (docs/triggers.md).
     """
-    return any(_answered(schedule, ask)) or any(end.error == MISMATCH for end in _ends(schedule, ask))
+    was_on_record = any(
+        _is_of(given, ask) and answers(lock, ask) for given, lock in schedule.installation.looked_up
+    )
+    was_refused = any(end.error == MISMATCH for end in _ends(schedule, ask))
+    return any(_answered(schedule, ask)) or was_on_record or was_refused
 
 
 def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:
@@ -166,6 +172,11 @@ def _answered(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
 def _ends(schedule: Schedule, ask: Ask) -> Iterator[End]:
     """The ends of the executions that a message has started."""
     for end in schedule.installation.ends:
-        asked = (end.given.get("requestId"), end.given.get("payload"))
-        if asked == (ask.request_id, ask.payload) and "redelivery" in end.given:
+        if _is_of(end.given, ask):
             yield end
+
+
+def _is_of(given: Mapping[str, Any], ask: Ask) -> bool:
+    """Whether an execution with this input carried this message."""
+    asked = (given.get("requestId"), given.get("payload"))
+    return asked == (ask.request_id, ask.payload) and "redelivery" in given

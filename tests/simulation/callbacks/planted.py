@@ -85,7 +85,7 @@ PLANTED: Mapping[str, Planted] = {
         22, planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR")
     ),
     "A close ends the wait of a retry": Planted(
-        830, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
+        3761, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
     ),
     "Two steps of a run share a record": Planted(
         7, planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run)

@@ -38,6 +38,11 @@ def test_every_schedule_keeps_every_promise(parameters: dict[str, str], part: in
         assert [] == examined.complaints, "\n".join([f"seed {seed}", *examined.trace])
 
 
+def test_a_message_that_an_error_on_record_has_answered_is_not_lost() -> None:
+    """Its own execution ended before there was an answer. A person released the lock later."""
+    assert [] == examine(2626).complaints
+
+
 def test_a_seed_gives_the_same_schedule_again() -> None:
     """What a seed has found can be looked at as often as it takes."""
     for seed in range(3):
