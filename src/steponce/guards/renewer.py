@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 
 from steponce.guards.holder import Holder
 
@@ -11,9 +12,18 @@ _logger = logging.getLogger(__name__)
 
 
 class Renewer:
-    """A thread that extends a lease, three times within the lease's length, until it is stopped."""
+    """
+    A thread that extends a lease, three times within the lease's length, until it is stopped.
 
-    def __init__(self, holder: Holder, lease_seconds: float) -> None:
+    Args:
+        run: The guarded call. If it is gone without an end, as with a coroutine that is closed without a
+            running loop, nobody works any more, and the lease ends.
+        holder: Extends the lease.
+        lease_seconds: The lease's length.
+    """
+
+    def __init__(self, run: object, holder: Holder, lease_seconds: float) -> None:
+        self._run = weakref.ref(run)
         self._holder = holder
         self._lease_seconds = lease_seconds
         self._stopped = threading.Event()
@@ -26,7 +36,7 @@ class Renewer:
         self._thread.join()
 
     def _renew(self) -> None:
-        while not self._stopped.wait(self._lease_seconds / 3):
+        while not self._stopped.wait(self._lease_seconds / 3) and self._run() is not None:
             try:
                 if self._holder.extend(self._lease_seconds) is not None:
                     return  # the lock is lost; the completion reports it

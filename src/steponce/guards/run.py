@@ -354,7 +354,7 @@ class Run:
 
     def _start_renewing(self) -> None:
         if self._terms.renew and self._holder is not None and self._state == "begun":
-            self._renewer = Renewer(self._holder, self._lease_seconds)
+            self._renewer = Renewer(self, self._holder, self._lease_seconds)
 
     def _stop_renewing(self) -> None:
         if self._renewer is not None:

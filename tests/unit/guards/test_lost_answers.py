@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -324,6 +325,18 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
         assert extended.wait(PATIENCE_SECONDS)
         run.complete(DONE)
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+def test_a_lease_is_not_extended_for_a_call_that_is_gone(world: World) -> None:
+    """A coroutine may be closed without a running loop. Its lease went on with the process."""
+    run = world.guard().begin(KEY, ORDER, lease_seconds=0.3, renew=True)
+    run.__enter__()
+    (renewing,) = (thread for thread in threading.enumerate() if thread.name == "steponce-lease")
+    del run
+    gc.collect()
+
+    renewing.join(PATIENCE_SECONDS)
+    assert not renewing.is_alive()
 
 
 WRITTEN: dict[str, Callable[[World], str]] = {
