@@ -100,8 +100,9 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
     changed = [count for count in found if not table.reset(count, by=confirmation.by, why=why)]
     if changed:
         raise RecordChanged(
-            f"{len(changed)} of {counted(len(found), 'limit')} counted more requests since you looked, and "
-            "were left; the others are reset. List what is counted, and reset those by name.",
+            f"{len(changed)} of {counted(len(found), 'limit')} changed since you looked, and were left; the "
+            "others are reset. More requests were counted, or somebody else has reset it. List what is "
+            "counted, and reset those by name.",
             next_steps=[NextStep("show limits", user)],
         )
     before = [_listed(count) for count in found]

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Skip, read_each
 from steponce.aws.errors import answering, error_code
+from steponce.errors import RecordUnreadable
 from steponce.limits.record import COUNTER, USERS_INDEX, Count
 from steponce.locks.record import Intervention
 
@@ -79,8 +80,8 @@ class Limits:
             Whether the counter was as it was shown. One that was reset since is not, even if full again.
         """
         reset = Intervention(times.now_text(), by, f"reset from {count.counted}", why)
-        done = count.interventions_json(reset)
         changes, conditions, values = _anew(count)
+        values |= {":interventions": {"S": count.interventions_json(reset)}}
         try:
             with answering("DynamoDB"):
                 self._dynamodb.update_item(
@@ -89,14 +90,14 @@ class Limits:
                     UpdateExpression=f"SET interventions = :interventions, {', '.join(changes)}",
                     ConditionExpression=" AND ".join(conditions),
                     ExpressionAttributeNames={"#count": "count"},
-                    ExpressionAttributeValues=values | {":interventions": {"S": done}},
+                    ExpressionAttributeValues=values,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
             there: Any = error.response.get("Item", {})
-            return bool(there.get("interventions") == {"S": done})  # made, and its answer was lost
+            return _has(there, reset)  # made, and its answer was lost
         return True
 
     def _item(self, key: str) -> Any:
@@ -126,6 +127,14 @@ def _anew(count: Count) -> tuple[list[str], list[str], dict[str, Any]]:
         values[":members"] = {"N": str(len(count.members))}
         values[":allowance"] = {"N": str(len(count.members) + count.limit)}
     return changes, conditions, values
+
+
+def _has(item: Any, reset: Intervention) -> bool:
+    """Whether a reset is among the interventions of a counter."""
+    try:
+        return bool(item) and reset in Count.from_item(item).interventions
+    except RecordUnreadable:
+        return False
 
 
 def _key(key: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from steponce.errors import RecordUnreadable
 from steponce.limits.record import SET_MEMBERS, Count, key_of, member_of
 from steponce.limits.window import Window
 from steponce.locks.table import KEPT_INTERVENTIONS
+from tests.fakes.watched_dynamodb import Call
 from tests.unit.limits.world import NOON, TABLE, World, lost_and_repeated
 from tests.unit.shared_clients import shared
 from tests.unit.test_unreadable import SECRET, VALUES, damaged
@@ -199,6 +200,24 @@ def test_a_reset_whose_answer_was_lost_is_made_once(world: World) -> None:
     world.faults = [lost_and_repeated]
     assert world.limits.reset(count, by="eve", why="w")
     assert [0] == [one.counted for one in world.limits.of("ann")]
+
+
+@pytest.mark.usefixtures("form")
+def test_a_reset_whose_answer_was_lost_was_made_though_another_followed(world: World) -> None:
+    """It said that the counter had changed, and was left."""
+    limiter = world.limiter(limit=3)
+    limiter.admit("ann", "a")
+    (count,) = world.limits.of("ann")
+
+    def lost_and_repeated_late(call: Call) -> Any:
+        call()
+        (reset,) = world.limits.of("ann")
+        assert world.limits.reset(reset, by="bob", why="too")
+        return call()
+
+    world.faults = [lost_and_repeated_late, None]
+    assert world.limits.reset(count, by="eve", why="w")
+    assert ["eve", "bob"] == [one.by for one in next(world.limits.of("ann")).interventions]
 
 
 def test_a_record_keeps_the_newest_interventions(world: World) -> None:
