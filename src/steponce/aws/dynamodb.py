@@ -135,16 +135,19 @@ def read_each(items: Iterable[Item], read: Callable[[Item], Record], skip: Skip 
         yield record
 
 
-def unchanged(item: Item, names: Sequence[str]) -> dict[str, Any]:
+def unchanged_or_gone(item: Item, key: str, names: Sequence[str]) -> dict[str, Any]:
     """
-    The condition of a write that must find these attributes unchanged.
+    The condition of a delete that must find these attributes unchanged.
+
+    It holds for an item that is gone, so a delete whose answer was lost can be repeated.
 
     Args:
         item: The item as it was read, in its typed form.
+        key: The name of its partition key.
         names: The attributes to compare. One that the item lacks must still be absent.
 
     Returns:
-        Arguments for DeleteItem or UpdateItem.
+        Arguments for DeleteItem.
     """
     conditions, values = [], {}
     for number, name in enumerate(names):
@@ -153,9 +156,10 @@ def unchanged(item: Item, names: Sequence[str]) -> dict[str, Any]:
             values[f":v{number}"] = item[name]
         else:
             conditions.append(f"attribute_not_exists(#n{number})")
+    compared = {f"#n{number}": name for number, name in enumerate(names)}
     return {
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {f"#n{number}": name for number, name in enumerate(names)},
+        "ConditionExpression": f"attribute_not_exists(#key) OR {' AND '.join(conditions)}",
+        "ExpressionAttributeNames": {"#key": key, **compared},
         **({"ExpressionAttributeValues": values} if values else {}),
     }
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
+from steponce.aws.dynamodb import Item, Skip, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
@@ -140,7 +140,7 @@ class AwaitingSteps:
                 self._dynamodb.delete_item(
                     TableName=self._table,
                     Key={"awaitingStepId": item["awaitingStepId"]},
-                    **unchanged(item, STATUS_AND_TRY),
+                    **unchanged_or_gone(item, "awaitingStepId", STATUS_AND_TRY),
                 )
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":

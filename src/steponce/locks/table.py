@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Item, Skip, read_each, unchanged
+from steponce.aws.dynamodb import Item, Skip, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
 from steponce.locks.record import Failure, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
@@ -237,7 +237,7 @@ class Locks:
 
     def erase_unreadable(self, item: Item) -> bool:
         """Delete an unreadable record, if its owner and status are still those of this item."""
-        arguments = unchanged(item, OWNER_AND_STATUS)
+        arguments = unchanged_or_gone(item, "lockToken", OWNER_AND_STATUS)
         return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
 
     def _item(self, key: Mapping[str, Any]) -> Item | None:
