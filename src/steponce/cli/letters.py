@@ -90,8 +90,9 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     if everything == (letter_id is not None):
         raise click.UsageError("Give the ID of one letter, or --all.")
     found = _letters(Machines.reach(target))
+    before = found.count()
     done = [found.redrive(letter_id)] if letter_id is not None else list(found.redrive_all())
-    more = found.count()
+    more = max(0, before - len(done))
     answer: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
     rest = [Text(f"About {more} more lie there.")] if more else []
     say(answer, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))

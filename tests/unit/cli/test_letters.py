@@ -153,6 +153,22 @@ def test_one_letter_is_put_back_and_no_other(stack: Stack, run: Run):
     assert ["order-1"] == [one["requestId"] for one in run("list")[1]["letters"]]
 
 
+def test_a_letter_that_is_put_back_is_said_so_though_nobody_counts_the_rest(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """The count came last. Without its answer the command advised to repeat it, and found no letter then."""
+    stack.lay_aside("order-1")
+    (letter,) = run("list")[1]["letters"]
+    calls: list[str] = []
+    for name in ("delete_message", "get_queue_attributes"):
+        made = getattr(stack.sqs, name)
+        monkeypatch.setattr(
+            stack.sqs, name, lambda *, of=made, called=name, **given: calls.append(called) or of(**given)
+        )
+    assert 0 == run("redrive", letter["id"])[0]
+    assert "delete_message" == calls[-1]
+
+
 def test_all_letters_are_put_back(stack: Stack, run: Run):
     """Of more than one batch; what a queue gave up by itself keeps the id that the queue gave it."""
     given_up = stack.put("RequestsDeadLetterQueueUrl", ORDER)
