@@ -22,6 +22,7 @@ from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound
 from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
+from steponce.operator.allowed import expect_own
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
@@ -189,10 +190,11 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
-    """Refuse if a guard holds the request's lock: no command can stop that program."""
+    """Refuse if a guard or Powertools holds the request's lock: no command can stop that program."""
     token = machine.lock_token_of(name, {})
     lock = machine.locks.get(token) if token else None
     if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
+        expect_own(machine, lock)
         raise Refused(
             f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
             f"Its lease ends at {lock.lease_until}; then release it.",

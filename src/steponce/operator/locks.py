@@ -256,7 +256,7 @@ class Operator:
         what = "it is gone" if now is None else f"it is {state_of(now)}"
         if sure or (now is not None and self._was_ours(lock, now, action, why)):
             told = f"The record was {_DONE[action]} as you said, and has changed since: {what}. Look again."
-        elif now is None:
+        elif now is None or now.call_id != lock.call_id:
             told = f"The record has changed since you looked: {what}. Look again."
         else:
             told = f"The record has changed since you looked: {what}. Nothing was written; look again."

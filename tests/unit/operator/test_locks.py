@@ -621,6 +621,23 @@ def test_who_has_written_is_told_so_though_others_were_quick(
         alice.release(shown, "because")
 
 
+def test_who_cannot_know_whether_it_has_written_is_not_told_that_it_has_not(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """Its answer was lost, and the record that would tell was erased. The request has run anew since."""
+    shown, write = world.held(), world.machine.locks.release
+
+    def lose_and_repeat(*arguments: Any, **options: Any) -> bool:
+        assert write(*arguments, **options)
+        erase_it(world)
+        world.put(status=COMPLETED, openStatus=None, ttl=TTL, callId="call-2")
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(world.machine.locks, "release", lose_and_repeat)
+    with pytest.raises(RecordChanged, match=r"it is COMPLETED\. Look again"):
+        alice.release(shown, "because")
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [({"b": 1, "a": 1.0}, '{"a":1,"b":1}'), (None, "null"), ("é", '"é"')]
 )
@@ -775,6 +792,17 @@ def test_a_refusal_does_not_deny_what_was_recorded_before_it(world: World):
     assert "Nothing was written" not in str(raised.value)
 
 
+def test_what_powertools_own_layer_holds_is_not_said_to_be_released_later(world: World):
+    """`cancel` advised `locks release`, which refuses every such record."""
+    item = {"lockToken": {"S": "m/order-1"}, "status": {"S": "INPROGRESS"}, "ttl": {"N": str(TTL)}}
+    item |= {"in_progress_expiration": {"N": "1789996460000"}}
+    world.dynamodb.put_item(TableName="locks", Item=item)
+
+    with pytest.raises(Refused, match=r"by Powertools' own layer\. No command changes it") as raised:
+        find_running(world.machine, "order-1")
+    assert not raised.value.next_steps
+
+
 def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: pytest.MonkeyPatch):
     """Histories are eventually consistent; the same command finishes it later."""
     world.execution("order-1", "RUNNING", *TO_WORK)
@@ -883,6 +911,25 @@ def test_what_changes_while_the_operator_thinks_is_left(world: World):
     assert 2 == erase(world.machine, world.steps, kept)
     assert ["acme/o-1"] == [lock.lock_token for lock in world.machine.locks.under("acme/")]
     assert 1 == len(list(world.steps.under("acme/")))
+
+
+def test_a_damaged_record_that_another_operator_erases_first_is_gone(world: World):
+    """As one whose delete is repeated, because its answer was lost. It was told as changed, and as left."""
+    world.step("acme/o-1")
+    (step,) = world.steps.under("acme/")
+    world.dynamodb.update_item(
+        TableName="steps",
+        Key={"awaitingStepId": {"S": step.id}},
+        UpdateExpression="SET #status = :late, enteredAt = :damaged REMOVE openStatus",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":late": {"S": "LATE"}, ":damaged": {"S": "soon"}},
+    )
+    with pytest.raises(RecordUnreadable):
+        world.put("acme/o-2", status=COMPLETED, openStatus=None, result="{")
+    kept = find_kept(world.machine, world.steps, "acme/")
+    assert [True, False] == sorted((one.is_step for one in kept.damaged), reverse=True)
+
+    assert [0, 0] == [erase(world.machine, world.steps, kept) for _ in range(2)]
 
 
 def test_a_cancellation_that_came_while_the_operator_thinks_is_not_erased(world: World):
@@ -1009,7 +1056,7 @@ def completed_too_late(world: World, alice: Operator) -> pytest.ExceptionInfo[Re
     world.machine.results = bucket(region="eu-west-1")
     shown = world.held()
     world.put(callId="call-2", attempt=2)
-    with pytest.raises(RecordChanged, match="Nothing was written") as raised:
+    with pytest.raises(RecordChanged, match="Look again") as raised:
         alice.complete(shown, f'"{"x" * 300_000}"', "as its log says")
     return raised
 
