@@ -55,13 +55,14 @@ class Start:
         self._envelope = envelope
         self._check_owner = check_owner
         self._sent_twice = False
+        self._closed: dict[int, Execution] = {}
 
     def run(self) -> Receipt:
         """
         Start the request under the first free name, unless a record or an execution answers for it.
 
         A call makes at most two StartExecution calls. It describes three executions, and more only to find
-        the newest of many attempts that no record names, after another caller was quicker, or while
+        the newest of several attempts that no record names, after another caller was quicker, or while
         DescribeExecution does not show an attempt that was started.
         """
         if self._start_execution(1):
@@ -110,19 +111,17 @@ class Start:
             return self._by_record(lock, now) if is_alive else self._after_a_death(lock, now, owner)
         return self._by_record(lock, now)
 
-    def _by_record(self, lock: Lock, now: str, execution: Execution | None = None) -> Receipt:
+    def _by_record(self, lock: Lock, now: str) -> Receipt:
         """
         Answer from the record, unless it refused this id before.
 
         Args:
             lock: The record.
             now: When it was read. It may expire until the answer is there, and answers nevertheless.
-            execution: An attempt of this id, if one is known.
         """
-        known, attempt = execution, 1
+        known, attempt = None, 0
         if not self._machine.made(lock, self._request_id):
-            if known is None:
-                known, attempt = self._attempt_to_ask(lock)
+            known, attempt = self._attempt_to_ask(lock)
             refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused
@@ -140,13 +139,22 @@ class Start:
         Find the attempt that says whether another request's record has refused this id.
 
         That is the newest one with its lock token. A first attempt that succeeded since the record was taken
-        has replayed it, and no attempt follows.
+        has replayed it, and no attempt follows. While another request is in progress, callers poll. Then the
+        newest is looked for only if one of the first two was refused.
         """
         first = self._describe_started(1)
         has_replayed = first.status == "SUCCEEDED" and "" < lock.created <= (first.closed or "")
         if first.is_open or has_replayed:
             return first, 1
-        newest, attempt = self._machine.newest_of_request(self._request_id, 1, first)
+        known, number = first, 1
+        if lock.status == INPROGRESS and not first.failure.refuses_a_duplicate:
+            second = self._describe(2)
+            if second is None or not second.failure.refuses_a_duplicate:
+                return first, 1
+            if not is_attempt_of(second, self._request_id, first):
+                return first, 1
+            known, number = second, 2
+        newest, attempt = self._machine.newest_of_request(self._request_id, number, known)
         if newest is None or has_other_token(newest, self._envelope.lockToken):
             return first, 1
         return newest, attempt
@@ -201,10 +209,7 @@ class Start:
         monitor settles the lock meanwhile. Its name follows from the death and the time, so all callers
         choose the same.
         """
-        attempt = max(1, self._machine.attempt_of(lock, self._request_id))
-        looked = self._machine.describe(self._name, attempt + 1)
-        is_own = looked is not None and is_attempt_of(looked, self._request_id)
-        answer = self._by_record(lock, now, looked if is_own else None)
+        answer = self._by_record(lock, now)
         if answer.execution_arn != lock.locked_by:
             return answer
         if owner is not None and self._is_unwritten(owner, lock):
@@ -214,8 +219,9 @@ class Start:
                 next_steps=[NextStep("complete lock", lock.lock_token)],
             )
         death = _Death.of(lock, owner, self._machine.rules)
+        attempt = self._machine.attempt_of(lock, self._request_id)  # 0: another request's lock
         for number in (attempt + 1, attempt + 2):
-            execution = looked if number == attempt + 1 else self._machine.describe(self._name, number)
+            execution = self._describe(number)
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
             if not is_attempt_of(execution, self._request_id):
@@ -320,13 +326,20 @@ class Start:
         """
         for pause in _PAUSES_SECONDS:
             time.sleep(pause)
-            execution = self._machine.describe(self._name, attempt)
+            execution = self._describe(attempt)
             if execution is not None:
                 return execution
         raise Unavailable(
             f"Request {self._request_id!r} was started a moment ago, and cannot be compared with this start "
             "yet. Try again."
         )
+
+    def _describe(self, attempt: int) -> Execution | None:
+        """Describe an attempt, a closed one once in this call. None if Step Functions does not know it."""
+        found = self._closed.get(attempt) or self._machine.describe(self._name, attempt)
+        if found is not None and not found.is_open:
+            self._closed[attempt] = found
+        return found
 
     def expect_same_key(self, execution: Execution) -> None:
         """

@@ -36,7 +36,7 @@ from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.one_machine import LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.rate_limited import cause_until
 
 WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
@@ -246,6 +246,27 @@ def test_a_key_mate_s_polling_is_as_cheap(world: Counting, many: int):
 
     assert 1 == len(world.started())
     assert [False, *[True] * 9] == [one.duplicate for one in receipts]
+
+
+def test_an_old_refusal_answers_nobody_whose_newest_attempt_was_not_refused(world: Counting):
+    """The owner of the lock is dead. The message of the newest attempt got that refusal as its answer."""
+    world.dead(name="order-9")
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater")
+    world.attempts(2, error="DuplicateRefused", closed=LONG_AGO)
+    refused = world.client.start("order-1", PAYLOAD)
+    assert ("FAILED", arn("order-1--2")) == (refused.status, refused.execution_arn)
+
+    world.attempts(3, error="RetryLater", closed=LONG_AGO)
+    asked = [world.client.start("order-1", PAYLOAD), world.client.status("order-1")]
+    assert ["RUNNING"] * 2 == [one.status for one in asked]
+
+
+def test_an_open_attempt_settles_the_lock_of_a_dead_key_mate(world: Counting):
+    """No second one is started beside it."""
+    world.dead(name="order-9")
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    found = world.ask()
+    assert ("RUNNING", arn("order-1"), []) == (found.status, found.execution_arn, world.started())
 
 
 def test_an_owner_that_cannot_be_described_is_asked_about_once_while_it_may_be_too_new(world: Counting):
