@@ -28,6 +28,7 @@ from steponce.triggers.dead_letters import DeadLetters, Original
 from steponce.triggers.ended import brings_back
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
+from steponce.workflow import INPROGRESS
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """Permanent errors: another delivery of the same message would fail alike."""
@@ -126,7 +127,16 @@ class Starter:
             return Outcome("resent", request.request_id, None, replayed=False, reason="Unavailable")
 
     def _start(self, request: StartRequest, source: str) -> Outcome:
-        receipt = self._client.start(
+        receipt = self._ask(request)
+        if not self._is_settled(request, receipt) and not self._is_in_progress(receipt.lock_token):
+            receipt = self._ask(request)  # what ran has ended since, maybe with the answer to this message
+        disposition = disposition_of(receipt)
+        if not self._is_settled(request, receipt):
+            disposition = self._resender.send_again(request, "AlreadyInProgress", source)
+        return Outcome(disposition, request.request_id, receipt.status, replayed=receipt.duplicate)
+
+    def _ask(self, request: StartRequest) -> Receipt:
+        return self._client.start(
             request.request_id,
             request.payload,
             lock_token=request.lock_token,
@@ -135,10 +145,15 @@ class Starter:
             redelivery=request.redelivery,
             check_owner=request.tries > 0,  # its own last attempt may have left the lock open
         )
-        disposition = disposition_of(receipt)
-        if receipt.status == "RUNNING" and receipt.duplicate and not self._is_cared_for(request, receipt):
-            disposition = self._resender.send_again(request, "AlreadyInProgress", source)
-        return Outcome(disposition, request.request_id, receipt.status, replayed=receipt.duplicate)
+
+    def _is_settled(self, request: StartRequest, receipt: Receipt) -> bool:
+        """Whether a message is started, answered, or carried on."""
+        is_running = receipt.status == "RUNNING" and receipt.duplicate
+        return not is_running or self._is_cared_for(request, receipt)
+
+    def _is_in_progress(self, lock_token: str) -> bool:
+        lock = self._client.machine.locks.get(lock_token)
+        return lock is not None and lock.status == INPROGRESS
 
     def _is_cared_for(self, request: StartRequest, receipt: Receipt) -> bool:
         """

@@ -365,6 +365,24 @@ def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, worl
     assert "1" == world.resent()[0]["MessageAttributes"]["steponceTries"]["StringValue"]
 
 
+def test_an_answer_that_comes_while_the_message_is_looked_at_answers_it(
+    keyed_trigger: Any, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """A second delivery at the last try, as its request ends. It became a dead letter that was answered."""
+    failures(keyed_trigger, _sent_again("mine", "key", 3))
+    world.hold("key", "mine", HASH)
+    looks = keyed_trigger.starter._is_cared_for
+
+    def end_and_look(*given: Any) -> bool:
+        world.sfn.close("mine", "SUCCEEDED")
+        world.locks["key"] |= {"status": {"S": "COMPLETED"}, "result": {"S": "1"}}
+        return bool(looks(*given))
+
+    monkeypatch.setattr(keyed_trigger.starter, "_is_cared_for", end_and_look)
+    assert [] == failures(keyed_trigger, _sent_again("mine", "key", 3))
+    assert [] == world.sent
+
+
 def test_a_message_is_not_dropped_for_a_caller_s_execution_that_still_runs(keyed_trigger: Any, world: World):
     """If that ends without an answer, nobody would bring the message back."""
     keyed_trigger.client.start("mine", ORDER, lock_token="key")
