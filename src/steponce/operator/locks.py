@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from steponce.aws import times
 from steponce.errors import (
     LockTokenMismatch,
@@ -35,11 +37,12 @@ from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
-from steponce.workflow import INPROGRESS, RELEASED, WORKFLOW_LIMIT
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
 
 RELEASE = Failure("Released", "A person has released the lock of this request.")
 """The failure of a released request that has none. Callers get it, so it does not say who and why."""
 
+_RIGHT = "that needs s3:DeleteObjectVersion"
 _DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
 
 
@@ -120,7 +123,8 @@ class Operator:
         """
         Record a final result (JSON text by `result_text`). Arguments and errors as `release`.
 
-        What was kept in the bucket is deleted again if the record has changed.
+        What was kept in the bucket is deleted again if the record has changed. If the write is refused or
+        gets no answer, the error names it.
 
         Raises:
             ResultNotKept: the result is too large for the record, and the bucket did not take it. Nothing was
@@ -136,13 +140,19 @@ class Operator:
                 retention_seconds=lock.retention_seconds,
             )
             result = reference.to_json()
-        written = self._machine.locks.complete(lock, result, by=self._by, why=why)
         try:
+            written = self._machine.locks.complete(lock, result, by=self._by, why=why)
             return self._written(lock, "complete", why, sure=written, result=result)
         except RecordChanged as changed:
             if reference is not None:
                 self._delete(reference, changed)
             raise
+        except (ClientError, Unavailable) as error:
+            if reference is None:
+                raise
+            raise Unavailable(
+                f"{error} {_place(reference)} If the record does not name it, delete it there; {_RIGHT}."
+            ) from error
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
         """
@@ -209,7 +219,14 @@ class Operator:
         if lock.status == RELEASED:
             # Its attempt may be on its way already.
             return lock, start.run() if newest is None or newest.is_open else start.run_as(last + 1)
-        return self.release(lock, why), start.run_as(last + 1)
+        released = self.release(lock, why)
+        if released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt:
+            raise RecordChanged(
+                f"The record was released as you said, and has changed since: it is {state_of(released)}. "
+                "Nothing was started. Look again.",
+                next_steps=[NextStep("inspect lock", lock.lock_token)],
+            )
+        return released, start.run_as(last + 1)
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
         """Refuse if the newest attempt has another lock token, as on a stack that was made again."""
@@ -268,9 +285,7 @@ class Operator:
             self._machine.results.delete([(reference.key, reference.version)])
         except (ResultForbidden, Unavailable) as error:
             raise RecordChanged(
-                f"{changed} The result is in the bucket {reference.bucket}, as {reference.key} (version "
-                f"{reference.version}), and could not be deleted. Delete it there; that needs "
-                "s3:DeleteObjectVersion.",
+                f"{changed} {_place(reference)} It could not be deleted. Delete it there; {_RIGHT}.",
                 next_steps=changed.next_steps,
             ) from error
 
@@ -308,6 +323,11 @@ def result_text(value: Any, results: Results) -> str:
             "Keep the large part in S3 and give its address, or set the parameter ResultBucket."
         )
     return text
+
+
+def _place(reference: Reference) -> str:
+    key, version = reference.key, reference.version
+    return f"The result is in the bucket {reference.bucket}, as {key} (version {version})."
 
 
 def _time_of(execution_input: Mapping[str, Any]) -> datetime | None:

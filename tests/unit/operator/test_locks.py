@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
 from steponce import Guard, RequestNotFound
@@ -436,6 +437,24 @@ def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Op
     (started,) = world.sfn.started
     assert (f"{slug}--2", "order/1") == (started["name"], started["requestId"])
     assert "order/1" == receipt.request_id
+
+
+@pytest.mark.parametrize("status", [COMPLETED, FAILED])
+def test_what_others_settle_in_the_middle_of_a_retry_is_not_started_again(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, status: str
+):
+    """It said that it was tried again, and started an attempt that found the answer."""
+    lock, write = world.held(), world.machine.locks.release
+
+    def release_and_settle(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        world.put(status=status, openStatus=None, ttl=TTL)
+        return written
+
+    monkeypatch.setattr(world.machine.locks, "release", release_and_settle)
+    with pytest.raises(RecordChanged, match=f"released as you said, .* {status}.* Nothing was started"):
+        alice.retry(lock, alice.payload_of(lock), "again")
+    assert [] == world.sfn.started
 
 
 def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operator):
@@ -1068,6 +1087,28 @@ def test_a_large_result_that_no_record_took_is_deleted(world: World, alice: Oper
     assert [] == world.machine.results.objects("m/order-1")
 
 
+@pytest.mark.parametrize(
+    "failure", [client_error("AccessDeniedException"), ReadTimeoutError(endpoint_url="x")], ids=repr
+)
+def test_a_large_result_whose_record_was_not_written_is_named(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, failure: Exception
+):
+    """It stayed in the bucket, and nobody was told where: a new one at each try."""
+    world.machine.results = bucket(region="eu-west-1")
+    shown = world.held()
+
+    def refuse(**_arguments: Any) -> None:
+        raise failure
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.machine.locks._dynamodb, "update_item", refuse)
+        with pytest.raises(Unavailable, match="If the record does not name it, delete it") as raised:
+            alice.complete(shown, f'"{"x" * 300_000}"', "as its log says")
+
+    ((key, version),) = world.machine.results.objects("m/order-1")
+    assert f"{key} (version {version})" in str(raised.value)
+
+
 def test_a_large_result_that_may_not_be_deleted_is_named(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
 ):
@@ -1080,7 +1121,7 @@ def test_a_large_result_that_may_not_be_deleted_is_named(
     raised = completed_too_late(world, alice)
 
     ((key, version),) = world.machine.results.objects("m/order-1")
-    assert f"as {key} (version {version}), and could not be deleted" in str(raised.value)
+    assert f"as {key} (version {version}). It could not be deleted" in str(raised.value)
     assert (NextStep("inspect lock", "m/order-1"),) == raised.value.next_steps
 
 
