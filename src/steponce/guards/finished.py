@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
 
 from steponce.aws import times
@@ -12,7 +14,7 @@ from steponce.workflow import COMPLETED, FAILED
 
 class Finished:
     """
-    A cache of the most recently used final records. Safe in threads.
+    A cache of the most recently used final records. Safe in threads, and in forked processes.
 
     Args:
         size: How many records to keep. 0 keeps none.
@@ -20,6 +22,11 @@ class Finished:
 
     def __init__(self, size: int) -> None:
         self._size = size
+        self._forget()
+        _every.add(self)
+
+    def _forget(self) -> None:
+        """Begin anew. In a forked child, a thread that it does not have may hold the lock for ever."""
         self._lock = threading.Lock()
         self._records: OrderedDict[str, Lock] = OrderedDict()
 
@@ -46,3 +53,15 @@ class Finished:
             self._records.move_to_end(record.lock_token)
             while len(self._records) > self._size:
                 self._records.popitem(last=False)
+
+
+_every: weakref.WeakSet[Finished] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for one in _every:
+        one._forget()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_all)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import time
 from collections.abc import Callable, Generator
 from types import TracebackType
@@ -35,7 +36,7 @@ from steponce.guards.recorder import Recorder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms, expect_seconds
 from steponce.guards.texts import as_error, lost
-from steponce.guards.threads import in_thread
+from steponce.guards.threads import in_thread, is_looped
 from steponce.guards.typed import MISFITS
 from steponce.locks.claim import Claim, forget
 from steponce.locks.record import Failure, Lock
@@ -86,6 +87,7 @@ class Run:
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
         self._renewer: Renewer | None = None
+        self._process = os.getpid()
         self.lock_token = lock_token
         self.call_id = holder.call_id if holder else ""
         self.replayed = False
@@ -217,7 +219,7 @@ class Run:
         return self
 
     def _expect_new(self) -> None:
-        if self._state != "new":
+        if self._state != "new" or self._process != os.getpid():  # a forked child has the same callId
             raise RuntimeError("A run begins once. Call guard.begin again.")
 
     def _begin(self) -> Generator[float, None, None]:
@@ -328,7 +330,10 @@ class Run:
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        await in_thread(lambda: self._end(error))
+        if is_looped():
+            await in_thread(lambda: self._end(error))
+        else:
+            self._end(error)  # the coroutine is closed, and its loop has ended before
 
     def _end(self, error: BaseException | None) -> None:
         self._stop_renewing()

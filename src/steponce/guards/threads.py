@@ -14,6 +14,15 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 
+def is_looped() -> bool:
+    """Whether a loop runs in this thread, so that something can be awaited."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def in_thread(call: Callable[[], T]) -> T:
     """
     Make a blocking call in a thread. A cancelled task waits until the call has ended.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -325,6 +327,35 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
         assert extended.wait(PATIENCE_SECONDS)
         run.complete(DONE)
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+def test_a_coroutine_that_is_closed_without_a_loop_is_held_for_a_person(world: World) -> None:
+    """Its task was pending as the loop was closed. Nothing was recorded, and the lease went on."""
+
+    async def work(begun: asyncio.Event) -> None:
+        async with world.guard().begin(KEY, ORDER, renew=True):
+            begun.set()
+            await asyncio.Event().wait()
+
+    loop, begun = asyncio.new_event_loop(), asyncio.Event()
+    working = work(begun)
+    task: Any = loop.create_task(working)
+    loop.run_until_complete(begun.wait())
+    loop.close()
+    task._log_destroy_pending = False
+    working.close()
+
+    assert FAILED == world.lock().status
+    assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+def test_a_run_does_not_begin_in_a_forked_child(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two children had one callId, so each took the other's lock for its own."""
+    run = world.guard().begin(KEY, ORDER)
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    with pytest.raises(RuntimeError, match="begins once"), run:
+        pass
 
 
 def test_a_lease_is_not_extended_for_a_call_that_is_gone(world: World) -> None:
