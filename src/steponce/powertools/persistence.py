@@ -13,6 +13,7 @@ from botocore.config import Config
 
 from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, stack_outputs
+from steponce.errors import InvalidSetting
 from steponce.guards.terms import Terms
 from steponce.powertools.attributes import Attributes
 from steponce.powertools.call import Call, Store
@@ -57,8 +58,12 @@ class LocksPersistence(BasePersistenceLayer):
         final: Exceptions that are answers, which later calls get as RequestFailed. All others wait for a
             person on the open index, and later calls get them as RequestFailed too.
 
+        An exception that is no `Exception`, as SystemExit, goes past Powertools. The call then is left in
+        progress, and its outcome is unknown when its lease is over.
+
     Raises:
         ValueError: two attributes would have one name.
+        InvalidSetting: an option is wrong, or names an exception that Powertools does not catch.
     """
 
     def __init__(
@@ -79,10 +84,12 @@ class LocksPersistence(BasePersistenceLayer):
         rules: RequestRules | None = None,
         lease_seconds: float | None = None,
         when_outcome_unknown: WhenOutcomeUnknown = "hold",
-        releases: tuple[type[BaseException], ...] = (),
-        final: tuple[type[BaseException], ...] = (),
+        releases: tuple[type[Exception], ...] = (),
+        final: tuple[type[Exception], ...] = (),
     ) -> None:
         super().__init__()
+        _expect_caught("releases", releases)
+        _expect_caught("final", final)
         partition = None
         if sort_key_attr is not None:
             function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
@@ -178,3 +185,13 @@ class LocksPersistence(BasePersistenceLayer):
 
     def _delete_record(self, data_record: DataRecord) -> None:
         _calls.current()._delete_record(data_record)
+
+
+def _expect_caught(name: str, classes: tuple[type[Exception], ...]) -> None:
+    """Refuse exceptions of which Powertools tells its store nothing. `Terms` refuses what is no exception."""
+    for one in classes if isinstance(classes, tuple) else ():
+        if isinstance(one, type) and issubclass(one, BaseException) and not issubclass(one, Exception):
+            raise InvalidSetting(
+                f"{name} has {one.__name__}, which Powertools does not catch, so that nothing would be "
+                "recorded. Raise an Exception in its place, and name that."
+            )

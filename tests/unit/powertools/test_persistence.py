@@ -23,8 +23,10 @@ from aws_lambda_powertools.utilities.idempotency.serialization.dataclass import 
 
 from steponce import CompletionRefused, NotRecorded, RequestFailed, RetryLater
 from steponce.aws import times
+from steponce.errors import InvalidSetting
 from steponce.locks.record import Failure, ttl_of
 from steponce.locks.table import Locks
+from steponce.powertools import LocksPersistence
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.unit.powertools.world import Context, config, items, key_of, only, ours, table
 from tests.unit.shared_clients import shared
@@ -143,6 +145,13 @@ def test_a_final_exception_is_an_answer(locks: Locks):
         charge()
     assert ("Declined", "no", 1) == (failed.value.error, failed.value.cause, charge.ran)
     assert (FAILED, None) == (only(locks).status, only(locks).open_status)
+
+
+@pytest.mark.parametrize("option", ["final", "releases"])
+def test_an_exception_that_powertools_does_not_catch_is_refused(option: str):
+    """Nothing was recorded of it, whatever the option said."""
+    with pytest.raises(InvalidSetting, match=f"{option} has SystemExit, which Powertools does not catch"):
+        LocksPersistence("locks", **{option: (ValueError, SystemExit)})
 
 
 @pytest.mark.parametrize(("error", "releases"), [(RetryLater("busy"), ()), (Declined("no"), (Declined,))])
