@@ -13,9 +13,11 @@ import json
 import math
 import threading
 import time
+from itertools import takewhile
 from typing import Any
 
 from moto.core.exceptions import AWSError
+from moto.stepfunctions.parser.api import HistoryEventType
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_callback as callback,
 )
@@ -33,6 +35,8 @@ from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 from steponce.local import stack_time
 from steponce.local.moto_patches.timeouts import output_in_time, take_output
 from steponce.workflow import WORKFLOW_LIMIT
+
+_OUTCOMES = (HistoryEventType.TaskSucceeded, HistoryEventType.TaskFailed)
 
 _attempts: dict[str, Attempt] = {}
 
@@ -60,7 +64,7 @@ class Attempt(CallbackEndpoint):
             return True
 
     def answer(self, outcome: CallbackOutcome) -> bool:
-        """As `settle`, and return when the history has it."""
+        """As `settle`, and return when the history has it, or has the end of the execution instead."""
         with self._changed:
             seen = self._newest_events()
             if not self.settle(outcome):
@@ -68,7 +72,14 @@ class Attempt(CallbackEndpoint):
         # Not sooner, for a function that answers while it is still called would wait for itself.
         while self._frame and self._env.is_running() and self._newest_events() == seen:
             time.sleep(0.002)
-        return True
+        return self._frame is None or self._has_arrived(seen)
+
+    def _has_arrived(self, seen: list[int]) -> bool:
+        """Whether the history has an outcome of the task after these events."""
+        history = self._env.event_manager
+        with history.ending_lock:
+            news = takewhile(lambda event: event["id"] > max(seen), reversed(history._history_event_list))
+            return any(event["type"] in _OUTCOMES and event["previousEventId"] in seen for event in news)
 
     def beat(self) -> bool:
         """Note a heartbeat if the attempt is open."""
