@@ -6,6 +6,8 @@ import io
 import os
 import sys
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command that the arguments name, and leave with its exit code."""
@@ -17,6 +19,8 @@ def main() -> None:
         sys.exit(
             f"steponce: the command line needs {error.name}. Install it with: pip install 'steponce[cli]'"
         )
+    except KeyboardInterrupt:  # nothing was called yet
+        sys.exit(_INTERRUPTED)
     _open_closed_streams()
     _write_any_text()
     sys.exit(run(sys.argv[1:]))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -110,6 +111,19 @@ def test_a_closed_stream_is_an_empty_one(monkeypatch: pytest.MonkeyPatch, argume
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert code == exit_.value.code
+
+
+def test_an_interrupted_start_of_the_program_is_told_by_its_exit_code(monkeypatch: pytest.MonkeyPatch):
+    """Most of a short command's time is its imports. Ctrl-C gave a traceback there."""
+
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "steponce.cli.commands", Interrupted("commands"))
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert 130 == left.value.code
 
 
 def test_without_its_libraries_the_program_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch):
