@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
@@ -220,8 +221,7 @@ class Start:
             )
         death = _Death.of(lock, owner, self._machine.rules)
         attempt = self._machine.attempt_of(lock, self._request_id)  # 0: another request's lock
-        for number in (attempt + 1, attempt + 2):
-            execution = self._describe(number)
+        for number, execution in self._attempts_after(attempt, death.since):
             if execution is None:
                 return None if self._read_lock() != lock else self._start_next(number)
             if not is_attempt_of(execution, self._request_id):
@@ -231,6 +231,16 @@ class Start:
             if death.may_still_work and (execution.closed or "") >= death.since:
                 return answer
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
+
+    def _attempts_after(self, attempt: int, since: str) -> Iterator[tuple[int, Execution | None]]:
+        """The next two attempts. If both ended before that time: also the newest, or the name after it."""
+        yield attempt + 1, (first := self._describe(attempt + 1))
+        yield attempt + 2, (second := self._describe(attempt + 2))
+        if not any(one and (one.closed or "") >= since for one in (first, second)):
+            newest, last = self._machine.newest_after(self._name, attempt + 2, second)
+            yield last, newest
+            if newest is None or (newest.closed or "") < since:
+                yield last + 1, None
 
     def _is_unwritten(self, owner: Execution, lock: Lock) -> bool:
         """

@@ -36,11 +36,12 @@ from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.one_machine import LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.rate_limited import cause_until
 
 WAIT = timedelta(seconds=LONGEST_WORK_SECONDS) + INIT_TIME
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+BEFORE = NOW - timedelta(hours=1)
 PAST = "2020-01-01T00:00:00.000Z"
 TTL = 4_000_000_000
 ANOTHER_PAYLOAD = {"payload": {"orderId": "2"}, "payloadHash": "another"}
@@ -251,14 +252,27 @@ def test_a_key_mate_s_polling_is_as_cheap(world: Counting, many: int):
 def test_an_old_refusal_answers_nobody_whose_newest_attempt_was_not_refused(world: Counting):
     """The owner of the lock is dead. The message of the newest attempt got that refusal as its answer."""
     world.dead(name="order-9")
-    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater")
-    world.attempts(2, error="DuplicateRefused", closed=LONG_AGO)
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater", closed=BEFORE)
+    world.attempts(2, error="DuplicateRefused", closed=BEFORE)
     refused = world.client.start("order-1", PAYLOAD)
     assert ("FAILED", arn("order-1--2")) == (refused.status, refused.execution_arn)
 
-    world.attempts(3, error="RetryLater", closed=LONG_AGO)
+    world.attempts(3, error="RetryLater", closed=BEFORE)
     asked = [world.client.start("order-1", PAYLOAD), world.client.status("order-1")]
     assert ["RUNNING"] * 2 == [one.status for one in asked]
+
+
+def test_attempts_of_the_time_before_a_death_do_not_count(world: Counting):
+    """The next name is the one after the newest, where everybody looks for it."""
+    world.dead(name="order-9")
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater", closed=BEFORE)
+    world.attempts(2, 3, closed=BEFORE, error="RetryLater")
+    world.client.start("order-1", PAYLOAD)
+    assert ["order-1--4"] == world.started()
+    assert arn("order-1--4") == world.client.start("order-1", PAYLOAD).execution_arn
+
+    world.end("order-1--4")
+    assert ("RUNNING", []) == (world.client.start("order-1", PAYLOAD).status, world.started())
 
 
 def test_an_open_attempt_settles_the_lock_of_a_dead_key_mate(world: Counting):
