@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
 from steponce.errors import (
@@ -147,7 +147,7 @@ class Operator:
             if reference is not None:
                 self._delete(reference, changed)
             raise
-        except (ClientError, Unavailable) as error:
+        except (BotoCoreError, ClientError, Unavailable) as error:
             if reference is None:
                 raise
             raise Unavailable(
@@ -216,16 +216,15 @@ class Operator:
         start = Start(self._machine, envelope, check_owner=False)
         if newest is not None and is_attempt_of(newest, lock.request_id):
             self._expect_newest_key(start, newest, lock)
-        if lock.status == RELEASED:
-            # Its attempt may be on its way already.
-            return lock, start.run() if newest is None or newest.is_open else start.run_as(last + 1)
-        released = self.release(lock, why)
+        released = self._again(lock) if lock.status == RELEASED else self.release(lock, why)
         if released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt:
             raise RecordChanged(
-                f"The record was released as you said, and has changed since: it is {state_of(released)}. "
+                f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}. "
                 "Nothing was started. Look again.",
                 next_steps=[NextStep("inspect lock", lock.lock_token)],
             )
+        if lock.status == RELEASED and (newest is None or newest.is_open):
+            return released, start.run()  # its attempt may be on its way already
         return released, start.run_as(last + 1)
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:

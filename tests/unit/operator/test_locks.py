@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import CredentialRetrievalError, ReadTimeoutError
 from moto import mock_aws
 
 from steponce import Guard, RequestNotFound
@@ -29,6 +30,7 @@ from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
+from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.allowed import LockAction
@@ -452,8 +454,23 @@ def test_what_others_settle_in_the_middle_of_a_retry_is_not_started_again(
         return written
 
     monkeypatch.setattr(world.machine.locks, "release", release_and_settle)
-    with pytest.raises(RecordChanged, match=f"released as you said, .* {status}.* Nothing was started"):
+    with pytest.raises(RecordChanged, match=f"since its release: it is {status}.* Nothing was started"):
         alice.retry(lock, alice.payload_of(lock), "again")
+    assert [] == world.sfn.started
+
+
+@pytest.mark.parametrize("others", [Locks.erase, partial(Locks.complete, result="1", by="bob", why="paid")])
+def test_what_others_did_to_a_released_lock_is_not_started_again(
+    world: World, alice: Operator, others: Callable[[Locks, Lock], object]
+):
+    """The operator looked at a released record. Its customer may be erased by now."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    lock = world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    payload = alice.payload_of(lock)
+    others(world.machine.locks, lock)
+
+    with pytest.raises(RecordChanged, match="has changed since"):
+        alice.retry(lock, payload, "again")
     assert [] == world.sfn.started
 
 
@@ -1088,7 +1105,13 @@ def test_a_large_result_that_no_record_took_is_deleted(world: World, alice: Oper
 
 
 @pytest.mark.parametrize(
-    "failure", [client_error("AccessDeniedException"), ReadTimeoutError(endpoint_url="x")], ids=repr
+    "failure",
+    [
+        client_error("AccessDeniedException"),
+        ReadTimeoutError(endpoint_url="x"),
+        CredentialRetrievalError(provider="sso", error_msg="expired"),
+    ],
+    ids=repr,
 )
 def test_a_large_result_whose_record_was_not_written_is_named(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, failure: Exception
