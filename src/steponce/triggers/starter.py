@@ -128,10 +128,12 @@ class Starter:
 
     def _start(self, request: StartRequest, source: str) -> Outcome:
         receipt = self._ask(request)
-        if not self._is_settled(request, receipt) and not self._is_in_progress(receipt.lock_token):
+        is_settled = self._is_settled(request, receipt)
+        if not is_settled and not self._is_in_progress(receipt.lock_token):
             receipt = self._ask(request)  # what ran has ended since, maybe with the answer to this message
+            is_settled = self._is_settled(request, receipt)
         disposition = disposition_of(receipt)
-        if not self._is_settled(request, receipt):
+        if not is_settled:
             disposition = self._resender.send_again(request, "AlreadyInProgress", source)
         return Outcome(disposition, request.request_id, receipt.status, replayed=receipt.duplicate)
 

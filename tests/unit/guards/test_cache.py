@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -67,7 +66,6 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
     """It waited for ever, at its first call, for a lock that nobody gives back."""
     assert 0 == subprocess.run([sys.executable, "-c", FORK_WHILE_A_THREAD_READS], check=False).returncode
