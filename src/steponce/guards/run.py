@@ -10,6 +10,7 @@ import asyncio
 import functools
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Generator
 from types import TracebackType
@@ -214,7 +215,7 @@ class Run:
             self._start_renewing()
         except BaseException:
             if self._state == "begun":
-                await in_thread(lambda: self._end(RetryLater(_INTERRUPTED)))
+                await self._end_async(RetryLater(_INTERRUPTED))
             raise
         return self
 
@@ -330,9 +331,12 @@ class Run:
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        await self._end_async(error)
+
+    async def _end_async(self, error: BaseException | None) -> None:
         if is_looped():
             await in_thread(lambda: self._end(error))
-        else:
+        elif not sys.is_finalizing():  # the interpreter cannot call AWS any more: the lock goes by its lease
             self._end(error)  # the coroutine is closed, and its loop has ended before
 
     def _end(self, error: BaseException | None) -> None:
