@@ -66,13 +66,14 @@ class Attempt(CallbackEndpoint):
     def answer(self, outcome: CallbackOutcome) -> bool:
         """As `settle`, and return when the history has it, or has the end of the execution instead."""
         with self._changed:
-            seen = self._newest_events()
+            seen, is_called = self._newest_events(), self._frame is None
             if not self.settle(outcome):
                 return False
-        # Not sooner, for a function that answers while it is still called would wait for itself.
-        while self._frame and self._env.is_running() and self._newest_events() == seen:
+        if is_called:
+            return True  # a function that answers while it is still called would wait for itself
+        while self._env.is_running() and self._newest_events() == seen:
             time.sleep(0.002)
-        return self._frame is None or self._has_arrived(seen)
+        return self._has_arrived(seen)
 
     def _has_arrived(self, seen: list[int]) -> bool:
         """Whether the history has an outcome of the task after these events."""

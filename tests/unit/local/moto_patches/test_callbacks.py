@@ -36,6 +36,21 @@ def event(number, kind, previous):
 ABORTED = event(7, HistoryEventType.ExecutionAborted, 0)
 
 
+def test_an_answer_of_a_function_that_is_still_called_does_not_wait_for_the_history():
+    """The call may return just then. What follows it was not taken for the answer's outcome."""
+    env = Env(event(6, HistoryEventType.TaskSubmitted, WAITING), ABORTED)
+    attempt = Attempt("token", env)
+    settle = attempt.settle
+
+    def settle_and_return(outcome):
+        settled = settle(outcome)
+        attempt._frame = env
+        return settled
+
+    attempt.settle = settle_and_return
+    assert attempt.answer(CallbackOutcomeSuccess("token", "{}"))
+
+
 @pytest.mark.parametrize(
     ("between", "accepted"),
     [
