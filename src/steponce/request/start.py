@@ -156,9 +156,9 @@ class Start:
                 return first, 1
             known, number = second, 2
         newest, attempt = self._machine.newest_of_request(self._request_id, number, known)
-        if newest is None or has_other_token(newest, self._envelope.lockToken):
-            return first, 1
-        return newest, attempt
+        while attempt > 1 and newest is not None and has_other_token(newest, self._envelope.lockToken):
+            newest, attempt = self._describe(attempt - 1), attempt - 1  # it was started by hand
+        return (newest, attempt) if newest is not None else (first, 1)
 
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""

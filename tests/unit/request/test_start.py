@@ -674,6 +674,15 @@ def test_the_newest_attempt_was_refused_however_the_first_has_ended(
     assert [("FAILED", "DuplicateRefused")] * 2 == [(one.status, one.error) for one in found]
 
 
+def test_an_attempt_by_hand_under_another_key_tells_nothing(world: Counting):
+    """The one before it has the key that is asked for."""
+    world.put(name="order-9", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.execution("order-1", "FAILED", error="DuplicateRefused")
+    world.attempts(2, error="AlreadyInProgress")
+    world.execution("order-1--3", "FAILED", error="Boom", given=envelope() | {"lockToken": "m/other"})
+    assert (COMPLETED, 7) == ((found := world.client.start("order-1", PAYLOAD)).status, found.result)
+
+
 def test_the_newest_attempt_is_about_to_replay_an_error_though_the_first_has_died(world: Counting):
     """`start` told the error already, and `status` said that the request runs."""
     world.execution("order-1", "FAILED", error="States.Timeout", closed=NOW - timedelta(days=1))
