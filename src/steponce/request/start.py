@@ -233,10 +233,17 @@ class Start:
         return None if self._read_lock() != lock else self._start_next(death.attempt_of_now(lock))
 
     def _attempts_after(self, attempt: int, since: str) -> Iterator[tuple[int, Execution | None]]:
-        """The next two attempts. If both ended before that time: also the newest, or the name after it."""
+        """
+        The next two attempts, and a third if one of the two ended before that time.
+
+        If both did, the newest, and the free name after it if that one did as well.
+        """
         yield attempt + 1, (first := self._describe(attempt + 1))
         yield attempt + 2, (second := self._describe(attempt + 2))
-        if not any(one and (one.closed or "") >= since for one in (first, second)):
+        in_vain = [one for one in (first, second) if one and (one.closed or "") >= since]
+        if len(in_vain) == 1:
+            yield attempt + 3, self._describe(attempt + 3)
+        elif not in_vain:
             newest, last = self._machine.newest_after(self._name, attempt + 2, second)
             yield last, newest
             if newest is None or (newest.closed or "") < since:

@@ -275,6 +275,20 @@ def test_attempts_of_the_time_before_a_death_do_not_count(world: Counting):
     assert ("RUNNING", []) == (world.client.start("order-1", PAYLOAD).status, world.started())
 
 
+def test_two_attempts_after_a_death_get_the_next_names(world: Counting):
+    """The first one ended before it. A name of its own would be looked for by nobody but the record."""
+    world.dead(name="order-9")
+    world.execution("order-1", "FAILED", "ReleaseLock", error="RetryLater", closed=BEFORE)
+    for number in (2, 3):
+        world.client.start("order-1", PAYLOAD)
+        assert [f"order-1--{number}"] == world.started()
+        world.now += WAIT
+        world.attempts(number, closed=world.now)
+    world.client.start("order-1", PAYLOAD)
+    (name,) = world.started()
+    assert 1_000 <= int(name.rpartition("--")[2])
+
+
 def test_an_open_attempt_settles_the_lock_of_a_dead_key_mate(world: Counting):
     """No second one is started beside it."""
     world.dead(name="order-9")
