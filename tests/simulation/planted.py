@@ -75,7 +75,7 @@ PLANTED: Mapping[str, Planted] = {
         0, lambda states: states["DoWork"]["Retry"][1].update(ErrorEquals=["States.ALL"])
     ),
     "An error of Lambda releases the lock": Planted(
-        230, lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException")
+        690, lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException")
     ),
     "A living owner is taken over": Planted(
         24, lambda states: states["IsOwnerAlive"].update(Default="TakeOverLock")

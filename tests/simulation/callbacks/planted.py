@@ -85,12 +85,12 @@ PLANTED: Mapping[str, Planted] = {
         22, planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR")
     ),
     "A close ends the wait of a retry": Planted(
-        3761, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
+        3078, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
     ),
     "Two steps of a run share a record": Planted(
         7, planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run)
     ),
-    "The monitor leaves steps alone": Planted(7, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
+    "The monitor leaves steps alone": Planted(8, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
     "The monitor closes expired steps unasked": Planted(
         35, planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock)
     ),
