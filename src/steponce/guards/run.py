@@ -336,10 +336,12 @@ class Run:
     async def _end_async(self, error: BaseException | None) -> None:
         if is_looped():
             await in_thread(lambda: self._end(error))
-        elif not sys.is_finalizing():  # the interpreter cannot call AWS any more: the lock goes by its lease
+        else:
             self._end(error)  # the coroutine is closed, and its loop has ended before
 
     def _end(self, error: BaseException | None) -> None:
+        if sys.is_finalizing():
+            return  # the interpreter cannot call AWS any more: the lock goes by its lease
         self._stop_renewing()
         forget(self.call_id, self.attempt)
         state, self._state = self._state, "over"

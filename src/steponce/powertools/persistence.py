@@ -190,7 +190,8 @@ class LocksPersistence(BasePersistenceLayer):
 def _expect_caught(name: str, classes: tuple[type[Exception], ...]) -> None:
     """Refuse exceptions of which Powertools tells its store nothing. `Terms` refuses what is no exception."""
     for one in classes if isinstance(classes, tuple) else ():
-        if isinstance(one, type) and issubclass(one, BaseException) and not issubclass(one, Exception):
+        is_exception = isinstance(one, type) and issubclass(one, BaseException)
+        if is_exception and not (issubclass(one, Exception) or issubclass(ExceptionGroup, one)):
             raise InvalidSetting(
                 f"{name} has {one.__name__}, which Powertools does not catch, so that nothing would be "
                 "recorded. Raise an Exception in its place, and name that."

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -361,6 +361,22 @@ def test_a_coroutine_that_is_closed_without_a_loop_is_held_for_a_person(
         if thread.name == "steponce-lease":
             thread.join(PATIENCE_SECONDS)
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+def test_a_generator_that_an_ending_interpreter_closes_writes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have a block open. Python 3.13 hung there, or crashed."""
+
+    def work() -> Generator[None]:
+        with world.guard().begin(KEY, ORDER):
+            yield
+
+    working = work()
+    next(working)
+    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    working.close()
+    assert INPROGRESS == world.lock().status
 
 
 def test_a_run_does_not_begin_in_a_forked_child(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,8 @@ def test_an_exception_that_powertools_does_not_catch_is_refused(option: str):
     """Nothing was recorded of it, whatever the option said."""
     with pytest.raises(InvalidSetting, match=f"{option} has SystemExit, which Powertools does not catch"):
         LocksPersistence("locks", **{option: (ValueError, SystemExit)})
+    caught = (ValueError, BaseException, BaseExceptionGroup)
+    assert LocksPersistence("locks", boto3_client=shared("dynamodb"), **{option: caught})
 
 
 @pytest.mark.parametrize(("error", "releases"), [(RetryLater("busy"), ()), (Declined("no"), (Declined,))])
