@@ -91,7 +91,7 @@ PLANTED: Mapping[str, Planted] = {
         11, planted=_answers("steponce.triggers.ended._is_answered", True)
     ),
     "Lost events are not looked for": Planted(
-        1247, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
+        4901, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
     ),
     "The monitor does nothing": Planted(
         8, planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally())
