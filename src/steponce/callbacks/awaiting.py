@@ -134,7 +134,7 @@ class AwaitingSteps:
         )
 
     def erase_unreadable(self, item: Item) -> bool:
-        """Delete a record, readable or not, if its status and try are still those of this item."""
+        """Delete a record, readable or not, whose status and try are this item's. True if it is gone."""
         try:
             with answering("DynamoDB"):
                 self._dynamodb.delete_item(

@@ -7,6 +7,7 @@ import os
 import sys
 
 _INTERRUPTED = 130
+"""As in `answers`, which cannot be imported while the imports are interrupted."""
 
 
 def main() -> None:

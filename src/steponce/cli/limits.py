@@ -101,8 +101,8 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
     if changed:
         raise RecordChanged(
             f"{len(changed)} of {counted(len(found), 'limit')} changed since you looked, and were left; the "
-            "others are reset. More requests were counted, or somebody else has reset it. List what is "
-            "counted, and reset those by name.",
+            "others are reset. A limit changes if a request is counted, or if somebody else resets it. List "
+            "what is counted, and reset those by name.",
             next_steps=[NextStep("show limits", user)],
         )
     before = [_listed(count) for count in found]

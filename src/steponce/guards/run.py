@@ -37,7 +37,7 @@ from steponce.guards.recorder import Recorder
 from steponce.guards.renewer import Renewer
 from steponce.guards.terms import Terms, expect_seconds
 from steponce.guards.texts import as_error, lost
-from steponce.guards.threads import in_thread, is_looped
+from steponce.guards.threads import has_running_loop, in_thread
 from steponce.guards.typed import MISFITS
 from steponce.locks.claim import Claim, forget
 from steponce.locks.record import Failure, Lock
@@ -334,7 +334,7 @@ class Run:
         await self._end_async(error)
 
     async def _end_async(self, error: BaseException | None) -> None:
-        if is_looped():
+        if has_running_loop():
             await in_thread(lambda: self._end(error))
         else:
             self._end(error)  # the coroutine is closed, and its loop has ended before

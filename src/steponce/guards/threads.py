@@ -14,8 +14,8 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 
-def is_looped() -> bool:
-    """Whether a loop runs in this thread, so that something can be awaited."""
+def has_running_loop() -> bool:
+    """Whether an event loop runs in this thread, so that something can be awaited."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

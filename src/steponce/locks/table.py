@@ -236,7 +236,7 @@ class Locks:
         return self._write(lock, self._dynamodb.delete_item, {}, {})
 
     def erase_unreadable(self, item: Item) -> bool:
-        """Delete an unreadable record, if its owner and status are still those of this item."""
+        """Delete an unreadable record whose owner and status are those of this item. True if it is gone."""
         arguments = unchanged_or_gone(item, "lockToken", OWNER_AND_STATUS)
         return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
 

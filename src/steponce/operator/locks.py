@@ -42,7 +42,7 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_
 RELEASE = Failure("Released", "A person has released the lock of this request.")
 """The failure of a released request that has none. Callers get it, so it does not say who and why."""
 
-_RIGHT = "that needs s3:DeleteObjectVersion"
+_DELETING = "that needs s3:DeleteObjectVersion"
 _DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
 
 
@@ -151,7 +151,7 @@ class Operator:
             if reference is None:
                 raise
             raise Unavailable(
-                f"{error} {_place(reference)} If the record does not name it, delete it there; {_RIGHT}."
+                f"{error} {_place(reference)} If the record does not name it, delete it there; {_DELETING}."
             ) from error
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
@@ -284,7 +284,7 @@ class Operator:
             self._machine.results.delete([(reference.key, reference.version)])
         except (ResultForbidden, Unavailable) as error:
             raise RecordChanged(
-                f"{changed} {_place(reference)} It could not be deleted. Delete it there; {_RIGHT}.",
+                f"{changed} {_place(reference)} It could not be deleted. Delete it there; {_DELETING}.",
                 next_steps=changed.next_steps,
             ) from error
 

@@ -56,10 +56,8 @@ class LocksPersistence(BasePersistenceLayer):
         releases: Exceptions after which nothing has happened, beside RetryLater: the next call runs.
             Powertools takes every exception for one of these.
         final: Exceptions that are answers, which later calls get as RequestFailed. All others wait for a
-            person on the open index, and later calls get them as RequestFailed too.
-
-        An exception that is no `Exception`, as SystemExit, goes past Powertools. The call then is left in
-        progress, and its outcome is unknown when its lease is over.
+            person on the open index, and later calls get them as RequestFailed too. Powertools does not catch
+            SystemExit and the like: after them a call is in progress until its lease is over.
 
     Raises:
         ValueError: two attributes would have one name.

@@ -150,9 +150,8 @@ class Start:
         known, number = first, 1
         if lock.status == INPROGRESS and not first.failure.refuses_a_duplicate:
             second = self._describe(2)
-            if second is None or not second.failure.refuses_a_duplicate:
-                return first, 1
-            if not is_attempt_of(second, self._request_id, first):
+            is_own = second is not None and is_attempt_of(second, self._request_id, first)
+            if second is None or not (is_own and second.failure.refuses_a_duplicate):
                 return first, 1
             known, number = second, 2
         newest, attempt = self._machine.newest_of_request(self._request_id, number, known)

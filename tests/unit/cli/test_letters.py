@@ -153,10 +153,10 @@ def test_one_letter_is_put_back_and_no_other(stack: Stack, run: Run):
     assert ["order-1"] == [one["requestId"] for one in run("list")[1]["letters"]]
 
 
-def test_a_letter_that_is_put_back_is_said_so_though_nobody_counts_the_rest(
+def test_the_letters_are_counted_before_one_is_put_back(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    """The count came last. Without its answer the command advised to repeat it, and found no letter then."""
+    """When the count came last and got no answer, the command advised to repeat what was done."""
     stack.lay_aside("order-1")
     (letter,) = run("list")[1]["letters"]
     calls: list[str] = []

@@ -67,5 +67,5 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
-    """It waited for ever, at its first call, for a lock that nobody gives back."""
+    """That thread had the cache's lock, and does not exist in the child. Its first call waited for ever."""
     assert 0 == subprocess.run([sys.executable, "-c", FORK_WHILE_A_THREAD_READS], check=False).returncode

@@ -156,7 +156,7 @@ def test_a_limit_that_counts_while_somebody_thinks_is_left(
     monkeypatch.setattr(confirmation.click, "confirm", think)
     code, told = run("reset", "ann", "--why", "w")
     assert (3, "RecordChanged") == error_of((code, told))
-    assert "requests were counted, or somebody else has reset it" in told["error"]["message"]
+    assert "if a request is counted, or if somebody else resets it" in told["error"]["message"]
     assert ["steponce limits show ann"] == told["error"]["next"]
     assert 2 == run("show", "ann")[1]["limits"][0]["counted"]
 

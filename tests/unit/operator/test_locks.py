@@ -928,6 +928,18 @@ def test_a_step_that_a_dead_execution_left_waiting_does_not_wait(world: World, k
     )
 
 
+def change_step(world: World, update: str, **values: str) -> None:
+    """Change the only awaiting step under acme/ in the table."""
+    (step,) = world.steps.under("acme/")
+    world.dynamodb.update_item(
+        TableName="steps",
+        Key={"awaitingStepId": {"S": step.id}},
+        UpdateExpression=update,
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={f":{name}": {"S": value} for name, value in values.items()},
+    )
+
+
 def test_what_changes_while_the_operator_thinks_is_left(world: World):
     """A lock that was taken again, a step that waits again; and what is gone is gone."""
     answered(world, "acme/o-1", "acme/o-2", "acme/o-3")
@@ -935,14 +947,7 @@ def test_what_changes_while_the_operator_thinks_is_left(world: World):
     kept = find_kept(world.machine, world.steps, "acme/")
     world.put("acme/o-1", callId="call-2")
     world.machine.locks.erase(world.lock("acme/o-2"))
-    (step,) = world.steps.under("acme/")
-    world.dynamodb.update_item(
-        TableName="steps",
-        Key={"awaitingStepId": {"S": step.id}},
-        UpdateExpression="SET #status = :pending",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":pending": {"S": "PENDING"}},
-    )
+    change_step(world, "SET #status = :status", status="PENDING")
 
     assert 2 == erase(world.machine, world.steps, kept)
     assert ["acme/o-1"] == [lock.lock_token for lock in world.machine.locks.under("acme/")]
@@ -952,14 +957,8 @@ def test_what_changes_while_the_operator_thinks_is_left(world: World):
 def test_a_damaged_record_that_another_operator_erases_first_is_gone(world: World):
     """As one whose delete is repeated, because its answer was lost. It was told as changed, and as left."""
     world.step("acme/o-1")
-    (step,) = world.steps.under("acme/")
-    world.dynamodb.update_item(
-        TableName="steps",
-        Key={"awaitingStepId": {"S": step.id}},
-        UpdateExpression="SET #status = :late, enteredAt = :damaged REMOVE openStatus",
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={":late": {"S": "LATE"}, ":damaged": {"S": "soon"}},
-    )
+    update = "SET #status = :status, enteredAt = :enteredAt REMOVE openStatus"
+    change_step(world, update, status="LATE", enteredAt="soon")
     with pytest.raises(RecordUnreadable):
         world.put("acme/o-2", status=COMPLETED, openStatus=None, result="{")
     kept = find_kept(world.machine, world.steps, "acme/")
