@@ -21,6 +21,7 @@ from steponce.monitoring.missed_ends import MissedEnds
 from steponce.monitoring.place import Place
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
+from steponce.triggers.written_letters import WrittenLetters
 
 SPARE_SECONDS = 15
 """The time reserved for counting and logging."""
@@ -49,6 +50,7 @@ missed_ends = MissedEnds(
     settings.run_once_state_machine_arn,
     Locks(dynamodb, settings.locks_table),
     Resender.from_settings(boto3.client("sqs"), settings.resend),
+    WrittenLetters(dynamodb, settings.locks_table),
     Place(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
 )
 

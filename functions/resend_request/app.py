@@ -14,6 +14,7 @@ from steponce.locks.table import Locks
 from steponce.triggers.ended import examine
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
+from steponce.triggers.written_letters import WrittenLetters
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ logger = Logger()
 tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, which may quote a payload
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
-locks = Locks(boto3.client("dynamodb"), settings.locks_table)
+dynamodb = boto3.client("dynamodb")
+locks = Locks(dynamodb, settings.locks_table)
+letters = WrittenLetters(dynamodb, settings.locks_table)
 resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 
 
@@ -40,9 +43,9 @@ def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
     """Examine one execution that ended badly. A request that a caller waits for is not resent."""
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, 0)
     found = examine(event["detail"], sfn, locks)
-    if found is None:
-        return {"disposition": "left alone"}
-    disposition = found.bring_back(resender)
+    disposition = "left alone" if found is None else found.bring_back(resender, letters)
+    if found is None or disposition == "left alone":
+        return {"disposition": disposition}
     metrics.add_metric(COUNTED[disposition], MetricUnit.Count, 1)
     logger.info(
         "ended",

@@ -28,7 +28,7 @@ from tests.unit.shared_clients import shared
 
 MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
 
-LISTED = ("executionArn", "name", "startDate", "stopDate", "status")
+LISTED = ("executionArn", "name", "startDate", "stopDate", "status", "redriveCount")
 ENDS = {"SUCCEEDED": "Succeeded", "FAILED": "Failed", "ABORTED": "Aborted", "TIMED_OUT": "TimedOut"}
 
 PAGE = 3

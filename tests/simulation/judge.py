@@ -11,7 +11,7 @@ from steponce import Receipt
 from steponce.errors import SteponceError
 from steponce.limits.record import member_of
 from steponce.locks.record import Lock
-from steponce.workflow import ANSWERING_STATES, COMPLETED, INPROGRESS, MISMATCH, RELEASED
+from steponce.workflow import ANSWERING_STATES, COMPLETED, INPROGRESS, RELEASED
 from tests.simulation.installation import End
 from tests.simulation.requests import Ask, Order, answers
 from tests.simulation.schedule import Schedule
@@ -133,13 +133,12 @@ def _was_answered(schedule: Schedule, ask: Ask) -> bool:
     Whether it had an answer at some time. A person may have released the lock since, or its record expired.
 
     Its execution may have ended without an answer, and another request's was on record when its end was
-    examined. If the event of a mismatch is lost, its message gets no dead letter (docs/triggers.md).
+    examined.
     """
     was_on_record = any(
         _is_of(given, ask) and answers(lock, ask) for given, lock in schedule.installation.looked_up
     )
-    was_refused = any(end.error == MISMATCH for end in _ends(schedule, ask))
-    return any(_answered(schedule, ask)) or was_on_record or was_refused
+    return any(_answered(schedule, ask)) or was_on_record
 
 
 def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:

@@ -12,32 +12,39 @@ import pytest
 from steponce import environment
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.monitoring.missed_ends import MissedEnds
+from steponce.monitoring.missed_ends import Looked, MissedEnds
 from steponce.monitoring.place import Place
 from steponce.request.names import name_of
 from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.resend import Resender, ResendSettings
+from steponce.triggers.written_letters import WrittenLetters
 from tests.unit.triggers.world import sqs_record
 from tests.workflow.dying import run_function
 from tests.workflow.scene import DECLINED, UNREACHABLE, Scene
 from tests.workflow.waiting import CONFIRMED, YES, Waiting
 
 
-def deliver(scene: Scene, payload: Mapping[str, Any], message_id: str) -> None:
+def deliver(scene: Scene, payload: Mapping[str, Any], message_id: str, tries: int = 0) -> None:
     """A message arrives at its trigger."""
-    event = {"Records": [sqs_record(json.dumps(payload), message_id)]}
+    resent = {
+        "steponceRequestId": {"dataType": "String", "stringValue": json.dumps(message_id)},
+        "steponceTries": {"dataType": "Number", "stringValue": str(tries)},
+    }
+    record = sqs_record(json.dumps(payload), message_id, messageAttributes=resent if tries else {})
+    event = {"Records": [record]}
     assert {"batchItemFailures": []} == run_function(scene, "Requests-StartFromQueue", event)
 
 
-def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> int:
+def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> Looked:
     """
-    The look of a round that comes when this end is just old enough; how many messages it has sent.
+    The look of a round that comes when this end is just old enough; what it has done.
 
     Nothing delivers events on this stack, so all of them are lost, also those of other tests: the look begins
     where this execution did.
     """
     sfn, dynamodb = scene.stack.boto3("stepfunctions"), scene.stack.boto3("dynamodb")
     execution, arn = scene.closed(execution_name), scene.client.state_machine_arn
+    letters = WrittenLetters(dynamodb, scene.stack.outputs["LocksTable"])
     place = Place(dynamodb, scene.stack.outputs["LocksTable"], arn)
     place.move(execution["startDate"])
     settings = scene.stack.outputs | {"ResendTries": "3", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
@@ -46,14 +53,14 @@ def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> 
     with monkeypatch.context() as patch:
         now = execution["stopDate"] + SEARCHED_AFTER + timedelta(milliseconds=2)
         patch.setattr(times, "now", lambda: now)
-        looked = MissedEnds(sfn, arn, scene.locks, resender, place).look(
+        looked = MissedEnds(sfn, arn, scene.locks, resender, letters, place).look(
             seconds_left=lambda: 60,
             per_second=1_000,
             pace=Pace(1_000),
             skip=lambda error, _arn: problems.append(error),
         )
     assert ([], 0) == (problems, looked.left)
-    return looked.resent
+    return looked
 
 
 def deliver_again(scene: Scene) -> None:
@@ -81,12 +88,12 @@ def test_a_request_that_ended_retry_later_comes_back(scene: Scene, monkeypatch: 
     deliver(scene, UNREACHABLE | {"orderId": request_id}, request_id)
     assert "RetryLater" == scene.closed(request_id)["error"]
 
-    assert 1 == look(scene, monkeypatch, request_id)
+    assert Looked(resent=1) == look(scene, monkeypatch, request_id)
     deliver_again(scene)
 
     assert "COMPLETED" == scene.client.wait(request_id, timeout_seconds=60).status
     assert "SUCCEEDED" == scene.closed(f"{name_of(request_id)}--2")["status"]
-    assert 0 == look(scene, monkeypatch, request_id)
+    assert Looked() == look(scene, monkeypatch, request_id)
     assert 1 == len(scene.charges(scene.key(request_id)))
 
 
@@ -98,14 +105,14 @@ def test_a_request_whose_key_was_held_comes_back(scene: Scene, monkeypatch: pyte
     deliver(scene, CONFIRMED, request_id)
     assert "AlreadyInProgress" == scene.closed(request_id)["error"]
 
-    assert 1 == look(scene, monkeypatch, request_id)
+    assert Looked(resent=1) == look(scene, monkeypatch, request_id)
     first.answer(YES)
     done = scene.client.wait(first.name, timeout_seconds=60, lock_token=key)
     deliver_again(scene)
 
     receipt = scene.client.status(request_id, lock_token=key)
     assert ("COMPLETED", done.result) == (receipt.status, receipt.result)
-    assert 0 == look(scene, monkeypatch, request_id)
+    assert Looked() == look(scene, monkeypatch, request_id)
     assert ([request_id], 1) == (scene.executions(request_id), len(scene.charges(key)))
 
 
@@ -126,7 +133,21 @@ def test_a_final_answer_is_not_asked_for_again_after_its_record_is_gone(
     assert lock is not None
     assert scene.locks.erase(lock)
 
-    assert 0 == look(scene, monkeypatch, request_id)
+    assert Looked() == look(scene, monkeypatch, request_id)
+
+
+def test_a_message_without_tries_gets_one_letter(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    """From its event, and none from the search."""
+    request_id = scene.new_id("tired")
+    deliver(scene, UNREACHABLE | {"orderId": request_id}, request_id, tries=17)
+    execution = scene.closed(request_id)
+    about = {name: execution[name] for name in ("executionArn", "status", "input", "error")}
+    stopped = round(execution["stopDate"].timestamp() * 1_000)
+    event = {"detail": about | {"stopDate": stopped, "redriveCount": 0}}
+
+    assert {"disposition": "dead-lettered"} == run_function(scene, "Requests-ResendRequest", event)
+    assert {"disposition": "left alone"} == run_function(scene, "Requests-ResendRequest", event)
+    assert Looked() == look(scene, monkeypatch, request_id)
 
 
 def test_the_function_looks_as_well(scene: Scene):

@@ -36,6 +36,9 @@ _EXECUTION = "arn:"
 POWERTOOLS = "Powertools"
 """Who holds a record that Powertools' own DynamoDB layer has written: it does not say more."""
 
+LETTERS = "steponce:letter:"
+"""What a key of the lock table begins with if it marks a dead letter. No lock token begins like this."""
+
 KEPT_AFTER_EXPIRY = timedelta(days=1)
 """
 How long DynamoDB keeps a workflow's record after it has expired. The record answers nobody any more. It shows

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
-from steponce.locks.record import Failure, Intervention, Lock, ttl_of
+from steponce.locks.record import LETTERS, Failure, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 if TYPE_CHECKING:
@@ -138,10 +138,11 @@ class Locks:
             consistent: Whether the scan misses nothing that was written before. Otherwise it costs half.
             skip: As for `open`.
         """
+        wanted = "begins_with(lockToken, :prefix)" if prefix else "lockToken <> :prefix"
         pages = self._dynamodb.get_paginator("scan").paginate(
             TableName=self._table,
-            FilterExpression="begins_with(lockToken, :prefix)" if prefix else "lockToken <> :prefix",
-            ExpressionAttributeValues={":prefix": {"S": prefix or PLACE}},
+            FilterExpression=f"{wanted} AND NOT begins_with(lockToken, :letters)",
+            ExpressionAttributeValues={":prefix": {"S": prefix or PLACE}, ":letters": {"S": LETTERS}},
             ConsistentRead=consistent,
         )
         with answering("DynamoDB"):

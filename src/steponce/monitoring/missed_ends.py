@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -34,7 +34,7 @@ from steponce.locks.table import Locks
 from steponce.monitoring.place import Bound, Place
 from steponce.triggers.ended import SEARCHED_AFTER, examine
 from steponce.triggers.resend import Resender
-from steponce.workflow import MISMATCH
+from steponce.triggers.written_letters import WrittenLetters
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -66,6 +66,14 @@ class FallenBehind(Exception):
     """More executions end badly than the rounds can examine. After LONGEST_LOOK ends are left out."""
 
 
+class End(NamedTuple):
+    """An end of an execution, in the order in which ends are examined."""
+
+    at: datetime
+    execution_arn: str
+    redrive_count: int
+
+
 @dataclass
 class Looked:
     """
@@ -92,16 +100,24 @@ class MissedEnds:
         machine_arn: The ARN of the state machine.
         locks: Its lock table.
         resender: Resends messages.
+        letters: The letters that ends have got.
         place: The place of the rounds.
     """
 
     def __init__(
-        self, sfn: SFNClient, machine_arn: str, locks: Locks, resender: Resender, place: Place
+        self,
+        sfn: SFNClient,
+        machine_arn: str,
+        locks: Locks,
+        resender: Resender,
+        letters: WrittenLetters,
+        place: Place,
     ) -> None:
         self._sfn = sfn
         self._machine_arn = machine_arn
         self._locks = locks
         self._resender = resender
+        self._letters = letters
         self._place = place
 
     def look(
@@ -133,21 +149,21 @@ class MissedEnds:
         except Exception as error:
             skip(error, self._machine_arn)
             return looked
-        reached = until if len(ends) <= most else ends[most][0]
-        for ended, execution_arn in ends[:most]:
+        reached = until if len(ends) <= most else ends[most].at
+        for end in ends[:most]:
             try:
                 pace.turn(seconds_left())
             except Unavailable:  # no time left: the next round examines the rest
-                reached = ended
+                reached = end.at
                 break
             try:
-                self._look_at(execution_arn, ended, pace, looked)
+                self._look_at(end, pace, looked)
             except (Unavailable, ClientError) as error:
-                skip(error, execution_arn)
-                reached = ended
+                skip(error, end.execution_arn)
+                reached = end.at
                 break
             except Exception as error:
-                skip(error, execution_arn)
+                skip(error, end.execution_arn)
             looked.left -= 1
         if until - reached > FALLEN_BEHIND:
             skip(FallenBehind(), self._machine_arn)
@@ -167,7 +183,7 @@ class MissedEnds:
 
     def _ends(
         self, since: datetime, until: datetime, seconds_left: Callable[[], float], looked: Looked
-    ) -> Iterator[tuple[datetime, str]]:
+    ) -> Iterator[End]:
         """
         List the bad ends of this period, and count each as left.
 
@@ -186,7 +202,7 @@ class MissedEnds:
                 ended = execution.get("stopDate", execution["startDate"])
                 if since <= _as_written(ended) < until:
                     looked.left += 1
-                    yield ended, execution["executionArn"]
+                    yield End(ended, execution["executionArn"], execution.get("redriveCount", 0))
 
     def _renew_bounds(self, reached: datetime, seconds_left: Callable[[], float]) -> None:
         """
@@ -223,15 +239,19 @@ class MissedEnds:
         seconds = json.loads(definition).get("TimeoutSeconds")
         return timedelta(seconds=seconds) if seconds else _ANY_LENGTH
 
-    def _look_at(self, execution_arn: str, ended: datetime, pace: Pace, looked: Looked) -> None:
+    def _look_at(self, end: End, pace: Pace, looked: Looked) -> None:
         def turn() -> None:
             pace.turn(float("inf"))  # an examination that has begun is finished
 
-        detail = {"executionArn": execution_arn, "stopDate": ended.timestamp() * 1_000}
+        detail = {
+            "executionArn": end.execution_arn,
+            "stopDate": end.at.timestamp() * 1_000,
+            "redriveCount": end.redrive_count,
+        }
         found = examine(detail, self._sfn, self._locks, turn)
-        if found is None or found.error == MISMATCH:
-            return  # the event of a mismatch has written its dead letter; this would be a second one
-        disposition = found.bring_back(self._resender)
+        if found is None:
+            return
+        disposition = found.bring_back(self._resender, self._letters)
         looked.resent += disposition == "resent"
         looked.dead_lettered += disposition == "dead-lettered"
 

@@ -19,7 +19,7 @@ from steponce.errors import (
     PayloadTooLarge,
     shown,
 )
-from steponce.locks.record import ttl_of
+from steponce.locks.record import LETTERS, ttl_of
 from steponce.request.canonical import MAX_DEPTH, canonical_json
 from steponce.request.names import check_name_by_hand, name_of, shard_of
 from steponce.request.settings import RequestRules
@@ -271,10 +271,15 @@ def check_lock_token(token: Any) -> None:
     Check that a text can be a lock token.
 
     Raises:
-        InvalidLockToken: it is empty, blank, not text or longer than a DynamoDB key may be.
+        InvalidLockToken: it is empty, blank, not text or longer than a DynamoDB key may be, or it begins as
+            the key of another item of the lock table.
     """
     if not isinstance(token, str) or not token.strip():
         raise InvalidLockToken(f"The lock token {shown(token)} is empty or not text. Give the business key.")
+    if token.startswith(LETTERS):
+        raise InvalidLockToken(
+            f"The lock token {shown(token)} begins with {LETTERS!r}, as no lock token may. Give another one."
+        )
     canonical_json(token, "lock_token")
     size = len(token.encode())
     if size > MAX_LOCK_TOKEN_BYTES:

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
+
+from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.errors import RecordUnreadable, Unavailable
@@ -27,6 +30,7 @@ from steponce.request.envelope import check_lock_token
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
+from steponce.triggers.written_letters import WrittenLetters
 from steponce.workflow import (
     ANSWERING_STATES,
     COMPLETED,
@@ -65,24 +69,41 @@ class Unanswered:
         request: What the message asked for.
         error: The error that its execution ended with.
         execution_arn: The execution.
+        redrive_count: How often it had been redriven when it ended. A redriven execution ends once more.
         doubt: Why a person has to decide what becomes of it. None if it can be sent again.
     """
 
     request: StartRequest
     error: str
     execution_arn: str
+    redrive_count: int = 0
     doubt: str | None = None
 
-    def bring_back(self, resender: Resender) -> Literal["resent", "dead-lettered"]:
+    def bring_back(
+        self, resender: Resender, letters: WrittenLetters
+    ) -> Literal["resent", "dead-lettered", "left alone"]:
         """
-        Resend the message. Dead-letter it if a person has to decide.
+        Resend the message. Dead-letter it if its tries are used up, or if a person has to decide.
+
+        It is left alone if this end has got its letter already.
+
+        Args:
+            resender: Resends messages.
+            letters: The letters that ends have got. If the new one cannot be noted, there may be a second.
 
         Raises:
             As `Resender.send_again`.
         """
-        if self.doubt is None:
+        objection = resender.objection(self.request, self.error)
+        reason = objection if self.doubt is None else f"{self.error}: {self.doubt}"
+        if reason is None:
             return resender.send_again(self.request, self.error, self.execution_arn)
-        resender.lay_aside(self.request, f"{self.error}: {self.doubt}", self.execution_arn)
+        end = f"{self.execution_arn}/{self.redrive_count}"
+        if letters.has(end):
+            return "left alone"
+        resender.lay_aside(self.request, reason, self.execution_arn)
+        with suppress(ClientError, Unavailable):
+            letters.add(end)
         return "dead-lettered"
 
 
@@ -93,8 +114,8 @@ def examine(
     Find the message that must come back after an execution ended badly.
 
     Args:
-        detail: The detail of a "Step Functions Execution Status Change" event, or its `executionArn` and
-            `stopDate` (milliseconds since 1970).
+        detail: The detail of a "Step Functions Execution Status Change" event, or its `executionArn`,
+            `stopDate` (milliseconds since 1970) and `redriveCount`.
         sfn: A Step Functions client, for what the event leaves out: a large input, or the error. And for the
             history, and the next attempt.
         locks: The table with the request's record.
@@ -128,13 +149,12 @@ def examine(
     end = _End(execution_arn, error, began, _stopped(detail), lock, sfn, before_call)
     if end.has_answer_to(given):
         return None
-    if error == MISMATCH or not (doubt or end.is_late or end.has_expired_since):
-        return Unanswered(request, error, execution_arn)
-    if end.is_carried_on(request):
-        return None
-    if doubt is None and end.may_be_answered:
-        doubt = _MAY_BE_ANSWERED
-    return Unanswered(request, error, execution_arn, doubt)
+    if error != MISMATCH and (doubt or end.is_late or end.has_expired_since):
+        if end.is_carried_on(request):
+            return None
+        if doubt is None and end.may_be_answered:
+            doubt = _MAY_BE_ANSWERED
+    return Unanswered(request, error, execution_arn, detail.get("redriveCount", 0), doubt)
 
 
 def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:

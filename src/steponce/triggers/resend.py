@@ -97,15 +97,18 @@ class Resender:
             PayloadTooLarge: it is too large for a message.
             Unavailable: throttled or no answer; safe to try again.
         """
+        reason = self.objection(request, why)
+        if reason is not None:
+            self.lay_aside(request, reason, source)
+            return "dead-lettered"
+        self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
+        return "resent"
+
+    def objection(self, request: StartRequest, why: str) -> str | None:
+        """Why a request that ended with this error is not resent. None: it is."""
         if why == MISMATCH:
-            reason = f"{why}: The lock token {shown(request.lock_token)} was used with another payload."
-        elif request.tries >= self._tries:
-            reason = f"{why}: resent {request.tries} times."
-        else:
-            self._send(request, request.tries + 1, counts_on_arrival=why == RATE_LIMITED)
-            return "resent"
-        self.lay_aside(request, reason, source)
-        return "dead-lettered"
+            return f"{why}: The lock token {shown(request.lock_token)} was used with another payload."
+        return f"{why}: resent {request.tries} times." if request.tries >= self._tries else None
 
     def lay_aside(self, request: StartRequest, reason: str, source: str) -> None:
         """

@@ -13,6 +13,7 @@ from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.record import Failure, Intervention, Lock
 from steponce.locks.table import KEPT_INTERVENTIONS, Locks
+from steponce.triggers.written_letters import WrittenLetters
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.tables import create_table
 from tests.unit.shared_clients import shared
@@ -298,6 +299,13 @@ def test_everything_under_a_prefix_is_found(crowd: Table) -> None:
     """Whatever its status, and nothing else."""
     assert 251 == len(list(crowd.locks.under("crowd/")))
     assert ["shop/order-1"] == [lock.lock_token for lock in crowd.locks.under("shop/")]
+
+
+@pytest.mark.parametrize(("prefix", "found"), [("", 252), ("s", 1), ("steponce:", 0)])
+def test_what_is_no_lock_record_is_not_found(crowd: Table, prefix: str, found: int) -> None:
+    """The mark of a dead letter has no attribute of a lock."""
+    WrittenLetters(crowd.dynamodb, crowd.name).add("arn/0")
+    assert found == len(list(crowd.locks.under(prefix)))
 
 
 class Refusing:

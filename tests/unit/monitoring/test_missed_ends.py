@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -26,6 +27,7 @@ from steponce.monitoring.missed_ends import (
 from steponce.monitoring.place import Place
 from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
+from steponce.triggers.written_letters import WrittenLetters
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
 from tests.fakes.tables import create_table
@@ -50,7 +52,12 @@ class World:
         self.skipped: list[tuple[str, str]] = []
         self.refuses: dict[str, Exception] = {}
         self.place = Place(self.dynamodb, "locks", MACHINE)
+        self.written = WrittenLetters(self.dynamodb, "locks")
         self.locks: Any = Locks(self.dynamodb, "locks")
+
+    def objection(self, asked: StartRequest, why: str) -> str | None:
+        """What the re-sender says."""
+        return f"{why}: no more" if asked.tries >= 9 or why == "PayloadMismatch" else None
 
     def send_again(self, asked: StartRequest, why: str, source: str) -> str:
         """What the re-sender does."""
@@ -59,7 +66,7 @@ class World:
         if name in self.refuses:
             raise self.refuses[name]
         self.sent.append((name, asked.tries, why))
-        return "dead-lettered" if asked.tries >= 9 else "resent"
+        return "resent"
 
     def lay_aside(self, _asked: StartRequest, reason: str, source: str) -> None:
         """What the re-sender does with a letter."""
@@ -98,6 +105,7 @@ class World:
             MACHINE,
             self.locks,
             self,
+            self.written,
             self.place,
         )
         return ends.look(
@@ -170,9 +178,8 @@ def test_what_ended_without_an_answer_comes_back_once(
         ({}, {"status": {"S": "FAILED"}, "failure": {"S": '{"Error": "Declined"}'}}),
         ({"error": CANCELLED, "status": "ABORTED"}, None),
         ({"tries": None}, None),
-        ({"error": "PayloadMismatch"}, None),
     ],
-    ids=["completed", "failed", "cancelled", "nobody's message", "laid aside by its event"],
+    ids=["completed", "failed", "cancelled", "nobody's message"],
 )
 def test_what_has_an_answer_or_was_no_message_does_not_come_back(
     world: World, end: dict[str, Any], record: dict[str, Any] | None
@@ -320,6 +327,33 @@ def test_a_message_that_came_too_often_is_laid_aside(world: World) -> None:
     """The re-sender knows how often is too often."""
     world.end("o-1", tries=9)
     assert Looked(dead_lettered=1) == world.look()
+    assert [("o-1", "States.Timeout")] == world.letters
+
+
+@pytest.mark.parametrize("redrives", [0, 1])
+def test_what_its_event_has_laid_aside_gets_no_second_letter(world: World, redrives: int) -> None:
+    """Unless the execution was redriven since. Then it has ended once more."""
+    world.end("o-1", tries=9)
+    world.sfn.executions[arn("o-1")]["redriveCount"] = redrives
+    world.written.add(f"{arn('o-1')}/0")
+    assert Looked(dead_lettered=redrives) == world.look()
+    assert redrives == len(world.letters)
+
+
+def test_a_round_that_died_before_it_moved_on_writes_no_second_letter(world: World) -> None:
+    """Nor does an event that comes after the search."""
+    world.end("o-1", tries=9)
+    world.place.move = Mock(side_effect=[None, Unavailable("x")])  # type: ignore[method-assign]
+    assert Looked(dead_lettered=1) == world.look()
+    assert Looked() == world.look()
+    assert 1 == len(world.letters)
+
+
+def test_a_mismatch_whose_event_is_lost_gets_its_letter(world: World) -> None:
+    """It never comes back by itself, so nothing else would carry it."""
+    world.end("o-1", error="PayloadMismatch")
+    assert Looked(dead_lettered=1) == world.look()
+    assert ([], [("o-1", "PayloadMismatch")]) == (world.sent, world.letters)
 
 
 def test_the_first_round_looks_a_day_back(world: World) -> None:

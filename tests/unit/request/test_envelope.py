@@ -540,6 +540,15 @@ def test_a_blank_key_by_hand_is_refused() -> None:
         complete({"payload": {}, "lockToken": "  "})
 
 
+@pytest.mark.parametrize("lock_token", ["steponce:letter:", "steponce:letter:0"])
+def test_a_key_of_another_item_of_the_table_is_refused(lock_token: str) -> None:
+    """A request would find the mark of a dead letter instead of its record."""
+    with pytest.raises(InvalidLockToken, match="steponce:letter:"):
+        Envelope.make("a", {}, RULES, lock_token=lock_token)
+    with pytest.raises(InvalidLockToken, match="steponce:letter:"):
+        complete({"payload": {}, "lockToken": lock_token})
+
+
 @pytest.mark.parametrize(
     "started_with",
     [

@@ -270,13 +270,38 @@ def test_what_ended_with_an_answer_is_left_alone(resending: Any, world: World):
 
 
 def test_after_the_last_try_the_message_is_laid_aside(resending: Any, world: World):
-    """It is counted so."""
+    """It is counted so, once. A redriven execution ends once more."""
+    event = used_up()
+    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
+    assert {"disposition": "left alone"} == resending.handler(event, Context())
+    assert ([], 1) == (world.resent(), len(world.dead()))
+    event["detail"]["redriveCount"] = 1
+    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
+
+
+def test_a_letter_that_was_not_sent_is_sent_at_the_next_report(resending: Any, world: World):
+    """The mark follows the letter. Marked first, it would be lost."""
+    world.queue_is_down = True
+    with pytest.raises(Unavailable):
+        resending.handler(used_up(), Context())
+    world.queue_is_down = False
+    assert {"disposition": "dead-lettered"} == resending.handler(used_up(), Context())
+
+
+def test_a_letter_that_cannot_be_marked_counts(resending: Any, world: World):
+    """If the function failed, Lambda would call it again, and each call would write a letter."""
+    world.table_is_full = True
+    assert {"disposition": "dead-lettered"} == resending.handler(used_up(), Context())
+    assert 1 == len(world.dead())
+
+
+def used_up() -> dict[str, Any]:
+    """The report of an execution whose message has no tries left."""
     event = bad_end()
     given_input = json.loads(event["detail"]["input"])
     given_input["redelivery"]["tries"] = 3
     event["detail"]["input"] = json.dumps(given_input)
-    assert {"disposition": "dead-lettered"} == resending.handler(event, Context())
-    assert ([], 1) == (world.resent(), len(world.dead()))
+    return event
 
 
 def test_an_execution_whose_input_python_cannot_read_has_nothing_open(world: World):

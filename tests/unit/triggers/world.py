@@ -81,7 +81,7 @@ class World:
         self.sfn.clear()
         self.locks: dict[str, dict[str, Any]] = {}
         self.sent: list[dict[str, Any]] = []
-        self.queue_is_down = False
+        self.queue_is_down = self.table_is_full = False
         return self
 
     def client(self, service: str, **_options: Any) -> Any:
@@ -95,6 +95,11 @@ class World:
     def get_item(self, *, Key: Mapping[str, Any], **_rest: Any) -> dict[str, Any]:
         found = self.locks.get(Key["lockToken"]["S"])
         return {} if found is None else {"Item": found}
+
+    def put_item(self, *, Item: Mapping[str, Any], **_rest: Any) -> None:
+        if self.table_is_full:
+            raise client_error("ThrottlingException", status=400)
+        self.locks[Item["lockToken"]["S"]] = dict(Item)
 
     def send_message(self, **message: Any) -> None:
         if self.queue_is_down:

@@ -1,0 +1,74 @@
+"""
+Which ends of executions have got their dead letter.
+
+Two functions examine an end that went badly: one when its event arrives, and the search for lost events. The
+second to come finds an item in the lock table, and writes no second letter. The letter is sent before the
+item is written. So a function that dies between leaves a second letter, and never none.
+
+The item's key is a digest, so it holds nothing of the request.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from steponce.aws import times
+from steponce.aws.errors import answering
+from steponce.locks.record import LETTERS
+from steponce.request.canonical import sha256
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+KEPT = timedelta(days=15)
+"""The search looks 14 days back, and a name may belong to another execution after 30."""
+
+
+class WrittenLetters:
+    """
+    The marks of letters in the lock table.
+
+    Args:
+        dynamodb: A DynamoDB client that may read the table, and put items under keys that begin with LETTERS.
+        table: The name of the lock table.
+    """
+
+    def __init__(self, dynamodb: DynamoDBClient, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def has(self, end: str) -> bool:
+        """
+        Whether an end has got its letter. An item that another program has damaged says no.
+
+        Args:
+            end: The execution's ARN, and how often it had been redriven.
+
+        Raises:
+            Unavailable: no answer; safe to try again.
+        """
+        key = {"lockToken": {"S": _key(end)}}
+        with answering("DynamoDB"):
+            found = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        return found.get("Item", {}).get("expiresAt", {}).get("S", "") > times.now_text()
+
+    def add(self, end: str) -> None:
+        """
+        Note that an end has got its letter.
+
+        Raises:
+            Unavailable: no answer; safe to try again.
+        """
+        expires = times.now() + KEPT
+        item = {
+            "lockToken": {"S": _key(end)},
+            "expiresAt": {"S": times.to_text(expires)},
+            "ttl": {"N": str(int(expires.timestamp()))},
+        }
+        with answering("DynamoDB"):
+            self._dynamodb.put_item(TableName=self._table, Item=item)
+
+
+def _key(end: str) -> str:
+    return LETTERS + sha256(end)
