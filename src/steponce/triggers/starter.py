@@ -160,16 +160,17 @@ class Starter:
     def _is_cared_for(self, request: StartRequest, receipt: Receipt) -> bool:
         """
         Whether an open execution carries this message on. If it ends without an answer, that end brings the
-        message back. A closed execution has already brought it back or dead-lettered it. An execution that a
-        caller has started, who waits for its answer, carries no message. One message too many does no harm.
-        One too few loses the request.
+        message back. A closed execution has already brought it back or dead-lettered it. So has the one that
+        has written this letter. An execution that a caller has started, who waits for its answer, carries no
+        message. One message too many does no harm. One too few loses the request.
         """
         machine, name = self._client.machine, name_of(request.request_id)
         found, attempt = split_attempt(receipt.execution_arn.rpartition(":")[2])
         execution = machine.describe(name, attempt) if found == name else None
         if execution is None or not execution.is_open:
-            execution, _ = machine.newest(name, 1)
-        if execution is None or not execution.is_open:
+            execution, attempt = machine.newest(name, 1)
+        is_over = machine.execution_arn(name, attempt) == request.letter_of
+        if execution is None or not execution.is_open or is_over:
             return False
         same_payload = machine.payload_hash_of(execution.input) == machine.rules.payload_hash(request.payload)
         return same_payload and brings_back(execution.input, receipt.lock_token)

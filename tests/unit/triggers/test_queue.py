@@ -21,6 +21,7 @@ from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import name_of
+from steponce.triggers.start_request import StartRequest
 from tests.rules import documents
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.triggers.world import (
@@ -352,6 +353,21 @@ def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
     world.sfn.put("other", input=json.dumps({"callId": "0" * 32}))
 
     assert [] == failures(keyed_trigger, _sent_again("mine", "key", 0))
+
+    assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
+
+
+def test_a_letter_put_back_at_once_is_not_dropped_for_the_execution_that_has_written_it(
+    keyed_trigger: Any, world: World
+):
+    """DescribeExecution may show it open for a moment. Nothing else brings back what has its letter."""
+    failures(keyed_trigger, _sent_again("mine", "key", 3))
+    asked = StartRequest("mine", json.loads(TEXT), "key")
+    keyed_trigger.starter._resender.lay_aside(asked, "RetryLater", world.sfn.arn("mine"))
+    (letter,) = world.dead()
+    world.sent.clear()
+
+    assert [] == failures(keyed_trigger, received(letter))
 
     assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
