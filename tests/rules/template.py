@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steponce.lint.machine import reachable
+from steponce.locks.record import LETTERS
 from steponce.triggers.ended import SEARCHED_AFTER
 
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
@@ -160,6 +161,18 @@ def rule_tables_are_granted_by_the_action(template: Template) -> list[str]:
         for resource in _list(statement.get("Resource", [])) * bool(actions):
             complaints += [f"{name} may reach {resource}"] * (_arn_of(resource) not in tables)
     return complaints
+
+
+def rule_marks_of_letters_are_no_locks(template: Template) -> list[str]:
+    """Who notes that an end has got its dead letter may put no lock record."""
+    narrow = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{LETTERS}*"]}}
+    return [
+        f"{name} may put a lock record"
+        for name, statement in _statements(template)
+        if name in ("ResendRequestFunction", "FindMissedEndsFunction")
+        and "dynamodb:PutItem" in _list(statement["Action"])
+        and statement.get("Condition") != narrow
+    ]
 
 
 def rule_machines_may_do_what_they_do(template: Template) -> list[str]:

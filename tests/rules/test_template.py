@@ -18,6 +18,7 @@ GRANTS = f"{ROLE}/Policies/0/PolicyDocument/Statement"
 TRUST = f"{ROLE}/AssumeRolePolicyDocument/Statement/0/Condition"
 CHECK_OWNER = "Resources/CheckOwnerFunction/Properties"
 SETTLES = "Resources/SettleLocksPolicy/Properties/PolicyDocument/Statement"
+MARKS = "Resources/ResendRequestFunction/Properties/Policies/0/Statement/1"
 COMMON = "Globals/Function/Environment/Variables"
 
 RESULTS = "Resources/ResultsBucket"
@@ -91,6 +92,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         template.rule_tables_are_granted_by_the_action,
         {f"{GRANTS}/0/Resource": {"Fn::Sub": "arn:aws:dynamodb:us-east-1:1:table/*"}},
     ),
+    (template.rule_marks_of_letters_are_no_locks, {f"{MARKS}/Condition": GONE}),
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action": "dynamodb:UpdateItem"}),
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/0/Action/0": "dynamodb:DeleteItem"}),
     (template.rule_machines_may_do_what_they_do, {f"{GRANTS}/1/Resource/1": GONE}),
