@@ -217,10 +217,13 @@ class Operator:
         if newest is not None and is_attempt_of(newest, lock.request_id):
             self._expect_newest_key(start, newest, lock)
         released = self._again(lock) if lock.status == RELEASED else self.release(lock, why)
-        if released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt:
+        is_its_own = self._machine.made(released, lock.request_id)
+        is_settled = released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt
+        if is_settled or not is_its_own:
+            whose = "" if is_its_own else f" of {released.request_id or 'an owner without an id'}"
             raise RecordChanged(
-                f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}. "
-                "Nothing was started. Look again.",
+                f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}"
+                f"{whose}. Nothing was started. Look again.",
                 next_steps=[NextStep("inspect lock", lock.lock_token)],
             )
         if lock.status == RELEASED and (newest is None or newest.is_open):

@@ -459,6 +459,24 @@ def test_what_others_settle_in_the_middle_of_a_retry_is_not_started_again(
     assert [] == world.sfn.started
 
 
+@pytest.mark.parametrize("status", [INPROGRESS, COMPLETED])
+def test_a_lock_that_another_request_takes_in_the_middle_of_a_retry_is_left_to_it(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, status: str
+):
+    """It said that it was tried again, and started an attempt that found the other one."""
+    lock, write = world.held(), world.machine.locks.release
+
+    def release_and_take(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        world.put(status=status, requestId="order-9", callId="call-9", attempt=2)
+        return written
+
+    monkeypatch.setattr(world.machine.locks, "release", release_and_take)
+    with pytest.raises(RecordChanged, match=f"it is {status} of order-9. Nothing was started"):
+        alice.retry(lock, alice.payload_of(lock), "again")
+    assert [] == world.sfn.started
+
+
 @pytest.mark.parametrize("others", [Locks.erase, partial(Locks.complete, result="1", by="bob", why="paid")])
 def test_what_others_did_to_a_released_lock_is_not_started_again(
     world: World, alice: Operator, others: Callable[[Locks, Lock], object]
