@@ -154,10 +154,6 @@ class Target:
             facts = read_facts(home())
         except LocalStackError as error:
             raise self._nowhere(str(error)) from None
-        except (ValueError, KeyError, TypeError):
-            raise self._nowhere(
-                f"The facts in {home()} cannot be read. Start a stack with: {program()} up"
-            ) from None
         if silent := not_serving(facts["endpoints"]):
             raise Unreachable(
                 f"The local stack does not answer at {silent}. Start it again with: {program()} up"

@@ -67,7 +67,7 @@ def _refuse_second() -> None:
     try:
         facts = read_facts(home())
         runs = not_serving(facts["endpoints"]) is None
-    except (LocalStackError, ValueError, KeyError, TypeError):
+    except LocalStackError:
         return
     if runs:
         raise click.UsageError(

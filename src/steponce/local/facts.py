@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from steponce.local.errors import LocalStackError
 from steponce.program import program
 
 FOLDER = ".steponce"
 _FILE = "stack.json"
+_TEXTS = ("name", "region", "logs")
+_LARGEST_PID = 2**31 - 1
 
 
 def write_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> Path:
@@ -31,16 +34,35 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
     Read the facts of the stack that runs.
 
     Raises:
-        LocalStackError: no stack runs.
+        LocalStackError: no stack runs, or the file has been damaged.
     """
     path = Path(folder) / _FILE
     try:
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if not _are_facts(facts):
+            raise ValueError
     except FileNotFoundError:
         raise LocalStackError(f"No local stack runs here. Start one with: {program()} up") from None
-    if not _is_alive(int(facts["pid"])):
+    except (ValueError, RecursionError):
+        raise LocalStackError(
+            f"{path} cannot be read as the facts of a local stack. If one runs, end it. Start one with: "
+            f"{program()} up"
+        ) from None
+    if not _is_alive(facts["pid"]):
         raise LocalStackError(f"The local stack that ran here is gone. Start one with: {program()} up")
-    return facts
+    return dict(facts)
+
+
+def _are_facts(found: Any) -> bool:
+    """Whether this has the form of `RunningStack.facts`. A port that is no number raises ValueError."""
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in _TEXTS):
+        return False
+    pid, maps = found.get("pid"), [found.get("endpoints"), found.get("outputs")]
+    if type(pid) is not int or not 0 < pid <= _LARGEST_PID:
+        return False
+    if not all(isinstance(one, dict) and all(isinstance(v, str) for v in one.values()) for one in maps):
+        return False
+    return all(urlsplit(url).port is not None for url in found["endpoints"].values())
 
 
 def _is_alive(pid: int) -> bool:

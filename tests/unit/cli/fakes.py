@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
 COMPLETED = replace(RUNNING, status="COMPLETED", result={"chargeId": "ch_1"}, attempt=1)
 FAILED = replace(RUNNING, status="FAILED", error="CardDeclined", cause="The bank says no.", attempt=1)
+FACTS = {"name": "n", "region": "us-east-1", "pid": os.getpid(), "endpoints": {}, "outputs": {}, "logs": "l"}
+"""Of a local stack without any part."""
 
 
 class FakeClient:

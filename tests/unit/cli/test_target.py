@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from steponce.cli import commands, target
 from steponce.local import write_facts
-from tests.unit.cli.fakes import FakeClient, FakeStack, in_a_pipe
+from tests.unit.cli.fakes import FACTS, FakeClient, FakeStack, in_a_pipe
 
 
 class FakeCloudFormation:
@@ -50,7 +49,7 @@ def test_local_without_a_stack_is_unreachable(capsys: pytest.CaptureFixture[str]
 
 def test_a_local_stack_that_does_not_answer_is_unreachable(capsys: pytest.CaptureFixture[str], home: Path):
     """Its process id may be somebody else's by now."""
-    write_facts({"pid": os.getpid(), "endpoints": {"states": "http://127.0.0.1:9"}}, home)
+    write_facts(FACTS | {"endpoints": {"states": "http://127.0.0.1:9"}}, home)
 
     code, message = error_of(capsys)
 
@@ -58,15 +57,42 @@ def test_a_local_stack_that_does_not_answer_is_unreachable(capsys: pytest.Captur
     assert "does not answer at http://127.0.0.1:9" in message
 
 
-def test_facts_that_are_no_facts_are_not_believed(capsys: pytest.CaptureFixture[str], home: Path):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"outputs": [1]},
+        {"outputs": {"LocksTable": 1}},
+        {"endpoints": {"states": "http://127.0.0.1:port"}},
+        {"endpoints": {"states": "http://127.0.0.1"}},
+        {"pid": "1"},
+        {"pid": -1},
+        {"pid": 2**70},
+        {"logs": None},
+    ],
+)
+def test_damaged_facts_are_not_believed(
+    capsys: pytest.CaptureFixture[str], home: Path, damage: dict[str, Any]
+):
+    """They were written by hand, or by another version."""
+    write_facts(FACTS | damage, home)
+    code, message = error_of(capsys, "--local")
+    assert (4, True) == (code, "cannot be read" in message)
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[" * 100_000, "null", "{}"], ids=["empty", "half", "deep", "null", "nothing"]
+)
+def test_facts_that_are_no_facts_are_not_believed(
+    capsys: pytest.CaptureFixture[str], home: Path, damage: str
+):
     """Half a file, or somebody else's."""
     home.mkdir()
-    (home / "stack.json").write_text("{")
+    (home / "stack.json").write_text(damage)
 
     code, message = error_of(capsys, "--local")
 
     assert 4 == code
-    assert "cannot be read" in message
+    assert f"{home / 'stack.json'} cannot be read" in message
 
 
 @pytest.mark.parametrize(

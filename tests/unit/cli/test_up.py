@@ -17,12 +17,12 @@ from steponce.cli import commands, up
 from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
 from steponce.program import program
 from steponce.scaffold import sources
-from tests.unit.cli.fakes import in_a_pipe
+from tests.unit.cli.fakes import FACTS, in_a_pipe
 
 
 def test_up_refuses_a_second_stack_in_the_same_folder(capsys: pytest.CaptureFixture[str], home: Path):
     """Its facts would replace the first one's."""
-    write_facts({"pid": os.getpid(), "endpoints": {}}, home)
+    write_facts(FACTS, home)
 
     assert 2 == commands.run(["up"])
     assert f"A stack runs here already (process {os.getpid()})" in in_a_pipe(capsys)["error"]["message"]
