@@ -17,7 +17,7 @@ from steponce.errors import (
 )
 from steponce.guards.holder import Holder
 from steponce.guards.terms import Terms
-from steponce.guards.texts import lost, text_of
+from steponce.guards.texts import failure_of, lost
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -115,13 +115,8 @@ class Recorder:
 
     def fail(self, error: BaseException) -> None:
         """Write how the work failed: the lock is released, has a final error, or waits for a person."""
-        failure = Failure(type(error).__name__, text_of(error))
-        if isinstance(error, (RetryLater, *self._terms.releases)):
-            self._write(lambda: self._holder.release(failure), error)
-        elif isinstance(error, self._terms.final):
-            self._write(lambda: self._holder.fail(failure), error)
-        else:
-            self._write(lambda: self._holder.hold(failure), error)
+        write, failure = self._write_for(error), failure_of(error)
+        self._write(lambda: write(failure), error)
 
     def hold_unknown(self, why: str) -> None:
         """Nobody knows whether the work took effect, so a person decides."""
@@ -138,6 +133,16 @@ class Recorder:
         """
         cause = "The work is done, and its result was not recorded. Complete the lock with the result."
         self._hold(Failure(NotRecorded.__name__, cause), error)
+
+    def _write_for(self, error: BaseException) -> Callable[[Failure], Lock | None]:
+        try:
+            if isinstance(error, (RetryLater, *self._terms.releases)):
+                return self._holder.release
+            if isinstance(error, self._terms.final):
+                return self._holder.fail
+        except Exception:  # a class may have its own idea of what its instances are
+            _logger.warning("Whether the error is in `releases` or `final` cannot be told. It is held.")
+        return self._holder.hold
 
     def _fitting(self, text: str) -> str:
         """What the record gets: the result, or the address of a large one, the same at each try."""

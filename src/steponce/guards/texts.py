@@ -26,10 +26,20 @@ def lost(record: Lock) -> str:
     return f"The lock {record.lock_token!r} was lost: its record is now {record.status}{failure}{holder}."
 
 
-def text_of(error: BaseException) -> str:
-    """An error's text as a record can keep it. The error may be anybody's, and its text of any form."""
+def failure_of(error: BaseException) -> Failure:
+    """An error as a record can keep it. It may be anybody's, with a name and a text of any form."""
     try:
-        text = str(error)[:CAUSE_LIMIT]
+        text = str.__str__(str(error))  # a subclass of str may cut and encode itself in its own way
     except Exception as unwritten:  # its own `__str__` failed
-        text = f"The error has no text ({type(unwritten).__name__})."
-    return text.encode(errors="backslashreplace").decode()  # a file's name may hold half a character
+        text = f"The error has no text ({_name_of(unwritten)})."
+    return Failure(_name_of(error), _stored(text))
+
+
+def _name_of(error: BaseException) -> str:
+    """The name of its class, which a metaclass may hide."""
+    return _stored(vars(type)["__name__"].__get__(type(error)))
+
+
+def _stored(text: str) -> str:
+    """What DynamoDB stores: a file's name may hold half a character."""
+    return text[:CAUSE_LIMIT].encode(errors="backslashreplace").decode()

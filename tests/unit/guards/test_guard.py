@@ -8,7 +8,8 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
@@ -365,11 +366,66 @@ class _Speechless(Exception):
         raise AttributeError
 
 
-@pytest.mark.parametrize("error", [_Speechless(), OSError("There is no \udce9.txt")], ids=["none", "half"])
+class _Text(str):
+    def __getitem__(self, _place: Any) -> NoReturn:
+        raise IndexError
+
+
+class _Odd(Exception):
+    def __str__(self) -> str:
+        return _Text("odd")
+
+
+class _Faceless(Exception):
+    @property
+    def __class__(self) -> NoReturn:
+        raise ValueError
+
+
+class _Nameless(type):
+    @property
+    def __name__(cls) -> int:
+        return 5
+
+
+class _Unnamed(Exception, metaclass=_Nameless):
+    pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [_Speechless(), OSError("There is no \udce9.txt"), _Odd(), _Unnamed()],
+    ids=["none", "half", "odd text", "no name"],
+)
 def test_an_error_whose_text_cannot_be_written_is_on_record(world: World, error: Exception) -> None:
     """Otherwise the lock was held until its lease ended, with an unknown outcome."""
-    fail_with(world.guard(), error)
-    assert (FAILED, type(error).__name__) == (world.lock().status, world.lock().failure.error)
+    with suppress(type(error)):
+        fail_with(world.guard(), error)
+    name = type.__dict__["__name__"].__get__(type(error))
+    assert (FAILED, name) == (world.lock().status, world.lock().failure.error)
+
+
+def test_an_error_without_a_class_is_held(world: World) -> None:
+    """It fails when it is asked for its class, as `isinstance` does."""
+    with suppress(_Faceless), world.guard().begin(KEY, ORDER):
+        raise _Faceless
+    assert (FAILED, "_Faceless") == (world.lock().status, world.lock().failure.error)
+
+
+def test_a_final_error_that_cannot_be_told_is_held(world: World) -> None:
+    """Its class raises when it is asked for its instances."""
+
+    class Moody(type):
+        def __instancecheck__(cls, _error: object) -> bool:
+            raise ValueError
+
+    class Declined(Exception, metaclass=Moody):
+        pass
+
+    with suppress(KeyError):
+        fail_with(world.guard(final=(Declined,)), KeyError("x"))
+    lock = world.lock()
+    assert (FAILED, "KeyError", True) == (lock.status, lock.failure.error, lock.open_status is not None)
 
 
 def test_a_value_that_holds_itself_is_refused(world: World) -> None:
