@@ -82,7 +82,7 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "IsLockHeld does not compare payloads": Planted(39, _without_choice("IsLockHeld", "PayloadMismatch")),
     "The client does not compare payloads": Planted(
-        16, planted=_answers("steponce.request.start.Start._expect_same_payload", None)
+        16, planted=_answers("steponce.request.comparison.Comparison._expect_same_payload", None)
     ),
     "Every duplicate counts as cared for": Planted(
         511, planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True)

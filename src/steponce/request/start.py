@@ -13,7 +13,6 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.errors import (
-    LockTokenMismatch,
     OwnerHidden,
     TooManyAttempts,
     Unavailable,
@@ -22,8 +21,8 @@ from steponce.errors import (
 from steponce.executions import YOUNG, Execution, looking_at, states_entered
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
-from steponce.request.answers import payload_mismatch
 from steponce.request.canonical import sha256
+from steponce.request.comparison import Comparison
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, has_other_token, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
@@ -38,9 +37,6 @@ from steponce.workflow import (
     TOO_LARGE,
 )
 
-REFUSAL_STANDS = timedelta(seconds=10)
-"""How long a refusal by the rate limit is repeated without a new execution for the same request."""
-
 _READINGS = 3
 _PAUSES_SECONDS = (0, 0.1, 0.2, 0.4)
 _FIRST_OF_MANY = 1_000
@@ -54,6 +50,7 @@ class Start:
         self._request_id = envelope.requestId
         self._name = name_of(envelope.requestId)
         self._envelope = envelope
+        self._comparison = Comparison(machine, envelope)
         self._check_owner = check_owner
         self._sent_twice = False
         self._closed: dict[int, Execution] = {}
@@ -79,6 +76,15 @@ class Start:
         if self._start_execution(attempt):
             return self._running(attempt, duplicate=False)
         return self.run()
+
+    def expect_same_key(self, execution: Execution) -> None:
+        """
+        Refuse this start if an attempt of its request has another lock token.
+
+        Raises:
+            LockTokenMismatch: it has one.
+        """
+        self._comparison.expect_same_key(execution)
 
     def _start_execution(self, attempt: int) -> bool:
         """Call StartExecution. Returns whether the name was free. An SDK's retry gets a 200."""
@@ -126,7 +132,7 @@ class Start:
             refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused
-        self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
+        self._comparison.expect_payload_of_record(lock)
         if known is not None and known.is_open and lock.status != INPROGRESS:
             return self._running(attempt, duplicate=True)  # it is about to replay or to refuse this answer
         return self._answer(lock, now, duplicate=True)
@@ -162,32 +168,31 @@ class Start:
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""
         first = self._describe_started(1)
-        self.expect_same_key(first)
-        if first.is_open or self._is_mine(first):
+        self._comparison.expect_same_key(first)
+        if first.is_open or self._comparison.is_of_this_call(first):
             return self._by_execution(1, first, lock)
         recorded = self._machine.recorded_attempt(lock, self._request_id, first)
         newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
         if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id, first):
             newest = None  # another request, started by hand under the name of an attempt, or long ago
         if newest is not None and last > 1:
-            self.expect_same_key(newest)
+            self._comparison.expect_same_key(newest)
         if newest is not None and newest.is_open:
             return self._by_execution(last, newest, lock)
         if self._read_lock() != lock:
             return None
-        if newest is not None and self._was_just_refused(newest):
+        if newest is not None and self._comparison.was_just_refused(newest):
             token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, last)
             return Receipt.failed(self._request_id, token, arn, newest.answer, duplicate=True, is_free=True)
         receipt = self._start_next(last + 1)
         if receipt.duplicate:
-            self._expect_same_request(last + 1)
+            self._comparison.expect_same_request(self._describe_started(last + 1))
         return receipt
 
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
-        mine = self._is_mine(execution)
+        mine = self._comparison.is_of_this_call(execution)
         if execution.is_open:
-            payload_hash = self._machine.payload_hash_of(execution.input)
-            self._expect_same_payload(payload_hash == self._envelope.payloadHash)
+            self._comparison.expect_payload_of(execution)
             return self._running(attempt, duplicate=not mine)
         if self._read_lock() != lock:
             return None
@@ -277,61 +282,17 @@ class Start:
         mine = False
         if self._sent_twice:
             execution = self._machine.describe(self._name, attempt)
-            mine = execution is not None and self._is_mine(execution)
+            mine = execution is not None and self._comparison.is_of_this_call(execution)
         return self._running(attempt, duplicate=not mine)
-
-    def _was_just_refused(self, execution: Execution) -> bool:
-        """
-        Whether the rate limit has refused this very request a moment ago, and would refuse it again.
-
-        Only for a moment, because an operator may reset or raise the limit at any time. Not for a message:
-        it would be acknowledged, and nothing would bring it back. A caller that does not know the limit knows
-        no windows, so it asks the machine again once the window is over.
-        """
-        resets_at, limit = execution.failure.resets_at, self._envelope.limit
-        if resets_at is None or self._envelope.redelivery is not None:
-            return False
-        if limit is None and resets_at <= times.now():
-            return False
-        same_payload = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
-        counted_alike = execution.input.get("limit") == limit
-        since = times.to_text(times.now() - REFUSAL_STANDS)
-        return same_payload and counted_alike and (execution.closed or "") > since
-
-    def _is_mine(self, execution: Execution) -> bool:
-        return bool(execution.input.get("callId") == self._envelope.callId)
 
     def _refused_before(self, execution: Execution, attempt: int) -> Receipt | None:
         """The record is another request's. Check whether it refused this id, or this id has another key."""
-        self.expect_same_key(execution)
+        self._comparison.expect_same_key(execution)
         if not execution.failure.refuses_a_duplicate:
             return None
-        payload_hash = self._machine.payload_hash_of(execution.input)
-        self._expect_same_payload(payload_hash == self._envelope.payloadHash)
+        self._comparison.expect_payload_of(execution)
         token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
         return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=True, is_free=False)
-
-    def _expect_same_payload(self, same: bool) -> None:
-        if not same:
-            raise payload_mismatch(self._request_id, self._envelope.lockToken)
-
-    def _expect_same_request(self, attempt: int) -> None:
-        """
-        Refuse this start if a quicker caller's attempt has another lock token or payload.
-
-        That attempt has no record yet. If it is closed, it may have released its lock, so the caller may try
-        again.
-        """
-        execution = self._describe_started(attempt)
-        self.expect_same_key(execution)
-        same = self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
-        if execution.is_open:
-            self._expect_same_payload(same)
-        elif not same:
-            raise Unavailable(
-                f"Another start of request {self._request_id!r}, with another payload, has just ended. "
-                "Try again."
-            )
 
     def _describe_started(self, attempt: int) -> Execution:
         """
@@ -356,25 +317,6 @@ class Start:
         if found is not None and not found.is_open:
             self._closed[attempt] = found
         return found
-
-    def expect_same_key(self, execution: Execution) -> None:
-        """
-        Refuse a second lock token for one id. Under a second lock token the work would run twice.
-
-        An id keeps its lock token also after a release, so everyone who asks for the id finds one record.
-
-        Args:
-            execution: An attempt of this request.
-
-        Raises:
-            LockTokenMismatch: it has another lock token.
-        """
-        other = self._machine.lock_token_asked_for(self._name, execution)
-        if other not in (None, self._envelope.lockToken):
-            raise LockTokenMismatch(
-                f"Request {self._request_id!r} was started with the lock token {other!r}, not "
-                f"{self._envelope.lockToken!r}. Send the first lock token again, or use a new id."
-            )
 
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._envelope.lockToken)
