@@ -9,6 +9,7 @@ Requests: their names, the envelope that becomes an execution's input, and the s
     envelope     makes and validates the input of an execution
     receipt      what a caller learns about a request
     machine      finds the executions of a request
+    attempts     the attempts of one request, as one start sees them
     comparison   compares the request of a start with what is there
     start        starts an execution, or finds the one that answers
 """

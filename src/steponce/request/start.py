@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,11 +20,12 @@ from steponce.errors import (
 from steponce.executions import YOUNG, Execution, looking_at, states_entered
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.request.attempts import Attempts
 from steponce.request.canonical import sha256
 from steponce.request.comparison import Comparison
 from steponce.request.envelope import Envelope
-from steponce.request.machine import Machine, has_other_token, is_attempt_of, is_owner_open
-from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of
+from steponce.request.machine import Machine, is_attempt_of, is_owner_open
+from steponce.request.names import MAX_ATTEMPT, attempt_name
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.workflow import (
@@ -38,7 +38,6 @@ from steponce.workflow import (
 )
 
 _READINGS = 3
-_PAUSES_SECONDS = (0, 0.1, 0.2, 0.4)
 _FIRST_OF_MANY = 1_000
 
 
@@ -48,12 +47,11 @@ class Start:
     def __init__(self, machine: Machine, envelope: Envelope, *, check_owner: bool) -> None:
         self._machine = machine
         self._request_id = envelope.requestId
-        self._name = name_of(envelope.requestId)
         self._envelope = envelope
+        self._attempts = Attempts(machine, envelope.requestId)
         self._comparison = Comparison(machine, envelope)
         self._check_owner = check_owner
         self._sent_twice = False
-        self._closed: dict[int, Execution] = {}
 
     def run(self) -> Receipt:
         """
@@ -92,7 +90,7 @@ class Start:
             with answering("Step Functions"):
                 self._machine.sfn.start_execution(
                     stateMachineArn=self._machine.start_arn,
-                    name=attempt_name(self._name, attempt),
+                    name=attempt_name(self._attempts.name, attempt),
                     input=self._envelope.to_json(),
                 )
         except ClientError as error:
@@ -128,7 +126,7 @@ class Start:
         """
         known, attempt = None, 0
         if not self._machine.made(lock, self._request_id):
-            known, attempt = self._attempt_to_ask(lock)
+            known, attempt = self._attempts.to_ask(lock)
             refused = self._refused_before(known, attempt)
             if refused is not None:
                 return refused
@@ -141,40 +139,13 @@ class Start:
         results = self._machine.results
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
-    def _attempt_to_ask(self, lock: Lock) -> tuple[Execution, int]:
-        """
-        Find the attempt that says whether another request's record has refused this id.
-
-        That is the newest one with its lock token. A first attempt that succeeded since the record was taken
-        has replayed it, and no attempt follows. While another request is in progress, callers poll. Then the
-        newest is looked for only if one of the first two was refused.
-        """
-        first = self._describe_started(1)
-        has_replayed = first.status == "SUCCEEDED" and "" < lock.created <= (first.closed or "")
-        if first.is_open or has_replayed:
-            return first, 1
-        known, number = first, 1
-        if lock.status == INPROGRESS and not first.failure.refuses_a_duplicate:
-            second = self._describe(2)
-            is_own = second is not None and is_attempt_of(second, self._request_id, first)
-            if second is None or not (is_own and second.failure.refuses_a_duplicate):
-                return first, 1
-            known, number = second, 2
-        newest, attempt = self._machine.newest_of_request(self._request_id, number, known)
-        while attempt > 1 and newest is not None and has_other_token(newest, self._envelope.lockToken):
-            newest, attempt = self._describe(attempt - 1), attempt - 1  # it was started by hand
-        return (newest, attempt) if newest is not None else (first, 1)
-
     def _without_answer(self, lock: Lock | None) -> Receipt | None:
         """No record answers. An execution may not have its lock yet, or all attempts may have ended."""
-        first = self._describe_started(1)
+        first = self._attempts.describe_started(1)
         self._comparison.expect_same_key(first)
         if first.is_open or self._comparison.is_of_this_call(first):
             return self._by_execution(1, first, lock)
-        recorded = self._machine.recorded_attempt(lock, self._request_id, first)
-        newest, last = self._machine.newest_after(self._name, recorded, first if recorded == 1 else None)
-        if newest is not None and last > 1 and not is_attempt_of(newest, self._request_id, first):
-            newest = None  # another request, started by hand under the name of an attempt, or long ago
+        newest, last = self._attempts.newest_since(lock, first)
         if newest is not None and last > 1:
             self._comparison.expect_same_key(newest)
         if newest is not None and newest.is_open:
@@ -182,11 +153,11 @@ class Start:
         if self._read_lock() != lock:
             return None
         if newest is not None and self._comparison.was_just_refused(newest):
-            token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, last)
+            token, arn = self._envelope.lockToken, self._attempts.arn(last)
             return Receipt.failed(self._request_id, token, arn, newest.answer, duplicate=True, is_free=True)
         receipt = self._start_next(last + 1)
         if receipt.duplicate:
-            self._comparison.expect_same_request(self._describe_started(last + 1))
+            self._comparison.expect_same_request(self._attempts.describe_started(last + 1))
         return receipt
 
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
@@ -198,7 +169,7 @@ class Start:
             return None
         if execution.status == "SUCCEEDED":
             return self._running(attempt, duplicate=not mine)
-        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
+        token, arn = self._envelope.lockToken, self._attempts.arn(attempt)
         return Receipt.failed(
             self._request_id, token, arn, execution.answer, duplicate=not mine, is_free=True
         )
@@ -242,13 +213,13 @@ class Start:
 
         If both did, the newest, and the free name after it if that one did as well.
         """
-        yield attempt + 1, (first := self._describe(attempt + 1))
-        yield attempt + 2, (second := self._describe(attempt + 2))
+        yield attempt + 1, (first := self._attempts.describe(attempt + 1))
+        yield attempt + 2, (second := self._attempts.describe(attempt + 2))
         in_vain = [one for one in (first, second) if one and (one.closed or "") >= since]
         if len(in_vain) == 1:
-            yield attempt + 3, self._describe(attempt + 3)
+            yield attempt + 3, self._attempts.describe(attempt + 3)
         elif not in_vain:
-            newest, last = self._machine.newest_after(self._name, attempt + 2, second)
+            newest, last = self._machine.newest_after(self._attempts.name, attempt + 2, second)
             yield last, newest
             if newest is None or (newest.closed or "") < since:
                 yield last + 1, None
@@ -275,13 +246,13 @@ class Start:
         if attempt > MAX_ATTEMPT:
             raise TooManyAttempts(
                 f"Request {self._request_id!r} has had {attempt - 1:,} attempts, all closed; there is no "
-                f"name for another. Use a new id. The first is {self._machine.execution_arn(self._name, 1)}"
+                f"name for another. Use a new id. The first is {self._attempts.arn(1)}"
             )
         if self._start_execution(attempt):
             return self._running(attempt, duplicate=False)
         mine = False
         if self._sent_twice:
-            execution = self._machine.describe(self._name, attempt)
+            execution = self._machine.describe(self._attempts.name, attempt)
             mine = execution is not None and self._comparison.is_of_this_call(execution)
         return self._running(attempt, duplicate=not mine)
 
@@ -291,38 +262,14 @@ class Start:
         if not execution.failure.refuses_a_duplicate:
             return None
         self._comparison.expect_payload_of(execution)
-        token, arn = self._envelope.lockToken, self._machine.execution_arn(self._name, attempt)
+        token, arn = self._envelope.lockToken, self._attempts.arn(attempt)
         return Receipt.failed(self._request_id, token, arn, execution.answer, duplicate=True, is_free=False)
-
-    def _describe_started(self, attempt: int) -> Execution:
-        """
-        Describe an attempt whose name is taken. DescribeExecution may show it only after a moment.
-
-        Raises:
-            Unavailable: it is not shown yet. Its lock token and payload have to be compared first.
-        """
-        for pause in _PAUSES_SECONDS:
-            time.sleep(pause)
-            execution = self._describe(attempt)
-            if execution is not None:
-                return execution
-        raise Unavailable(
-            f"Request {self._request_id!r} was started a moment ago, and cannot be compared with this start "
-            "yet. Try again."
-        )
-
-    def _describe(self, attempt: int) -> Execution | None:
-        """Describe an attempt, a closed one once in this call. None if Step Functions does not know it."""
-        found = self._closed.get(attempt) or self._machine.describe(self._name, attempt)
-        if found is not None and not found.is_open:
-            self._closed[attempt] = found
-        return found
 
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._envelope.lockToken)
 
     def _running(self, attempt: int, *, duplicate: bool) -> Receipt:
-        arn = self._machine.execution_arn(self._name, attempt)
+        arn = self._attempts.arn(attempt)
         return Receipt.running(self._request_id, self._envelope.lockToken, arn, duplicate=duplicate)
 
 
