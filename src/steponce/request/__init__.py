@@ -11,5 +11,6 @@ Requests: their names, the envelope that becomes an execution's input, and the s
     machine      finds the executions of a request
     attempts     the attempts of one request, as one start sees them
     comparison   compares the request of a start with what is there
+    dead_owner   decides which attempt follows the death of a lock's owner
     start        starts an execution, or finds the one that answers
 """
