@@ -112,6 +112,9 @@ ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ResultTooLarg
 WORKFLOW_LIMIT = 262_144
 """Bytes that Step Functions allows for an input, an output and a task's result."""
 
+LONGEST_TIMEOUT = 99_999_999
+"""Seconds that Step Functions allows for a time-out, a heartbeat and a pause."""
+
 CAUSE_LIMIT = 32_768
 """Characters of a cause that Step Functions takes, in SendTaskFailure and StopExecution."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from steponce import Receipt, fence
+from steponce.aws import times
 from steponce.aws.dynamodb import Item, read_each
 from steponce.callbacks.step import AwaitingStep
 from steponce.cli import commands, target
@@ -20,6 +22,7 @@ from steponce.errors import RecordUnreadable, Refused
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.operator.erasure import erase, find_kept
+from steponce.recovery.leases import lease_is_over
 from steponce.report.story import Record, Waiting
 from tests.unit.cli.test_locks import OUTPUTS, FakeStack
 from tests.unit.one_machine import World
@@ -72,7 +75,7 @@ TEXTS = st.text(max_size=9) | st.sampled_from(
     ]
 )
 NUMBERS = st.sampled_from(
-    ["1.5", "-1", "0", "1e5", "1E+125", "9" * 38, str(2**53), "0.1", "-9.9E-130"]
+    ["1.5", "-1", "0", "1e5", "1E+125", "9" * 38, str(2**53), str(2**53 - 1), "0.1", "-9.9E-130"]
 ) | st.integers(-9, 10**38).map(str)
 VALUES = st.one_of(
     st.none(),
@@ -94,6 +97,8 @@ def read_lock(item: Item) -> Lock:
     json.dumps(asdict(Receipt.from_lock("order-1", lock, Results(), duplicate=True)))
     json.dumps(asdict(Record.from_lock(lock)))
     lock.is_reusable(NOON)
+    lock.work_timeout(900)
+    lease_is_over(lock)
     return lock
 
 
@@ -142,6 +147,19 @@ def test_a_lock_without_what_every_lock_has_is_none(name: str) -> None:
     for damage in ({name: None}, {name: {"S": ""}}):
         with pytest.raises(RecordUnreadable, match=f"'acme/o-1' cannot be read: its attribute {name} "):
             Lock.from_item(damaged(LOCK, damage, "lockToken"))
+
+
+@pytest.mark.parametrize(("seconds", "is_read"), [("99999999", True), ("100000000", False)])
+def test_a_time_out_that_no_state_may_have_is_refused(seconds: str, is_read: bool) -> None:
+    """Python's calendar ends before some of them would."""
+    with nullcontext() if is_read else pytest.raises(RecordUnreadable, match="workTimeoutSeconds"):
+        Lock.from_item(LOCK | {"workTimeoutSeconds": {"N": seconds}})
+
+
+def test_times_at_the_end_of_the_calendar_are_read() -> None:
+    """Nothing is added to them that has no text."""
+    item = LOCK | {"lockedBy": {"S": "process/host/1"}, "created": {"S": times.NEVER}}
+    assert not lease_is_over(Lock.from_item(item))
 
 
 def test_a_record_of_another_library_is_no_lock() -> None:

@@ -60,15 +60,15 @@ class Attributes:
         found = self.optional_whole(name, least=least)
         return self.refuse(name, "is missing") if found is None else found
 
-    def optional_whole(self, name: str, *, least: int) -> int | None:
-        """A whole number from `least` to MOST, or None."""
+    def optional_whole(self, name: str, *, least: int, most: int = MOST) -> int | None:
+        """A whole number from `least` to `most`, or None."""
         digits = self._typed(name, "N", "a number")
         if digits is None:
             return None
         if not (digits.isascii() and digits.isdecimal() and len(digits) <= len(str(MOST))):
-            self.refuse(name, f"is no whole number from {least} to {MOST}")
+            self.refuse(name, f"is no whole number from {least} to {most}")
         found = int(digits)
-        return found if least <= found <= MOST else self.refuse(name, f"is not from {least} to {MOST}")
+        return found if least <= found <= most else self.refuse(name, f"is not from {least} to {most}")
 
     def time(self, name: str) -> str:
         """A time, as UTC text."""

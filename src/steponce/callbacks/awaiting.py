@@ -324,7 +324,7 @@ class AwaitingSteps:
 
 
 def _values(step: AwaitingStep) -> dict[str, str | int]:
-    kept_until = times.to_text(times.from_text(step.expires_at) + KEPT)
+    kept_until = times.to_text(times.after(times.from_text(step.expires_at), KEPT.total_seconds()))
     return {
         ":step": step.step,
         ":taskToken": step.task_token,

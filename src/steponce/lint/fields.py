@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.workflow import LONGEST_TIMEOUT
+
 JSONPATH = "JSONPath"
 JSONATA = "JSONata"
 
-_LONGEST_TIMEOUT = 99_999_999
 _COMMON = {"Type", "Comment", "QueryLanguage"}
 _STEP = {"Next", "End", "Assign"}
 _OF_TYPE = {
@@ -132,8 +133,8 @@ def _handlers(state: dict[str, Any]) -> Iterator[str]:
 
 def _retrier(retrier: dict[str, Any], where: str) -> Iterator[str]:
     for field, least, most in (
-        ("IntervalSeconds", 1, _LONGEST_TIMEOUT),
-        ("MaxAttempts", 0, _LONGEST_TIMEOUT),
+        ("IntervalSeconds", 1, LONGEST_TIMEOUT),
+        ("MaxAttempts", 0, LONGEST_TIMEOUT),
         ("MaxDelaySeconds", 1, 31_622_400),
     ):
         if not _is_whole(retrier.get(field, least), least, most):
@@ -194,8 +195,8 @@ def _task(state: dict[str, Any], language: str) -> Iterator[str]:
         yield f"Resource must be an ARN, and is {resource!r}."
     for field in ("TimeoutSeconds", "HeartbeatSeconds"):
         value = state.get(field, 1)
-        if not _is_whole(value, 1, _LONGEST_TIMEOUT) and not _is_expression(value, language):
-            yield f"{field} must be a whole number from 1 to {_LONGEST_TIMEOUT:,}, and is {value!r}."
+        if not _is_whole(value, 1, LONGEST_TIMEOUT) and not _is_expression(value, language):
+            yield f"{field} must be a whole number from 1 to {LONGEST_TIMEOUT:,}, and is {value!r}."
 
 
 def _choice(state: dict[str, Any], language: str) -> Iterator[str]:
@@ -258,8 +259,8 @@ def _wait(state: dict[str, Any], language: str) -> Iterator[str]:
     if len(given) != 1:
         yield f"it needs one of Seconds, SecondsPath, Timestamp and TimestampPath, and has {given}."
     seconds = state.get("Seconds", 1)
-    if not _is_whole(seconds, 0, _LONGEST_TIMEOUT) and not _is_expression(seconds, language):
-        yield f"Seconds must be a whole number up to {_LONGEST_TIMEOUT:,}, and is {seconds!r}."
+    if not _is_whole(seconds, 0, LONGEST_TIMEOUT) and not _is_expression(seconds, language):
+        yield f"Seconds must be a whole number up to {LONGEST_TIMEOUT:,}, and is {seconds!r}."
 
 
 def _map(state: dict[str, Any], language: str) -> Iterator[str]:

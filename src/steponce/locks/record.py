@@ -16,6 +16,7 @@ from steponce.workflow import (
     DUPLICATE_REFUSED,
     FAILED,
     INPROGRESS,
+    LONGEST_TIMEOUT,
     MISMATCH,
     RATE_LIMITED,
     RELEASED,
@@ -182,7 +183,7 @@ class Lock:
             interventions=read_interventions(read),
             lease_until=read.optional_time("leaseUntil"),
             execution_name=_execution_name(read),
-            work_timeout_seconds=read.optional_whole("workTimeoutSeconds", least=1),
+            work_timeout_seconds=read.optional_whole("workTimeoutSeconds", least=1, most=LONGEST_TIMEOUT),
         )
 
     @classmethod

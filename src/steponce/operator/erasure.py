@@ -171,7 +171,8 @@ def _erase(machine: Machine, lock: Lock) -> bool:
     objects = machine.results.objects(lock.lock_token)
     if objects and lock.status == RELEASED:
         # `locks complete` keeps a result before it writes the record, so one of these may be its own.
-        mine = replace(lock, created=times.to_text(times.from_text(lock.created) + _MOMENT))
+        created = times.after(times.from_text(lock.created), _MOMENT.total_seconds())
+        mine = replace(lock, created=times.to_text(created))
         machine.locks.change_fence(lock, mine.created)
         lock = mine
     if objects and machine.locks.reread(lock) is not None:

@@ -20,7 +20,7 @@ def lease_is_over(lock: Lock) -> bool:
     """
     if lock.is_of_an_execution or lock.is_of_powertools:
         return False
-    young = times.to_text(times.from_text(lock.created) + YOUNG)
+    young = times.to_text(times.after(times.from_text(lock.created), YOUNG.total_seconds()))
     return (lock.lease_until or young) < times.now_text()
 
 
