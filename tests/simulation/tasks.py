@@ -81,6 +81,7 @@ class Waiting:
         if self.over is None:
             self._note("TaskSubmitted", "taskSubmitted")
             self._beat_by = self._turns.now + self._heartbeat
+            self._turns.wake(self.actor)
 
     def beat(self) -> None:
         """A heartbeat arrives."""
