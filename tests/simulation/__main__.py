@@ -1,4 +1,4 @@
-"""Runs the schedules of many seeds, and tells which of them broke a promise."""
+"""Runs the schedules of many seeds or one story, and tells which of them broke a promise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.planted import NOTHING, PLANTED
 
 def main() -> int:
     """
-    Print each broken promise with its seed. One seed alone prints what happened as well.
+    Print each broken promise with its seed. One seed alone and a story print what happened as well.
 
     Returns:
         The exit code: 0 if no promise was broken, or if a planted fault was found.
@@ -32,27 +32,35 @@ def main() -> int:
     parser.add_argument(
         "--plant", choices=sorted(every), help="plant this fault; stop at the seed that finds it"
     )
+    parser.add_argument(
+        "--story",
+        choices=sorted(every),
+        metavar="FAULT",
+        help="instead of seeds, run the story that finds this fault; --plant it as well to see how",
+    )
     given = parser.parse_args()
     if given.callbacks and given.rate_limit:
         parser.error("The schedules of callbacks have no rate limit. Leave one of the two out.")
     planted = every.get(given.plant, NOTHING)
     first, _, last = given.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
+    sources = [every[given.story].story] if given.story else seeds
     parameters = {
         "when_outcome_unknown": given.when_outcome_unknown,
         "when_completed": given.when_completed,
-        "rate_limit": given.rate_limit or planted.rate_limit,
+        "rate_limit": given.rate_limit,
     }
-    run = examine_callbacks if given.callbacks or given.plant in PLANTED_IN_CALLBACKS else examine
+    waits = given.callbacks or not PLANTED_IN_CALLBACKS.keys().isdisjoint({given.plant, given.story})
+    run = examine_callbacks if waits else examine
     found: Counter[str] = Counter()
     began, count = time.monotonic(), 0
-    for seed in seeds:
+    for source in sources:
         count += 1
-        examined = run(seed, planted, **parameters)
-        if len(seeds) == 1:
+        examined = run(source, planted, **parameters)
+        if len(sources) == 1:
             print(*examined.trace, sep="\n")
         for complaint in examined.complaints:
-            print(f"seed {seed}: {complaint}", flush=True)
+            print(f"{'story' if given.story else f'seed {source}'}: {complaint}", flush=True)
             found[complaint.partition(":")[0]] += 1
         if given.plant and examined.complaints:
             break

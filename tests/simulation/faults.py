@@ -13,14 +13,17 @@ from steponce.errors import SteponceError
 from tests.fakes.errors import client_error
 from tests.simulation.turns import Died, Turns
 
-Fault = Literal["refused", "unanswered", "repeated", "slow", "copied", "died before", "died after"]
+Fault = Literal[
+    "refused", "unanswered", "repeated", "slow", "copied", "answered late", "died before", "died after"
+]
 """
-refused      AWS throttles the call
-unanswered   the call takes effect, and its answer is lost
-repeated     the same, and boto3 makes the call once more
-slow         the call takes effect late, perhaps after its caller has given up
-copied       the call takes effect, and once more later
-died         the caller's process ends
+refused        AWS throttles the call
+unanswered     the call takes effect, and its answer is lost
+repeated       the same, and boto3 makes the call once more
+slow           the call takes effect late, perhaps after its caller has given up
+copied         the call takes effect, and once more later
+answered late  the call takes effect, and its answer comes late: in stories, where turns do not do that
+died           the caller's process ends
 """
 
 _OF_A_READ: tuple[Fault, ...] = ("refused", "slow", "died before")
@@ -53,21 +56,27 @@ class Faults:
 
     Attributes:
         left: How many may still happen.
+        planned: What a story plans and has not happened yet, by place.
     """
 
+    planned: Mapping[str, str] = {}
     most: Sequence[int] = (0, 1, 1, 2, 3, 6)
 
     def __init__(self, random: Random, turns: Turns) -> None:
         self.left = random.choice(self.most)
         self._kinds = random.sample(_OF_A_WRITE, random.choice((1, 2, len(_OF_A_WRITE))))
         self._random = random
-        self._turns = turns
+        self.turns = turns
 
     def happens(self, chance: float) -> bool:
         """Whether a fault happens now."""
         happens = self.left > 0 and self._random.random() < chance
         self.left -= happens
         return happens
+
+    def one_of(self, kinds: Sequence[Any], chance: float, _place: str) -> Any:
+        """The fault of something else than a call, if one happens there now. None if not."""
+        return self._random.choice(kinds) if self.happens(chance) else None
 
     def chance(self, operation: str, _arguments: Mapping[str, Any]) -> float:
         """How probable a fault is at a call."""
@@ -88,7 +97,7 @@ class Faults:
         self, operation: str, method: Callable[..., Any], arguments: dict[str, Any], *, mortal: bool
     ) -> Any:
         """Make a call in a turn of its own, with its fault."""
-        turns = self._turns
+        turns = self.turns
         turns.take()
         fault = self.at(operation, arguments, mortal=mortal)
         if fault is not None:
@@ -108,6 +117,10 @@ class Faults:
                 raise ReadTimeoutError(endpoint_url="https://aws")
             case "slow":
                 return self._late(method, arguments, mortal=mortal)
+            case "answered late":
+                answer = method(**arguments)
+                turns.take(self._delay())
+                return answer
             case "copied":
                 turns.spawn("copy", lambda: _ignore(method, arguments), after=self._delay())
                 return method(**arguments)
@@ -120,18 +133,18 @@ class Faults:
 
     def _late(self, method: Callable[..., Any], arguments: dict[str, Any], *, mortal: bool) -> Any:
         delay = self._delay()
-        patience = self._turns.seconds_to_live() if mortal else STATES_WAIT_SECONDS
+        patience = self.turns.seconds_to_live() if mortal else STATES_WAIT_SECONDS
         if delay > patience:
-            self._turns.spawn("late call", lambda: _ignore(method, arguments), after=delay)
-            self._turns.take(patience)
+            self.turns.spawn("late call", lambda: _ignore(method, arguments), after=delay)
+            self.turns.take(patience)
             raise ReadTimeoutError(endpoint_url="https://aws")
-        self._turns.take(delay)
+        self.turns.take(delay)
         return method(**arguments)
 
     def _twice(self, method: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """The code gets the answer to the second call, and boto3 says that it was not the first."""
         _ignore(method, arguments)
-        self._turns.take(self._random.uniform(0, 5))
+        self.turns.take(self._random.uniform(0, 5))
         try:
             return method(**arguments)
         except ClientError as error:

@@ -38,6 +38,8 @@ from tests.unit.triggers.world import Context
 LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)
 """Lambda tries an asynchronous invocation twice again."""
 
+LAMBDA_FAILS = ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "States.Timeout")
+
 _SLEEP, _MONOTONIC = time.sleep, time.monotonic
 _ENDED_BADLY = {"FAILED", "TIMED_OUT", "ABORTED"}
 
@@ -202,9 +204,9 @@ class Installation:
         detail["stopDate"] = round(execution["stopDate"].timestamp() * 1000)
         for name in ("close_execution", "resend_request"):
             soon = self.random.expovariate(1)
-            lost, twice, late = (), (soon, 2 * soon), (soon, self.late_by)
-            fault = self.faults.happens(0.1)
-            for after in self.random.choice((lost, twice, late)) if fault else (soon,):
+            whens = {"lost": (), "twice": (soon, 2 * soon), "late": (soon, self.late_by), None: (soon,)}
+            fault = self.faults.one_of(("lost", "twice", "late"), 0.1, f"event for {name}")
+            for after in whens[fault]:
                 self.turns.spawn(
                     f"event for {name}",
                     lambda name=name: self.call(name, {"detail": detail}),
@@ -230,8 +232,8 @@ class Installation:
         name = arguments["FunctionName"].rpartition("-")[2]
         payload = json.loads(json.dumps(arguments["Payload"]))
         self.turns.take()
-        if self.faults.happens(self.lambda_fails):
-            return self._lose(name, payload, timeout)
+        if (error := self.faults.one_of(LAMBDA_FAILS, self.lambda_fails, name)) is not None:
+            return self._lose(error, name, payload, timeout)
         actor = self.turns.actor
         before, actor.deadline = actor.deadline, self.turns.deadline_in(self._seconds(timeout))
         try:
@@ -245,11 +247,8 @@ class Installation:
         finally:
             actor.deadline = before
 
-    def _lose(self, name: str, payload: Data, timeout: float) -> Data:
+    def _lose(self, error: str, name: str, payload: Data, timeout: float) -> Data:
         """Lambda throttles the call, or its answer does not arrive."""
-        error = self.random.choice(
-            ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "States.Timeout")
-        )
         self.turns.note(f"{name}: {error}")
         if error != "Lambda.TooManyRequestsException":
             self.turns.spawn(

@@ -33,6 +33,7 @@ class Askers:
 
     def __init__(self, here: Installation, asks: list[Ask]) -> None:
         self._here, self._asks = here, asks
+        self._ways = {"caller": self._call, "message": self._send, "hand": self._start_by_hand}
 
     def plan(self, order: Order, request_id: str, after: float, *, is_late: bool = False) -> None:
         """
@@ -45,19 +46,18 @@ class Askers:
         kind = random.choice(("caller", "message", "message" if is_late else "caller", "hand"))
         ask = Ask(request_id, order, payload, is_message=kind == "message")
         self._asks.append(ask)
-        act = {"caller": self._call, "message": self._send, "hand": self._start_by_hand}[kind]
-
-        def begin() -> None:
-            ask.asked = self._here.turns.now
-            act(ask)
-
         wrong_by = random.choice((0, 0, 0, random.uniform(-200, 200)))
         self._here.turns.spawn(
             f"{kind} {request_id}",
-            begin,
+            lambda: self.ask(kind, ask),
             after=after + random.uniform(0, 20),
             clock_error=timedelta(seconds=wrong_by if kind == "caller" else 0),
         )
+
+    def ask(self, kind: str, ask: Ask) -> None:
+        """Ask as a caller, by a message or by hand."""
+        ask.asked = self._here.turns.now
+        self._ways[kind](ask)
 
     def _call(self, ask: Ask) -> None:
         for _ in range(self._here.random.randint(1, 4)):

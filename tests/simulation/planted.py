@@ -1,15 +1,20 @@
-"""Faults to plant: the simulation proves something only if it finds them."""
+"""
+Faults to plant: the simulation proves something only if it finds them.
+
+Each fault has a story in which it breaks a promise. Without the fault, the story breaks none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import Tally
+from tests.simulation.story import Story, by_caller, by_hand, by_message, stopped
 
 States = dict[str, Any]
 Change = Callable[[States], object]
@@ -26,19 +31,19 @@ class Planted:
     One fault.
 
     Args:
-        seed: A seed that finds it.
-        rate_limit: Whether it is found with a rate limit only.
+        story: A schedule that finds it.
+        breaks: Which promise it breaks there: how the complaint begins.
         change: Changes the states of the definition.
         planted: Changes the code while a schedule runs.
     """
 
-    seed: int
-    rate_limit: bool = field(default=False, kw_only=True)
+    story: Story
+    breaks: str
     change: Change = _as_it_is
     planted: Patch = nullcontext
 
 
-NOTHING = Planted(0)
+NOTHING = Planted(Story(), "")
 
 
 def _condition(state: str, clause: str, replaced: str) -> Change:
@@ -69,31 +74,63 @@ def _answers(target: str, value: object) -> Patch:
 
 PLANTED: Mapping[str, Planted] = {
     "AcquireLock takes a lock in progress": Planted(
-        2, _condition("AcquireLock", "#status = :released", "#status IN (:released, :inprogress)")
+        Story((by_hand(0, "first"), by_hand(10, "second")), work="slow"),
+        "twice",
+        _condition("AcquireLock", "#status = :released", "#status IN (:released, :inprogress)"),
     ),
     "DoWork is tried again after any error": Planted(
-        0, lambda states: states["DoWork"]["Retry"][1].update(ErrorEquals=["States.ALL"])
+        Story((by_hand(0, "first"),), work="bug after the effect"),
+        "twice",
+        lambda states: states["DoWork"]["Retry"][1].update(ErrorEquals=["States.ALL"]),
     ),
     "An error of Lambda releases the lock": Planted(
-        690, lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException")
+        # The function runs, and Step Functions gets an error.
+        Story((by_hand(0, "first"),), faults={"ChargeCardFunction": "Lambda.ServiceException"}),
+        "twice",
+        lambda states: states["DoWork"]["Catch"][0]["ErrorEquals"].append("Lambda.ServiceException"),
     ),
     "A living owner is taken over": Planted(
-        24, lambda states: states["IsOwnerAlive"].update(Default="TakeOverLock")
+        # Its execution is dead, and its work may still run: so long it counts as alive.
+        Story((by_hand(0, "first"), stopped(10, "first"), by_hand(15, "second")), work="slow"),
+        "twice",
+        lambda states: states["IsOwnerAlive"].update(Default="TakeOverLock"),
     ),
-    "IsLockHeld does not compare payloads": Planted(39, _without_choice("IsLockHeld", "PayloadMismatch")),
+    "IsLockHeld does not compare payloads": Planted(
+        Story((by_caller(0, "first"), by_caller(60, "second", other_payload=True))),
+        "lost",
+        _without_choice("IsLockHeld", "PayloadMismatch"),
+    ),
     "The client does not compare payloads": Planted(
-        16, planted=_answers("steponce.request.comparison.Comparison._expect_same_payload", None)
+        Story((by_caller(0, "first"), by_caller(60, "first", other_payload=True))),
+        "wrong answer",
+        planted=_answers("steponce.request.comparison.Comparison._expect_same_payload", None),
     ),
     "Every duplicate counts as cared for": Planted(
-        511, planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True)
+        # The caller's execution ends without an answer, and brings no message back.
+        Story((by_caller(0, "first"), by_message(0, "first")), work="retry later"),
+        "lost",
+        planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True),
     ),
     "A missing record counts as an answer": Planted(
-        11, planted=_answers("steponce.triggers.ended._is_answered", True)
+        Story(  # it dies between two tries of AcquireLock
+            (by_message(0, "first"), stopped(1.25, "first")),
+            faults={"execution first: update_item": "refused"},
+        ),
+        "lost",
+        planted=_answers("steponce.triggers.ended._is_answered", True),
     ),
     "Lost events are not looked for": Planted(
-        4901, planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked())
+        Story((by_message(0, "first"),), work="retry later", faults={"event for resend_request": "lost"}),
+        "lost",
+        planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked()),
     ),
     "The monitor does nothing": Planted(
-        8, planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally())
+        Story(
+            (by_hand(0, "first"), stopped(10, "first")),
+            work="slow",
+            faults={"event for close_execution": "lost"},
+        ),
+        "held unseen",
+        planted=_answers("steponce.monitoring.monitor.Monitor.round", Tally()),
     ),
 }

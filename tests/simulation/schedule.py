@@ -1,5 +1,7 @@
 """
-One schedule: requests under a few lock tokens, what a seed lets happen to them, and what they were told.
+One schedule: requests under a few lock tokens, what happens to them, and what they were told.
+
+A seed decides it all, or a story tells it.
 
 Callers, messages and executions started by hand ask for the same work at the same time. Executions are
 stopped, operators settle what waits for them, calls go wrong, and records expire. When all is quiet, nothing
@@ -13,6 +15,7 @@ import random as randoms
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any
@@ -24,7 +27,8 @@ from steponce.locks.table import Locks
 from tests.simulation.faults import Faults
 from tests.simulation.installation import Installation
 from tests.simulation.people import Askers, Operators
-from tests.simulation.requests import Ask, Order, answers
+from tests.simulation.requests import Ask, Order, Payload, answers
+from tests.simulation.story import InOrder, Story, ToldFaults, Usual
 from tests.simulation.turns import Turns
 from tests.simulation.wiring import LIMITED, LIMITS, LOCKS, RULES, Line, definition
 from tests.simulation.work import OUTCOMES, Work
@@ -41,10 +45,10 @@ Change = Callable[[dict[str, Any]], object]
 
 class Schedule:
     """
-    What one seed makes happen.
+    What one seed or story makes happen.
 
     Args:
-        seed: Decides everything.
+        source: The seed, which decides everything; or the story.
         change: Changes the states of the definition, to plant a fault.
         when_outcome_unknown, when_completed: The template's parameters.
         rate_limit: Whether a user may run one request in ten minutes.
@@ -52,6 +56,7 @@ class Schedule:
     Attributes:
         orders: The work, by lock token.
         asks: Who asked for it.
+        askers, operators: Who ask, and who settle what waits for a person.
         records_expire: Whether time leaps, so that records expire then or a little later.
     """
 
@@ -61,34 +66,44 @@ class Schedule:
 
     def __init__(
         self,
-        seed: int,
+        source: int | Story,
         change: Change,
         *,
         when_outcome_unknown: str = "hold",
         when_completed: str = "replay",
         rate_limit: bool = False,
     ) -> None:
-        self.seed, self.random = seed, Random(seed)
+        self.story = source if isinstance(source, Story) else None
+        self.seed = 0 if isinstance(source, Story) else source
+        self.random = Usual() if self.story else Random(self.seed)
         self.when_outcome_unknown = when_outcome_unknown
         self.orders: dict[str, Order] = {}
         self.asks: list[Ask] = []
-        self.turns = Turns(self.random, _BEGAN + timedelta(days=100 * next(_DAYS)))
-        self.faults = self.goes_wrong(self.random, self.turns)
+        began = _BEGAN + timedelta(days=100 * next(_DAYS))
+        self.turns = (InOrder if self.story else Turns)(self.random, began)
+        self.faults = (
+            ToldFaults(self.random, self.turns, self.story.faults)
+            if self.story
+            else self.goes_wrong(self.random, self.turns)
+        )
         dynamodb: Any = Line(lambda: self.installation, "dynamodb")
         self.locks = Locks(dynamodb, LOCKS)
         self.rules = LIMITED if rate_limit else RULES
         deployed = deepcopy(definition(when_completed, self.rules))
         self.vary(deployed["States"])
         change(deployed["States"])
+        outcomes = (self.story.work,) if self.story else self.outcomes
         self.installation = self.installed(
             self.turns,
             self.random,
             self.faults,
-            Work(self.turns, self.random, self.orders, self.locks, self.outcomes),
+            Work(self.turns, self.random, self.orders, self.locks, outcomes),
             when_outcome_unknown=when_outcome_unknown,
             rules=self.rules,
             definition=deployed,
         )
+        self.askers = Askers(self.installation, self.asks)
+        self.operators = Operators(self.installation, self.locks, self.orders, self.asks)
         self.records_expire = False
 
     def vary(self, states: dict[str, Any]) -> None:
@@ -111,10 +126,41 @@ class Schedule:
         """
         randoms.seed(self.seed)
         with self.installation.present():
-            self._plan()
+            if self.story:
+                self._tell(self.story)
+            else:
+                self._plan()
             self.turns.spawn("watch", self._watch, after=self.random.uniform(30, 300))
             self.turns.run()
             self.faults.left = 0
+
+    def order(self, number: int) -> Order:
+        """A new order."""
+        payload = {"order": number, "user": "ann", "amount": 500}
+        return self._order(number, payload, payload | {"amount": 999})
+
+    def _order(self, number: int, payload: Payload, other: Payload) -> Order:
+        token = f"shop/order-{number}"
+        self.orders[token] = Order(token, (payload, other))
+        return self.orders[token]
+
+    def ask(self, kind: str, request_id: str, *, other_payload: bool = False) -> None:
+        """Let the present actor ask for the first order, as a story tells."""
+        order = next(iter(self.orders.values()))
+        payload = order.payloads[other_payload]
+        ask = Ask(request_id, order, payload, is_message=kind == "message")
+        self.asks.append(ask)
+        self.askers.ask(kind, ask)
+
+    def stop(self, name: str) -> None:
+        """Stop an execution, as a story tells."""
+        machine = self.installation.machine
+        machine.stop(machine.arn(name))
+
+    def _tell(self, story: Story) -> None:
+        self.order(0)
+        for act in story.acts:
+            self.turns.spawn(act.who, partial(act.act, self), after=act.at)
 
     def _plan(self) -> None:
         random, spawn = self.random, self.turns.spawn
@@ -125,21 +171,17 @@ class Schedule:
         if leap:
             spawn("leap", self._leap, after=leap)
         window = int(self.rules.rate_limit_window) if self.rules.rate_limit else 0
-        askers = Askers(self.installation, self.asks)
         for number in range(2 if self.rules.rate_limit else random.choice((1, 1, 2))):
-            payload = {"order": number, "user": "ann", "amount": 500}
-            payloads = (payload, payload | {"amount": 999})
-            order = self.orders[f"shop/order-{number}"] = Order(f"shop/order-{number}", payloads)
+            order = self.order(number)
             for asker in range(random.randint(2, 5)):
                 request_id = f"order-{number}" if random.random() < 0.6 else f"id-{number}-{asker}"
                 is_late = asker > 0 and random.random() < 0.7 and leap > 0
-                askers.plan(order, request_id, leap if is_late else number * window, is_late=is_late)
+                self.askers.plan(order, request_id, leap if is_late else number * window, is_late=is_late)
                 order.renewals = max(order.renewals, is_late)
         if random.random() < 0.5:
             spawn("fate", self._stop_executions, after=random.uniform(0, 30))
-        operators = Operators(self.installation, self.locks, self.orders, self.asks)
         for _ in range(random.choice((0, 0, 1, 2))):
-            spawn("operator", operators.operate, after=random.uniform(0, 300))
+            spawn("operator", self.operators.operate, after=random.uniform(0, 300))
 
     def _leap(self) -> None:
         """Records have expired, or will soon. Names may be free again."""

@@ -9,7 +9,7 @@ none of the true time. So a seed always gives the same schedule, however busy th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -216,7 +216,10 @@ class Turns:
         if not ready:
             self.now = min(actor.wakes for actor in self._actors)
             ready = [actor for actor in self._actors if actor.wakes <= self.now]
-        self.now += timedelta(seconds=self._random.uniform(0, _LONGEST_TURN_SECONDS))
-        chosen = self._random.choice(ready)
+        chosen = self._next_of(ready)
         self._whose = chosen.name
         return chosen
+
+    def _next_of(self, ready: Sequence[Actor]) -> Actor:
+        self.now += timedelta(seconds=self._random.uniform(0, _LONGEST_TURN_SECONDS))
+        return self._random.choice(ready)

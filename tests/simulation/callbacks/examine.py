@@ -9,8 +9,9 @@ from tests.simulation.callbacks.schedule import CallbackSchedule
 from tests.simulation.examine import Examined
 from tests.simulation.examine import examine as examine_any
 from tests.simulation.planted import NOTHING, Planted
+from tests.simulation.story import Story
 
 
-def examine(seed: int, planted: Planted = NOTHING, **parameters: Any) -> Examined:
-    """Run the schedule of a seed. As the function of the same name for requests."""
-    return examine_any(seed, planted, CallbackSchedule, judge, **parameters)
+def examine(source: int | Story, planted: Planted = NOTHING, **parameters: Any) -> Examined:
+    """Run the schedule of a seed or a story. As the function of the same name for requests."""
+    return examine_any(source, planted, CallbackSchedule, judge, **parameters)

@@ -48,14 +48,16 @@ class Outside:
 
     Attributes:
         told: What was told to someone in a way that contradicts itself.
+        steps: The steps that were reported, in order.
     """
 
     def __init__(self, here: CallbackInstallation) -> None:
         self._here, self._random = here, here.random
         self.told: list[str] = []
+        self.steps: list[Step] = []
         self._commands = 0
         ways: list[Callable[[Step, Body], str | None]] = [
-            self._by_program,
+            self.by_program,
             self._by_button,
             self._by_message,
             self._by_command,
@@ -69,6 +71,7 @@ class Outside:
 
     def hear(self, step: Step) -> None:
         """A step was reported: those who know of it may answer, at once or much later."""
+        self.steps.append(step)
         self._here.verdicts.reported.add(step["awaitingStepId"])
         random = self._random
         if random.random() < 0.2:
@@ -80,17 +83,17 @@ class Outside:
                 self._commands += 1
                 whom = [step["requestId"], f"command {self._commands}"]
             answer = random.choice(answers_for(whom))
-            self._spawn(way.__name__, lambda way=way, answer=answer: self._insist(way, step, answer))
+            self._spawn(way.__name__, lambda way=way, answer=answer: self.insist(way, step, answer))
 
     def watch(self, waiting: Waiting) -> None:
         """A try begins to wait. Somebody may have its token."""
         if self._holds_tokens and self._random.random() < 0.5:
-            self._spawn("token holder", lambda: self._answer_with_token(waiting))
+            self._spawn("token holder", lambda: self.answer_with_token(waiting))
 
     def _spawn(self, name: str, act: Callable[[], None]) -> None:
         self._here.turns.spawn(name.strip("_"), act, after=self._random.uniform(*self._when))
 
-    def _insist(self, way: Callable[[Step, Body], str | None], step: Step, answer: Body) -> None:
+    def insist(self, way: Callable[[Step, Body], str | None], step: Step, answer: Body) -> None:
         """Answer until there is a verdict, or longer, or not so long."""
         for _ in range(self._random.choice((1, 5, 5))):
             try:
@@ -106,12 +109,12 @@ class Outside:
 
     def _beat(self, step: Step) -> None:
         for _ in range(self._random.randint(1, 6)):
-            self._insist(self._by_program, step, BEAT)
+            self.insist(self.by_program, step, BEAT)
             self._here.turns.take(self._random.choice((5, 60, 80, 120)))
 
     # -- The ways ----------------------------------------------------------------------------------
 
-    def _by_program(self, step: Step, answer: Body) -> str:
+    def by_program(self, step: Step, answer: Body) -> str:
         status, text = self._here.post(step["link"], json.dumps(answer), "application/json")
         verdict = json.loads(text).get("verdict", "nothing") if status < 500 else "nothing"
         if verdict != "nothing" and STATUS[verdict] != status:
@@ -147,7 +150,7 @@ class Outside:
         function = "ResolveAwaitingStepFunction"
         return resolve(WIRING.client("lambda"), function, step_id, answer)
 
-    def _answer_with_token(self, waiting: Waiting) -> None:
+    def answer_with_token(self, waiting: Waiting) -> None:
         """
         A holder of the raw token, whom nothing tells of other answers.
 

@@ -1,4 +1,4 @@
-"""Faults of callbacks to plant."""
+"""Faults of callbacks to plant, each with the story that finds it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, AwaitingStep
 from steponce.request.canonical import sha256
+from tests.simulation.callbacks.schedule import ASKED_AGAIN, TWO_STEPS
+from tests.simulation.callbacks.stories import NO, YES, by_heartbeat, by_program, by_token
 from tests.simulation.planted import Planted
+from tests.simulation.story import Story, by_hand
 
 STEPS, CALLBACKS = "steponce.callbacks.awaiting.AwaitingSteps", "steponce.callbacks.resolver.Callbacks"
 
 Patch = Callable[[], AbstractContextManager[object]]
 
 _send, _update, _from_event = Callbacks._send, AwaitingSteps._update, AwaitingStep.from_event
+
+
+ASKED = by_hand(0, "first")
 
 
 def _instead(target: str, function: Callable[..., object]) -> Patch:
@@ -69,29 +75,60 @@ def _of_the_run(event: Mapping[str, Any]) -> AwaitingStep:
 
 PLANTED: Mapping[str, Planted] = {
     "An answer is sent before it is stored": Planted(
-        15, planted=_instead(f"{STEPS}.claim", _claim_in_memory)
+        Story(  # while the program waits for the answer to its call, the heartbeat finds out what arrived
+            (ASKED, by_program(20, YES), by_heartbeat(25)),
+            faults={"program: send_task_success": "answered late"},
+        ),
+        "false",
+        planted=_instead(f"{STEPS}.claim", _claim_in_memory),
     ),
     "A claim takes a step that is claimed": Planted(
-        15, planted=_condition("#status = :pending AND taskToken = :taskToken", "taskToken = :taskToken")
+        Story(  # the claim of the slow program comes when all is over
+            (ASKED, by_program(20, YES, who="slow program"), by_program(25, YES)),
+            faults={"slow program: update_item": "slow"},
+        ),
+        "twice",
+        planted=_condition("#status = :pending AND taskToken = :taskToken", "taskToken = :taskToken"),
     ),
-    "A used token counts as sent": Planted(9, planted=_instead(f"{CALLBACKS}._send", _send_for_sure)),
+    "A used token counts as sent": Planted(
+        Story((ASKED, by_program(120, YES))), "false", planted=_instead(f"{CALLBACKS}._send", _send_for_sure)
+    ),
     "A used token counts as late": Planted(
-        14, planted=_instead(f"{CALLBACKS}._what_arrived", lambda *_: None)
+        Story((ASKED, by_token(20), by_program(25, NO))),
+        "wrong record",
+        planted=_instead(f"{CALLBACKS}._what_arrived", lambda *_: None),
     ),
     "Every sender of the answer is told accepted": Planted(
-        3, planted=_instead("steponce.callbacks.resolver._verdict", _accepts_what_arrived)
+        Story((ASKED, by_program(20, YES), by_program(25, YES))),
+        "twice",
+        planted=_instead("steponce.callbacks.resolver._verdict", _accepts_what_arrived),
     ),
     "An older token replaces a newer one": Planted(
-        61, planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR")
+        # The function of the first try begins late, after that of the retry.
+        Story((ASKED, by_program(40, YES)), faults={"RecordAwaitingStepFunction": "Lambda.ServiceException"}),
+        "unreachable",
+        planted=_condition("enteredAt < :enteredAt OR", "enteredAt <= :enteredAt OR"),
     ),
     "A close ends the wait of a retry": Planted(
-        3078, planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was")
+        Story(  # the heartbeat finds the first wait over, and closes it when the second one is recorded
+            (ASKED, by_heartbeat(100), by_program(150, YES)),
+            machine=ASKED_AGAIN,
+            faults={"confirmation token-0001: update_item": "slow", "heartbeat: update_item": "slow"},
+        ),
+        "false",
+        planted=_condition("#status = :was AND taskToken = :taskToken", "#status = :was"),
     ),
     "Two steps of a run share a record": Planted(
-        7, planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run)
+        Story((ASKED, by_program(20, YES)), machine=TWO_STEPS),
+        "refused",
+        planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run),
     ),
-    "The monitor leaves steps alone": Planted(7, planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)),
+    "The monitor leaves steps alone": Planted(
+        Story((ASKED,)), "stuck", planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)
+    ),
     "The monitor closes expired steps unasked": Planted(
-        35, planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock)
+        Story((ASKED, by_token(20))),
+        "wrong record",
+        planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock),
     ),
 }

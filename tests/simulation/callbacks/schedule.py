@@ -12,7 +12,6 @@ from tests.simulation.callbacks.faults import CallbackFaults
 from tests.simulation.callbacks.installation import CallbackInstallation
 from tests.simulation.callbacks.people import Outside
 from tests.simulation.callbacks.verdicts import got
-from tests.simulation.people import Askers, Operators
 from tests.simulation.requests import Order
 from tests.simulation.schedule import Schedule
 
@@ -40,9 +39,16 @@ class CallbackSchedule(Schedule):
     installed = CallbackInstallation
     goes_wrong = CallbackFaults
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.outside = Outside(self.installation)
+        self.installation.reported = self.outside.hear
+        self.installation.machine.began_to_wait = self.outside.watch
+
     def vary(self, states: dict[str, Any]) -> None:
         """Deploy one of the machines above. What follows a wait may be somebody's own state."""
-        self.machine = self.random.choice((SAMPLE, RETRIED, ASKED_AGAIN, ASKED_AGAIN, TWO_STEPS, TWO_RETRIED))
+        machines = (SAMPLE, RETRIED, ASKED_AGAIN, ASKED_AGAIN, TWO_STEPS, TWO_RETRIED)
+        self.machine = self.story.machine if self.story else self.random.choice(machines)
         waits, following = states["AwaitConfirmation"], deepcopy(states["AwaitConfirmation"])
         if self.machine in (RETRIED, TWO_RETRIED):
             tries = self.random.choice((1, 2))
@@ -78,22 +84,21 @@ class CallbackSchedule(Schedule):
         ]
         return [answer.output for answer in of_step if answer.outcome == "success"]
 
+    def order(self, number: int) -> Order:
+        """A new order."""
+        return self._order(number, {"order": number, "confirm": True}, {"order": number + 7, "confirm": True})
+
     def _plan(self) -> None:
         random, spawn, here = self.random, self.turns.spawn, self.installation
-        self.outside = Outside(here)
-        here.reported, here.machine.began_to_wait = self.outside.hear, self.outside.watch
-        askers = Askers(here, self.asks)
         for number in range(random.choice((1, 1, 2))):
-            payloads = ({"order": number, "confirm": True}, {"order": number + 7, "confirm": True})
-            order = self.orders[f"shop/order-{number}"] = Order(f"shop/order-{number}", payloads)
+            order = self.order(number)
             for asker in range(random.choice((1, 1, 2, 3))):
                 request_id = f"order-{number}" if random.random() < 0.6 else f"id-{number}-{asker}"
-                askers.plan(order, request_id, 0)
+                self.askers.plan(order, request_id, 0)
         if random.random() < 0.25:
             spawn("fate", self._stop_executions, after=random.uniform(0, 400))
-        operators = Operators(here, self.locks, self.orders, self.asks)
         if random.random() < 0.3:
-            spawn("operator", operators.operate, after=random.uniform(0, 600))
+            spawn("operator", self.operators.operate, after=random.uniform(0, 600))
         for _ in range(random.choice((0, 1, 3))):  # as if the schedule came just now
             spawn("schedule", lambda: here.call("find_overdue", {}), after=random.uniform(0, 800))
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.simulation.callbacks.examine import examine
 from tests.simulation.callbacks.planted import PLANTED
-from tests.simulation.test_simulation import PARAMETERS
+from tests.simulation.story import ToldFaults
+from tests.simulation.test_simulation import PARAMETERS, promises, read_thrice
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
@@ -38,11 +39,6 @@ def test_every_schedule_keeps_every_promise(parameters: dict[str, str], part: in
         assert [] == examined.complaints, "\n".join([f"seed {seed}", *examined.trace])
 
 
-def test_a_message_that_an_error_on_record_has_answered_is_not_lost() -> None:
-    """Its own execution ended before there was an answer. A person released the lock later."""
-    assert [] == examine(2626).complaints
-
-
 def test_a_seed_gives_the_same_schedule_again() -> None:
     """What a seed has found can be looked at as often as it takes."""
     for seed in range(3):
@@ -63,7 +59,19 @@ def test_the_schedules_reach_every_state_of_a_wait() -> None:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
-    """The simulation can fail. After a change of it, the fault may need another seed."""
+    """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
     planted = PLANTED[name]
+    sound = examine(planted.story)
 
-    assert examine(planted.seed, planted).complaints, f"make simulate PLANT='{name}' finds another seed"
+    assert {planted.breaks} <= promises(examine(planted.story, planted)), f"--story '{name}' --plant '{name}'"
+    assert [] == sound.complaints, "\n".join(sound.trace)
+    assert not sound.missed
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_story_does_not_depend_on_the_number_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call more in the client or in a function changes no story."""
+    monkeypatch.setattr(ToldFaults, "call", read_thrice)
+
+    assert {PLANTED[name].breaks} <= promises(examine(PLANTED[name].story, PLANTED[name]))
