@@ -32,7 +32,7 @@ All errors of this package, as one tree:
     │   └── RateLimited                  its user has had all requests of the window; nothing happened
     ├── AlreadyInProgress                another call of a guard holds the key, and may still work
     ├── DuplicateRefused                 the request is completed, and the guard refuses duplicates
-    ├── NotRecorded                      a guard's work is done, but its result is not on record
+    ├── NotRecorded                      the work is done, but its result is not on record
     │   └── CompletionRefused            because another owner has its lock
     ├── ResultNotKept                    raised in the work: its large result could not be put into the bucket
     ├── ResultUnreadable                 a large result cannot be read from its bucket; its work is done

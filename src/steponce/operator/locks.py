@@ -15,8 +15,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
+from steponce.aws.errors import error_code
 from steponce.errors import (
     LockTokenMismatch,
+    NotRecorded,
     OutputTooLarge,
     RecordChanged,
     Refused,
@@ -129,9 +131,11 @@ class Operator:
         Raises:
             ResultNotKept: the result is too large for the record, and the bucket did not take it. Nothing was
                 written.
+            NotRecorded: the result is in the bucket, and DynamoDB refused a call, for example because a
+                permission is missing.
         """
         expect_dead(self._machine, lock, self._work_timeout_seconds)
-        results, reference = self._machine.results, None
+        results, reference, given = self._machine.results, None, result
         if results and carried_bytes(result) > LARGEST_IN_RECORD:
             reference = results.keep(
                 result,
@@ -150,9 +154,10 @@ class Operator:
         except (BotoCoreError, ClientError, Unavailable) as error:
             if reference is None:
                 raise
-            raise Unavailable(
-                f"{error} {_place(reference)} If the record does not name it, delete it there; {_DELETING}."
-            ) from error
+            left = f"{_place(reference)} If the record does not name it, delete it there; {_DELETING}."
+            if isinstance(error, ClientError):  # no repetition helps, and each would keep the result anew
+                raise NotRecorded(f"{_refusal(error)} {left}", lock.lock_token, given) from error
+            raise Unavailable(f"{error} {left}") from error
 
     def payload_of(self, lock: Lock) -> Mapping[str, Any]:
         """
@@ -325,6 +330,16 @@ def result_text(value: Any, results: Results) -> str:
             "Keep the large part in S3 and give its address, or set the parameter ResultBucket."
         )
     return text
+
+
+def _refusal(error: ClientError) -> str:
+    """Why DynamoDB refused a call, and what to do before the command is repeated."""
+    said = str(error.response["Error"].get("Message", "")).strip().rstrip(".")
+    told = f"DynamoDB refused {error.operation_name} with {error_code(error)}{said and ': '}{said}."
+    if error_code(error) == "AccessDeniedException":
+        action = f"dynamodb:{error.operation_name}"
+        return f"{told} The command needs {action} on the lock table. Add the permission, and repeat it."
+    return f"{told} Correct this, and repeat the command."
 
 
 def _place(reference: Reference) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import CredentialRetrievalError, ReadTimeoutError
+from botocore.exceptions import ClientError, CredentialRetrievalError, ReadTimeoutError
 from moto import mock_aws
 
 from steponce import Guard, RequestNotFound
@@ -19,6 +19,7 @@ from steponce.aws import times
 from steponce.errors import (
     InvalidPayload,
     LockNotFound,
+    NotRecorded,
     OutputTooLarge,
     RecordChanged,
     RecordUnreadable,
@@ -1124,7 +1125,7 @@ def test_a_large_result_that_no_record_took_is_deleted(world: World, alice: Oper
 @pytest.mark.parametrize(
     "failure",
     [
-        client_error("AccessDeniedException"),
+        client_error("ThrottlingException"),
         ReadTimeoutError(endpoint_url="x"),
         CredentialRetrievalError(provider="sso", error_msg="expired"),
     ],
@@ -1147,6 +1148,33 @@ def test_a_large_result_whose_record_was_not_written_is_named(
 
     ((key, version),) = world.machine.results.objects("m/order-1")
     assert f"{key} (version {version})" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "says"),
+    [
+        ("update_item", "AccessDeniedException", "needs dynamodb:UpdateItem on the lock table. Add the perm"),
+        ("get_item", "AccessDeniedException", "needs dynamodb:GetItem on the lock table. Add the permission"),
+        ("update_item", "ExpiredTokenException", "with ExpiredTokenException: not today. Correct this, and"),
+    ],
+)
+def test_a_large_result_whose_record_may_not_be_written_says_what_is_missing(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, call: str, code: str, says: str
+):
+    """It asked to try again, which no repetition helps: each would keep the result once more."""
+    world.machine.results = bucket(region="eu-west-1")
+    shown, text = world.held(), f'"{"x" * 300_000}"'
+    operation = {"update_item": "UpdateItem", "get_item": "GetItem"}[call]
+    refusal = ClientError({"Error": {"Code": code, "Message": "not today."}}, operation)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.machine.locks._dynamodb, call, Mock(side_effect=refusal))
+        with pytest.raises(NotRecorded, match=says) as raised:
+            alice.complete(shown, text, "as its log says")
+
+    ((key, version),) = world.machine.results.objects("m/order-1")
+    assert f"as {key} (version {version}). If the record does not name it" in str(raised.value)
+    assert (shown.lock_token, text) == (raised.value.lock_token, raised.value.result)
 
 
 def test_a_large_result_that_may_not_be_deleted_is_named(
