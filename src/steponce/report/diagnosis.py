@@ -12,6 +12,7 @@ from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
+    DUPLICATE_REFUSED,
     FAILED,
     INPROGRESS,
     OUTCOMES,
@@ -286,10 +287,14 @@ class Case:
                 f"Its execution succeeded, but its record is gone, and {whose} now. Look at that one.",
                 (look,),
             )
+        # The start that had its payload corrected leaves no execution: the record answers it at once.
+        same = (
+            "" if newest.error == DUPLICATE_REFUSED else "A start with that one's payload gets its answer. "
+        )
         return Advice(
             "turned away",
-            f"It was turned away with {newest.error}: {whose}. Look at that one, or start yours with "
-            "another id and another key.",
+            f"It was turned away with {newest.error}: {whose}. Look at that one. {same}If yours is another "
+            "operation, start it with another id and another lock token.",
             (look,),
         )
 

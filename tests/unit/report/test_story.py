@@ -12,11 +12,12 @@ from steponce import RequestNotFound
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import AwaitingStep
-from steponce.errors import OwnerHidden
+from steponce.errors import LockTokenMismatch, OwnerHidden
 from steponce.locks.record import Failure, Intervention
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
+from steponce.request.canonical import canonical_json, sha256
 from steponce.request.settings import RequestRules
 from tests.unit.rate_limited import cause_until
 from tests.unit.report.world import (
@@ -506,6 +507,37 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
     world.record("COMPLETED", locked_by=other, execution_name="order-1--3", result="1")
     story = collect(world.client, "order-1")
     assert ("turned away", [1]) == (story.diagnosis, [one.number for one in story.attempts])
+
+
+def test_the_advice_for_a_request_that_was_turned_away_is_true(world: World):
+    """It advised another lock token alone. Under that, the work of the same operation would run twice."""
+    corrected, advice = (
+        {"card": "right"},
+        "A start with that one's payload gets its answer. If yours is another",
+    )
+    world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch")
+    world.execution("other", "SUCCEEDED", "DoWork")
+    right = sha256(canonical_json(corrected))
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7", payload_hash=right)
+
+    again = world.client.start("order-1", corrected, lock_token="m/order-1")
+
+    assert (7, True) == (again.result, again.duplicate)
+    assert advice in collect(world.client, "order-1").summary
+    with pytest.raises(LockTokenMismatch):
+        world.client.start("order-1", corrected, lock_token="another")
+
+
+def test_a_refused_duplicate_is_not_advised_to_ask_again(world: World):
+    """It would get the same refusal."""
+    refusal = {"error": "DuplicateRefused", "cause": "refused"}
+    world.execution("order-1", "FAILED", "ReadLock", **refusal)
+    world.record("COMPLETED", request_id="other", locked_by=arn("other"), result="7", payload_hash=HASH)
+
+    story, again = collect(world.client, "order-1"), world.client.start("order-1", PAYLOAD)
+
+    assert ("turned away", "DuplicateRefused") == (story.diagnosis, again.error)
+    assert "Look at that one. If yours is another operation" in story.summary
 
 
 def test_an_earlier_request_with_this_id_does_not_answer_for_another_payload(world: World):
