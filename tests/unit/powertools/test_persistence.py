@@ -168,9 +168,12 @@ def test_where_nothing_happened_the_next_call_runs(
     assert (DONE, 2, 2) == (charge(), charge.ran, only(locks).attempt)
 
 
-def test_a_result_that_is_no_json_waits_for_a_person(locks: Locks):
+@pytest.mark.parametrize(
+    "result", [{"at": object()}, {"at": float("nan")}, 1e999], ids=["object", "nan", "inf"]
+)
+def test_a_result_that_is_no_json_waits_for_a_person(locks: Locks, result: Any):
     """The work is done, so no clock may let it run again."""
-    charge = Work({"at": object()})
+    charge = Work(result)
     with pytest.raises(IdempotencyPersistenceLayerError) as failed:
         charge()
     assert isinstance(failed.value.__cause__, NotRecorded)

@@ -9,7 +9,6 @@ outcome is in the history before its sender gets an answer.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -33,6 +32,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from steponce.local import stack_time
+from steponce.local.moto_patches.strict_json import strict_json
 from steponce.local.moto_patches.timeouts import output_in_time, take_output
 from steponce.workflow import WORKFLOW_LIMIT
 
@@ -167,7 +167,7 @@ def _send_task_success(_backend: StepFunctionsParserBackend, task_token: str, ou
     if len(outcome.encode()) > WORKFLOW_LIMIT:
         raise AWSError(f"'output' is longer than {WORKFLOW_LIMIT} bytes", "ValidationException")
     try:
-        json.loads(outcome)
+        strict_json(outcome)
     except ValueError as error:
         raise AWSError(f"Invalid Output: {error}", "InvalidOutput") from None
     _accept(_attempt(task_token).answer(CallbackOutcomeSuccess(task_token, outcome)))

@@ -3,16 +3,19 @@ What a task's parameters and results look like.
 
 In definitions both are in PascalCase, whatever the service's own spelling is. moto hands parameters to boto3
 as they are, so that each service with a spelling of its own (Step Functions is one) refuses them, and
-results as boto3 gives them, dates included.
+results as boto3 gives them, dates included. It also takes NaN and infinities from a function, which AWS does
+not read: JSON has no form for them, and a record with such a result could not be read.
 """
 
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 from botocore.model import OperationModel
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
 )
@@ -31,6 +34,7 @@ from moto.stepfunctions.parser.asl.jsonata import jsonata
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.moto_patches.services import operation_of
+from steponce.local.moto_patches.strict_json import strict_json
 from steponce.local.moto_patches.times import aws_time
 
 
@@ -43,6 +47,7 @@ def install() -> None:
     CallbackPoolManager.add_activity_task = _add_no_activity_task
     replace_everywhere(jsonata.eval_jsonata_expression, eval_jsonata_expression)
     StateTaskService._normalise_response = _normalise_response
+    replace_everywhere(lambda_eval_utils._from_payload, _from_payload)
 
 
 _original_expect_known_pattern = callback.StateTaskServiceCallback._assert_integration_pattern_is_supported
@@ -62,6 +67,15 @@ def _add_no_activity_task(_pool: CallbackPoolManager, **_: Any) -> None:
 def eval_jsonata_expression(_expression: str) -> None:
     """Refuse JSONata, for which moto needs a Java virtual machine."""
     raise RuntimeError(not_supported("JSONata, which variables need, too."))
+
+
+def _from_payload(body: IO[bytes]) -> Any:
+    """A function's response. What is no JSON at all is text, as moto has it."""
+    text = body.read().decode()
+    try:
+        return strict_json(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _operation(task: StateTaskService, service: str | None, action: str | None) -> OperationModel | None:

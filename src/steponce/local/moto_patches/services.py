@@ -56,6 +56,7 @@ from steponce.aws.clients import client_of
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
+from steponce.local.moto_patches.strict_json import NotFinite
 from steponce.local.runtime import clocks
 from steponce.local.session import isolated_session
 
@@ -205,6 +206,8 @@ def _lambda_function_error(task: StateTaskLambda, env: Environment, ex: Exceptio
         name, cause = f"Lambda.{_lambda_error_name(ex)}", _cause(ex, "AWSLambda")
     elif isinstance(ex, BotoCoreError):
         name, cause = "Lambda.SdkClientException", str(ex)
+    elif isinstance(ex, NotFinite):  # as for `lambda:invoke`
+        return StateTask._from_error(task, env, ex)
     else:
         failure: FailureEvent = _original_function_error(task, env, ex)
         return failure

@@ -10,7 +10,7 @@ from steponce.local import LocalStackError
 from steponce.local.deploy import Deployment
 from steponce.local.template.plan import MachinePlan
 from tests.patience import eventually
-from tests.unit.local.moto_patches.workflows import Workflows, task
+from tests.unit.local.moto_patches.workflows import Workflows, task, waiting_task
 
 PAGE = Path(__file__).parents[4] / "docs" / "local-stack.md"
 FEATURES = PAGE.with_name("testing.md").read_text()
@@ -146,6 +146,33 @@ def test_a_function_of_another_runtime_fails_the_task_that_calls_it(workflows, i
     found = workflows.run({"Try": state})
     assert "Lambda.InvalidRuntimeException" == found["error"]
     assert "not supported on the local stack: the runtime nodejs22.x." in found["cause"]
+
+
+CATCH_ALL = {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}]}
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_is_no_json_fails_the_task_that_gets_it(workflows, number, is_plain):
+    """It came into records, which nobody could read then. What AWS says of it is no error to catch here."""
+    state = task("lambda:invoke", {"FunctionName": "small-MisbehaveFunction", "Payload.$": "$"}, CATCH_ALL)
+    if is_plain:
+        state["Resource"] = "arn:aws:lambda:us-east-1:123456789012:function:small-MisbehaveFunction"
+        del state["Parameters"]
+    found = workflows.run({"Try": state, "Caught": {"Type": "Pass", "End": True}}, {"number": number})
+    assert ("FAILED", "States.Runtime") == (found["status"], found["error"])
+    assert f"The value {number} is no JSON." in found["cause"]
+
+
+@pytest.mark.parametrize("output", ["NaN", '{"a": Infinity}', "1e999", "{"])
+def test_an_answer_that_is_no_json_is_refused(workflows, output):
+    """The step goes on waiting for one that is."""
+    arn = workflows.start({"Wait": waiting_task()})
+    token = workflows.token(arn)
+    with pytest.raises(workflows.sfn.exceptions.InvalidOutput):
+        workflows.sfn.send_task_success(taskToken=token, output=output)
+    workflows.sfn.send_task_success(taskToken=token, output="1e3")
+    assert "SUCCEEDED" == workflows.end(arn)["status"]
 
 
 WANTED = {"Type": "Pass", "Output": "{% $states.input %}", "End": True}
