@@ -247,17 +247,17 @@ class Client:
         """
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
         start = time.monotonic()
-        pause, look_at_owner = 0.05, 2.0
+        pause, look_at_owner, seen_running = 0.05, 2.0, ""
         while True:
             passed, until = time.monotonic() - start, max(timeout_seconds, NOT_YET_VISIBLE_SECONDS)
             try:
                 receipt = Lookup(self.machine, request_id, lock_token, payload_hash).run()
                 lock_token = receipt.lock_token
                 # A released or expired record may be the last attempt's. The next may not be visible yet.
-                # So may an attempt that was refused by the rate limit, once its window is over.
-                settled = not _may_be_over(receipt) or passed >= NOT_YET_VISIBLE_SECONDS
+                # So may an attempt that was refused by the rate limit: the limit may be reset at any time.
+                settled = not _may_be_over(receipt, seen_running) or passed >= NOT_YET_VISIBLE_SECONDS
                 if receipt.status == "RUNNING":
-                    until = timeout_seconds
+                    until, seen_running = timeout_seconds, receipt.execution_arn
                 elif settled:
                     return receipt
             except (RequestNotFound, PayloadMismatch):  # also of an earlier record under the same id
@@ -315,10 +315,17 @@ class Client:
         )
 
 
-def _may_be_over(receipt: Receipt) -> bool:
-    """Whether a request may have another attempt by now, which is not visible yet."""
+def _may_be_over(receipt: Receipt, seen_running: str) -> bool:
+    """
+    Whether a request may have another attempt by now, which is not visible yet.
+
+    Args:
+        receipt: Of the newest attempt that is visible.
+        seen_running: The attempt that this wait has seen running last. Its refusal by the rate limit is the
+            answer, until the window is over.
+    """
     if receipt.resets_at is not None:
-        return receipt.resets_at <= times.now()
+        return receipt.resets_at <= times.now() or receipt.execution_arn != seen_running
     has_died = receipt.status == "FAILED" and receipt.attempt == 0
     return receipt.may_run_again or (has_died and not Failure(receipt.error, receipt.cause).turns_away)
 

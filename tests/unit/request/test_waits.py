@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from moto import mock_aws
 
+from steponce.aws import times
 from steponce.client import NOT_YET_VISIBLE_SECONDS
 from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, WaitTimeout
 from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.rate_limited import cause_until
 
 ANOTHER = {"payload": {"orderId": "2"}, "payloadHash": "another"}
 TTL = 4_000_000_000
@@ -246,3 +249,45 @@ def test_a_death_is_not_the_last_word_under_another_request_s_key(world: Waiting
     world.sfn.before_call = show
     with pytest.raises(WaitTimeout):
         world.client.wait("order-1", timeout_seconds=10)
+
+
+def refused(world: Waiting, name: str) -> None:
+    """Let the rate limit refuse an attempt, in a window that ends in an hour."""
+    cause = cause_until(times.to_text(times.now() + timedelta(hours=1)))
+    world.sfn.close(name, "FAILED", "RateLimited", cause)
+
+
+def test_a_refusal_by_the_rate_limit_is_not_the_last_word_after_a_reset(world: Waiting):
+    """The attempt that was started after the reset may not be visible at once."""
+    world.execution("order-1", "RUNNING", "CountRequest")
+    refused(world, "order-1")
+    looks: list[str] = []
+
+    def show_and_end(_operation: str, about: str) -> None:
+        looks.append(about)
+        if looks.count(arn("order-1--2")) == 2:
+            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
+            world.put(name="order-1--2", callId="call-2", **DONE)
+
+    world.sfn.before_call = show_and_end
+    assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_refusal_of_the_attempt_that_ran_is_told_at_once(world: Waiting, seen: bool):
+    """Any other refusal is told after the time in which an attempt becomes visible."""
+    world.execution("order-1", "RUNNING", "CountRequest")
+
+    def refuse(operation: str, _about: str) -> None:
+        if operation == "describe_execution" and world.passed > 0.1:
+            world.sfn.before_call = None
+            refused(world, "order-1")
+
+    if seen:
+        world.sfn.before_call = refuse
+    else:
+        refused(world, "order-1")
+    found = world.client.wait("order-1")
+
+    assert ("FAILED", "RateLimited", True) == (found.status, found.error, found.resets_at is not None)
+    assert seen is (world.passed < 1)
