@@ -331,7 +331,8 @@ def test_a_request_that_is_cancelled_while_it_writes_its_result_has_that_result(
     code, told = run("cancel", name, *SIGNED)
     hold.go_on.set()
 
-    assert (0, "COMPLETED", 500) == (code, told["record"]["status"], told["record"]["result"]["amount"])
+    assert (0, "recorded", "COMPLETED") == (code, told["done"], told["record"]["status"])
+    assert 500 == told["record"]["result"]["amount"]
     assert 1 == len(scene.charges(scene.key(name)))
 
 

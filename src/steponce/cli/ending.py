@@ -21,7 +21,7 @@ from steponce.cli.timeline import record_fields
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
 from steponce.operator.cancellation import cancel as cancel_running
-from steponce.operator.cancellation import find_running, meaning
+from steponce.operator.cancellation import find_running, meaning, what_was_done
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
 from steponce.operator.next_steps import steps_after_cancel
@@ -41,7 +41,8 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
 
     Before its work, or while it waits for a retry, the request fails finally with the error Cancelled, and so
     does every later request with its lock token. During its work nobody knows whether that took effect, so
-    the record waits for a person. After its work, the work's outcome stays.
+    the record waits for a person. After its work it is not cancelled: the work's outcome is recorded, and
+    the answer says so.
     """
     machines = Machines.reach(target)
     machine = machines.of_request(request_id).machine
@@ -52,7 +53,8 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     said = meaning(running, lock, by_itself=done.ended_by_itself)
     record = None if lock is None else json_object(Record.from_lock(lock))
     what_next = [] if lock is None else machines.commands(steps_after_cancel(lock))
-    answer: dict[str, Any] = {"done": "cancelled", "by": confirmation.by, "why": why, "requestId": request_id}
+    what = what_was_done(running, lock, by_itself=done.ended_by_itself)
+    answer: dict[str, Any] = {"done": what, "by": confirmation.by, "why": why, "requestId": request_id}
     answer |= {"stopped": running.is_open and not done.ended_by_itself, "said": said}
     answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
     shown = _shown(running.execution_arn, lock)

@@ -14,22 +14,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
-from steponce.executions import CANCELLATION, CANCELLED, Execution
+from steponce.executions import CANCELLATION, CANCELLED, Execution, machine_of
 from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.operator.allowed import expect_own
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
-from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
+from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
+
+Done = Literal["cancelled", "recorded", "stopped", "nothing"]
+"""
+What `cancel` has done:
+
+    cancelled  the record says `Cancelled`
+    recorded   the work had ended, and its own outcome is on record
+    stopped    the execution is stopped, and the record is another request's, has an earlier answer, or is not
+               known
+    nothing    none of these
+"""
 
 _SEEN_WITHIN_SECONDS = 15.0
 """How long `cancel` waits until the end of the stopped execution is visible."""
@@ -155,6 +166,15 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
     return Cancelled(lock, by_itself)
 
 
+def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = False) -> Done:
+    """What `cancel` has done, in a word. Arguments as for `meaning`."""
+    if lock is not None and lock.failure is not None and lock.failure.error == CANCELLED:
+        return "cancelled"
+    if lock is not None and _has_ended_meanwhile(running, lock):
+        return "recorded"
+    return "stopped" if running.is_open and not by_itself else "nothing"
+
+
 def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> str:
     """What `cancel` has done, in words. `lock` and `by_itself` are as in `Cancelled`."""
     end = "Its execution is stopped. " if running.is_open else "No execution of it was running. "
@@ -170,6 +190,12 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             "again after that, this one may run."
         )
     if lock.failure is None or lock.failure.error != CANCELLED:
+        if _has_ended_meanwhile(running, lock):
+            outcome = lock.status
+            if lock.failure is not None and lock.status == FAILED:
+                outcome += f" with {lock.failure.error or 'an error without a name'}"
+            stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
+            return f"{end}Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
         if lock.open_status is not None:
             return (
                 f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
@@ -249,6 +275,15 @@ def _has_run(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether a record is that of an attempt of this request which began after the operator looked."""
     seen = running.lock.call_id if running.lock else None
     return machine.made(lock, running.request_id) and lock.call_id != seen and not _is_cancelled(lock)
+
+
+def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:
+    """Whether a record has the outcome of this request's own work, which it had not when it was found."""
+    machine = machine_of(running.execution_arn)
+    is_own = lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
+    before = running.lock
+    is_new = before is None or before.call_id != lock.call_id or before.status == INPROGRESS
+    return is_own and is_new and lock.status in (COMPLETED, FAILED)
 
 
 def _is_free(lock: Lock | None) -> bool:

@@ -287,6 +287,50 @@ def test_cancelled(world: World, run: Run):
     assert "steponce locks retry m/order-1" in told["next"]
 
 
+ENDED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "done": (
+        ["CompleteRequest"],
+        {"work": {"result": {"chargeId": "ch_1"}}},
+        "its outcome, COMPLETED, stays",
+    ),
+    "declined": (
+        ["RecordError"],
+        {"failure": {"Error": "CardDeclined", "Cause": None}},
+        "its outcome, FAILED with CardDeclined, waits for a person.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("states", "more", "says"), ENDED.values(), ids=ENDED)
+def test_finished_work_that_is_only_recorded_is_not_called_cancelled(
+    world: World, run: Run, states: list[str], more: dict[str, Any], says: str
+):
+    """Its execution was stopped before it had written that."""
+    world.execution("order-1", "RUNNING", *TO_WORK, *states, given=envelope() | more)
+    world.put()
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "recorded", True) == (code, told["done"], told["stopped"])
+    assert f"Its work had ended, so it is not cancelled: {says}" in told["said"]
+
+
+@pytest.mark.parametrize(
+    ("status", "open_status"), [("INPROGRESS", "INPROGRESS#3"), ("COMPLETED", None), ("FAILED", "FAILED#3")]
+)
+def test_a_request_that_is_stopped_beside_another_s_record_is_not_called_cancelled(
+    world: World, run: Run, status: str, open_status: str | None
+):
+    """The record is the other request's, and does not say that this one is cancelled."""
+    world.execution("order-9", "RUNNING", given=envelope() | {"callId": "call-9"})
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    world.put(name="order-9", callId="call-9", status=status, openStatus=open_status)
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "stopped", True) == (code, told["done"], told["stopped"])
+
+
 def test_cancelled_after_its_end(world: World, run: Run, monkeypatch: pytest.MonkeyPatch):
     """It says that it has stopped nothing."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")

@@ -16,7 +16,14 @@ from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
-from steponce.operator.cancellation import Cancelled, Running, cancel, find_running, meaning
+from steponce.operator.cancellation import (
+    Cancelled,
+    Running,
+    cancel,
+    find_running,
+    meaning,
+    what_was_done,
+)
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
@@ -402,6 +409,7 @@ def test_an_answer_of_another_request_says_nothing_of_this_one(world: World):
 
     assert theirs == lock
     assert meaning(running, lock).startswith("No execution of it was running. Its lock token has an answer")
+    assert "nothing" == what_was_done(running, lock)
 
 
 def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: World):
@@ -463,6 +471,7 @@ def test_an_answer_stays(world: World, status: str):
 
     assert before == lock
     assert "has an answer already, which stays" in meaning(running, lock)
+    assert "stopped" == what_was_done(running, lock)
 
 
 def test_a_record_that_waits_for_a_person_is_not_called_an_answer(world: World):
