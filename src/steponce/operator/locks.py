@@ -224,7 +224,7 @@ class Operator:
         released = self._again(lock) if lock.status == RELEASED else self.release(lock, why)
         is_its_own = self._machine.made(released, lock.request_id)
         is_settled = released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt
-        if is_settled or not is_its_own:
+        if is_settled or (not is_its_own and released.status != RELEASED):
             whose = "" if is_its_own else f" of {released.request_id or 'an owner without an id'}"
             raise RecordChanged(
                 f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}"

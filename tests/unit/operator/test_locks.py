@@ -460,6 +460,22 @@ def test_what_others_settle_in_the_middle_of_a_retry_is_not_started_again(
     assert [] == world.sfn.started
 
 
+def test_a_lock_that_another_request_has_taken_and_released_is_free(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """The record is of that one by now. The next look would not find this request under its lock token."""
+    lock, write = world.held(), world.machine.locks.release
+
+    def release_and_take(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        world.put(status=RELEASED, openStatus=None, requestId="order-9", callId="call-9", attempt=2, ttl=TTL)
+        return written
+
+    monkeypatch.setattr(world.machine.locks, "release", release_and_take)
+    alice.retry(lock, alice.payload_of(lock), "again")
+    assert ["order-1--2"] == [one["name"] for one in world.sfn.started]
+
+
 @pytest.mark.parametrize("status", [INPROGRESS, COMPLETED])
 def test_a_lock_that_another_request_takes_in_the_middle_of_a_retry_is_left_to_it(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, status: str
