@@ -30,7 +30,7 @@ from steponce.request.envelope import check_lock_token
 from steponce.request.names import attempt_name, split_attempt
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
-from steponce.triggers.written_letters import WrittenLetters
+from steponce.triggers.written_letters import WrittenLetters, end_of
 from steponce.workflow import (
     ANSWERING_STATES,
     COMPLETED,
@@ -69,14 +69,14 @@ class Unanswered:
         request: What the message asked for.
         error: The error that its execution ended with.
         execution_arn: The execution.
-        redrive_count: How often it had been redriven when it ended. A redriven execution ends once more.
+        end: The end of that execution, as `end_of` names it.
         doubt: Why a person has to decide what becomes of it. None if it can be sent again.
     """
 
     request: StartRequest
     error: str
     execution_arn: str
-    redrive_count: int = 0
+    end: str
     doubt: str | None = None
 
     def bring_back(
@@ -98,12 +98,11 @@ class Unanswered:
         reason = objection if self.doubt is None else f"{self.error}: {self.doubt}"
         if reason is None:
             return resender.send_again(self.request, self.error, self.execution_arn)
-        end = f"{self.execution_arn}/{self.redrive_count}"
-        if letters.has(end):
+        if letters.has(self.end):
             return "left alone"
         resender.lay_aside(self.request, reason, self.execution_arn)
         with suppress(ClientError, Unavailable):
-            letters.add(end)
+            letters.add(self.end)
         return "dead-lettered"
 
 
@@ -154,7 +153,8 @@ def examine(
             return None
         if doubt is None and end.may_be_answered:
             doubt = _MAY_BE_ANSWERED
-    return Unanswered(request, error, execution_arn, detail.get("redriveCount", 0), doubt)
+    name = end_of(execution_arn, given.get("callId"), detail.get("redriveCount", 0))
+    return Unanswered(request, error, execution_arn, name, doubt)
 
 
 def brings_back(given: Mapping[str, Any], lock_token: str | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -43,8 +43,6 @@ class StartRequest:
         tries: How often the message was resent before, because the request had to be retried later.
         count_at: If a rate limit refused the message before: the time that decides in which window it counts
             now. None: `requested_at` does.
-        letter_of: For a redriven dead letter: the ARN of the execution whose end has written it. It carries
-            the message no more, also if DescribeExecution shows it open for another moment.
     """
 
     request_id: str
@@ -53,7 +51,6 @@ class StartRequest:
     requested_at: datetime | None = None
     tries: int = 0
     count_at: datetime | None = None
-    letter_of: str | None = field(default=None, compare=False)
 
     @property
     def redelivery(self) -> dict[str, Any]:

@@ -25,6 +25,18 @@ KEPT = timedelta(days=15)
 """The search looks 14 days back, and a name may belong to another execution after 30."""
 
 
+def end_of(execution_arn: str, call_id: object, redrive_count: int) -> str:
+    """
+    Name an end of an execution.
+
+    Args:
+        execution_arn: The execution. A machine that was made anew may give its ARN to another one.
+        call_id: The `callId` in its input, which each start has of its own.
+        redrive_count: How often it had been redriven. A redriven execution ends once more.
+    """
+    return f"{execution_arn}/{call_id}/{redrive_count}"
+
+
 class WrittenLetters:
     """
     The marks of letters in the lock table.
@@ -40,10 +52,7 @@ class WrittenLetters:
 
     def has(self, end: str) -> bool:
         """
-        Whether an end has got its letter. An item that another program has damaged says no.
-
-        Args:
-            end: The execution's ARN, and how often it had been redriven.
+        Whether an end, as `end_of` names it, has got its letter. A damaged item says no.
 
         Raises:
             Unavailable: no answer; safe to try again.

@@ -27,7 +27,7 @@ from steponce.monitoring.missed_ends import (
 from steponce.monitoring.place import Place
 from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
-from steponce.triggers.written_letters import WrittenLetters
+from steponce.triggers.written_letters import WrittenLetters, end_of
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
 from tests.fakes.tables import create_table
@@ -335,9 +335,16 @@ def test_what_its_event_has_laid_aside_gets_no_second_letter(world: World, redri
     """Unless the execution was redriven since. Then it has ended once more."""
     world.end("o-1", tries=9)
     world.sfn.executions[arn("o-1")]["redriveCount"] = redrives
-    world.written.add(f"{arn('o-1')}/0")
+    world.written.add(end_of(arn("o-1"), "o-1", 0))
     assert Looked(dead_lettered=redrives) == world.look()
     assert redrives == len(world.letters)
+
+
+def test_the_letter_of_an_earlier_machine_s_execution_is_not_this_one_s(world: World) -> None:
+    """A machine that was made anew gives its names, and so its ARNs, a second time."""
+    world.end("o-1", tries=9)
+    world.written.add(end_of(arn("o-1"), "of the machine before", 0))
+    assert Looked(dead_lettered=1) == world.look()
 
 
 def test_a_round_that_died_before_it_moved_on_writes_no_second_letter(world: World) -> None:

@@ -16,6 +16,7 @@ from steponce.errors import Unavailable
 from steponce.locks.table import Locks
 from steponce.triggers.ended import Unanswered, examine
 from steponce.triggers.start_request import StartRequest
+from steponce.triggers.written_letters import end_of
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.triggers.world import MACHINE, ORDER, World
 
@@ -46,7 +47,8 @@ def test_an_execution_without_an_answer_on_record_comes_back(error: str):
     """As it was asked, from what its input says, whatever it died of."""
     asked = StartRequest("order-1", ORDER, TOKEN, NOON, 0)
     ended = detail(error=error)
-    assert Unanswered(asked, error, ended["executionArn"]) == examine(ended, World().sfn, LOCKS)
+    end = end_of(ended["executionArn"], json.loads(ended["input"])["callId"], 0)
+    assert Unanswered(asked, error, ended["executionArn"], end) == examine(ended, World().sfn, LOCKS)
 
 
 @pytest.mark.parametrize(
