@@ -36,7 +36,6 @@ from steponce.workflow import (
     COMPLETED,
     FAILED,
     LOCK_HELD,
-    MISMATCH,
     RATE_LIMITED,
     READING,
     RELEASING,
@@ -148,7 +147,7 @@ def examine(
     end = _End(execution_arn, error, began, _stopped(detail), lock, sfn, before_call)
     if end.has_answer_to(given):
         return None
-    if error != MISMATCH and (doubt or end.is_late or end.has_expired_since):
+    if doubt or end.is_late or end.has_expired_since:
         if end.is_carried_on(request):
             return None
         if doubt is None and end.may_be_answered:

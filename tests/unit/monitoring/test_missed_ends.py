@@ -263,6 +263,14 @@ def test_an_answer_that_had_expired_before_the_end_answered_nothing_after_it(wor
     assert Looked(resent=1) == world.look()
 
 
+def test_a_mismatch_that_a_later_attempt_carries_on_gets_no_letter(world: World) -> None:
+    """The record with the other payload is gone, and the message was delivered once more."""
+    world.end("o-1", error="PayloadMismatch")
+    world.end("o-1--2", NOW, status="RUNNING")
+    assert Looked() == world.look()
+    assert ([], []) == (world.sent, world.letters)
+
+
 def test_what_its_next_attempt_carries_on_does_not_come_back(world: World) -> None:
     """The event has arrived, so the message is on its way; its own end brings it back."""
     world.end("o-1")
