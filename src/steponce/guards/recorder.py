@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from steponce.errors import (
@@ -166,7 +167,8 @@ class Recorder:
             note = f"The outcome of the work under {self._token!r} could not be recorded. {problem}"
             _logger.warning(note)
             if error is not None:
-                error.add_note(note)
+                with suppress(Exception):  # an error may be frozen
+                    error.add_note(note)
 
     @property
     def _token(self) -> str:

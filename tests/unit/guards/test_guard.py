@@ -228,6 +228,21 @@ def test_an_error_that_cannot_be_written_down_stays_itself(world: World) -> None
     assert INPROGRESS == world.lock().status
 
 
+def test_an_error_that_takes_no_note_stays_itself(world: World) -> None:
+    """As a frozen dataclass does not."""
+
+    class Frozen(Exception):
+        def add_note(self, _note: str) -> NoReturn:
+            raise AttributeError
+
+    def die(*_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "UpdateItem")
+
+    with pytest.raises(Frozen), world.guard().begin(KEY, ORDER):
+        world.fault = die
+        raise Frozen
+
+
 # -- Waiting -------------------------------------------------------------------------------------
 
 
