@@ -355,13 +355,18 @@ def test_the_letter_of_an_earlier_machine_s_execution_is_not_this_one_s(world: W
     assert Looked(dead_lettered=1) == world.look()
 
 
-def test_a_round_that_died_before_it_moved_on_writes_no_second_letter(world: World) -> None:
-    """Nor does an event that comes after the search."""
+def test_a_round_that_died_before_it_moved_on_writes_no_second_letter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one examines the same end, and finds its mark."""
+    world.place.move(OLD_ENOUGH - timedelta(minutes=1))
     world.end("o-1", tries=9)
-    world.place.move = Mock(side_effect=[None, Unavailable("x")])  # type: ignore[method-assign]
-    assert Looked(dead_lettered=1) == world.look()
+    with monkeypatch.context() as patch:
+        patch.setattr(world.place, "move", Mock(side_effect=Unavailable("x")))
+        assert Looked(dead_lettered=1) == world.look()
+    before = world.sfn.calls["describe_execution"]
     assert Looked() == world.look()
-    assert 1 == len(world.letters)
+    assert (1, True) == (len(world.letters), world.sfn.calls["describe_execution"] > before)
 
 
 def test_a_mismatch_whose_event_is_lost_gets_its_letter(world: World) -> None:
