@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from steponce.program import program
 FOLDER = ".steponce"
 _FILE = "stack.json"
 _TEXTS = ("name", "region", "logs")
+_ENDPOINTS = ("states", "dynamodb", "lambda", "aws", "http")
+_HOST = re.compile(r"[0-9A-Za-z_:-]{1,63}(\.[0-9A-Za-z_-]{1,63})*")
 _LARGEST_PID = 2**31 - 1
 
 
@@ -43,7 +46,7 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
             raise ValueError
     except FileNotFoundError:
         raise LocalStackError(f"No local stack runs here. Start one with: {program()} up") from None
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         raise LocalStackError(
             f"{path} cannot be read as the facts of a local stack. If one runs, end it. Start one with: "
             f"{program()} up"
@@ -54,15 +57,29 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
 
 
 def _are_facts(found: Any) -> bool:
-    """Whether this has the form of `RunningStack.facts`. A port that is no number raises ValueError."""
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in _TEXTS):
+    """
+    Whether this has the form of `RunningStack.facts`. A port that is no number raises ValueError.
+
+    For a service without an address, boto3 would call AWS.
+    """
+    if not isinstance(found, dict) or not all(found.get(name) and _is_text(found[name]) for name in _TEXTS):
         return False
     pid, maps = found.get("pid"), [found.get("endpoints"), found.get("outputs")]
     if type(pid) is not int or not 0 < pid <= _LARGEST_PID:
         return False
-    if not all(isinstance(one, dict) and all(isinstance(v, str) for v in one.values()) for one in maps):
+    if not all(isinstance(one, dict) and all(map(_is_text, one.values())) for one in maps):
         return False
-    return all(urlsplit(url).port is not None for url in found["endpoints"].values())
+    endpoints = found["endpoints"]
+    return all(name in endpoints for name in _ENDPOINTS) and all(map(_is_address, endpoints.values()))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_address(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(_HOST.fullmatch(parts.hostname or "")) and parts.port is not None and url.split() == [url]
 
 
 def _is_alive(pid: int) -> bool:

@@ -19,8 +19,9 @@ PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_secret"}
 RUNNING = Receipt.running("order-1", "m/order-1", "arn:execution:order-1", duplicate=False)
 COMPLETED = replace(RUNNING, status="COMPLETED", result={"chargeId": "ch_1"}, attempt=1)
 FAILED = replace(RUNNING, status="FAILED", error="CardDeclined", cause="The bank says no.", attempt=1)
-FACTS = {"name": "n", "region": "us-east-1", "pid": os.getpid(), "endpoints": {}, "outputs": {}, "logs": "l"}
-"""Of a local stack without any part."""
+ENDPOINTS = dict.fromkeys(("states", "dynamodb", "lambda", "aws", "http"), "http://127.0.0.1:9")
+FACTS = {"name": "n", "region": "r", "pid": os.getpid(), "endpoints": ENDPOINTS, "outputs": {}, "logs": "l"}
+"""Of a local stack that does not answer."""
 
 
 class FakeClient:

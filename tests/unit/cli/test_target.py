@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from steponce.cli import commands, target
 from steponce.local import write_facts
-from tests.unit.cli.fakes import FACTS, FakeClient, FakeStack, in_a_pipe
+from tests.unit.cli.fakes import ENDPOINTS, FACTS, FakeClient, FakeStack, in_a_pipe
 
 
 class FakeCloudFormation:
@@ -49,7 +49,7 @@ def test_local_without_a_stack_is_unreachable(capsys: pytest.CaptureFixture[str]
 
 def test_a_local_stack_that_does_not_answer_is_unreachable(capsys: pytest.CaptureFixture[str], home: Path):
     """Its process id may be somebody else's by now."""
-    write_facts(FACTS | {"endpoints": {"states": "http://127.0.0.1:9"}}, home)
+    write_facts(FACTS, home)
 
     code, message = error_of(capsys)
 
@@ -57,13 +57,20 @@ def test_a_local_stack_that_does_not_answer_is_unreachable(capsys: pytest.Captur
     assert "does not answer at http://127.0.0.1:9" in message
 
 
+NO_ADDRESSES = (
+    *("", "http://127.0.0.1:port", "http://127.0.0.1", "http://:1", "http://a..b:1", "http:// a:1"),
+    *("http://127.0.0.1:1/\n", "http://\udce9:1", f"http://{'a' * 70}:1"),
+)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         {"outputs": [1]},
         {"outputs": {"LocksTable": 1}},
-        {"endpoints": {"states": "http://127.0.0.1:port"}},
-        {"endpoints": {"states": "http://127.0.0.1"}},
+        {"endpoints": {}},
+        *({"endpoints": ENDPOINTS | {"dynamodb": address}} for address in NO_ADDRESSES),
+        {"region": ""},
         {"pid": "1"},
         {"pid": -1},
         {"pid": 2**70},
@@ -75,6 +82,13 @@ def test_damaged_facts_are_not_believed(
 ):
     """They were written by hand, or by another version."""
     write_facts(FACTS | damage, home)
+    code, message = error_of(capsys, "--local")
+    assert (4, True) == (code, "cannot be read" in message)
+
+
+def test_a_folder_in_the_place_of_the_facts_is_named(capsys: pytest.CaptureFixture[str], home: Path):
+    """It was taken for a bug."""
+    (home / "stack.json").mkdir(parents=True)
     code, message = error_of(capsys, "--local")
     assert (4, True) == (code, "cannot be read" in message)
 

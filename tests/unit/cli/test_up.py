@@ -20,9 +20,12 @@ from steponce.scaffold import sources
 from tests.unit.cli.fakes import FACTS, in_a_pipe
 
 
-def test_up_refuses_a_second_stack_in_the_same_folder(capsys: pytest.CaptureFixture[str], home: Path):
+def test_up_refuses_a_second_stack_in_the_same_folder(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Its facts would replace the first one's."""
     write_facts(FACTS, home)
+    monkeypatch.setattr(up, "not_serving", lambda _endpoints: None)
 
     assert 2 == commands.run(["up"])
     assert f"A stack runs here already (process {os.getpid()})" in in_a_pipe(capsys)["error"]["message"]
