@@ -30,6 +30,7 @@ from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.powertools.answers import FailedRecord, completed, in_progress
 from steponce.request.canonical import canonical_json, sha256
+from steponce.request.envelope import check_lock_token
 from steponce.request.settings import RequestRules
 from steponce.workflow import FAILED, INPROGRESS
 
@@ -114,6 +115,7 @@ class Call(BasePersistenceLayer):
     def _put_record(self, data_record: DataRecord) -> None:
         """Take the lock, or find who has it or how it ended."""
         token = data_record.idempotency_key
+        check_lock_token(token)
         self._run = run = self._begin(token, data_record.payload_hash)
         try:
             run.__enter__()

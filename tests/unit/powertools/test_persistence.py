@@ -23,7 +23,7 @@ from aws_lambda_powertools.utilities.idempotency.serialization.dataclass import 
 
 from steponce import CompletionRefused, NotRecorded, RequestFailed, RetryLater
 from steponce.aws import times
-from steponce.errors import InvalidSetting
+from steponce.errors import InvalidLockToken, InvalidSetting
 from steponce.locks.record import Failure, ttl_of
 from steponce.locks.table import Locks
 from steponce.powertools import LocksPersistence
@@ -180,6 +180,16 @@ def test_a_result_that_is_no_json_waits_for_a_person(locks: Locks, result: Any):
     with pytest.raises(RequestFailed, match="no record can hold its result"):
         charge()
     assert (1, FAILED) == (charge.ran, only(locks).status)
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_key_of_another_item_of_the_table_is_refused():
+    """The lists and `erase` leave such items out, so nobody would find its lock."""
+    charge = Work(DONE, key_prefix="steponce:letter:mine")
+    with pytest.raises(IdempotencyPersistenceLayerError) as failed:
+        charge()
+    assert isinstance(failed.value.__cause__, InvalidLockToken)
+    assert (0, []) == (charge.ran, items())
 
 
 # -- Time ------------------------------------------------------------------------------------------
