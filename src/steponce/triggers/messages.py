@@ -20,6 +20,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,7 +66,7 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
         expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     seen = see(record)
     if TRIES in seen["attributes"]:
-        return _sent_again(seen)
+        return replace(_sent_again(seen), letter_of=None if letter is None else letter.source)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(

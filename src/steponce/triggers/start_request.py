@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +43,7 @@ class StartRequest:
         tries: How often the message was resent before, because the request had to be retried later.
         count_at: If a rate limit refused the message before: the time that decides in which window it counts
             now. None: `requested_at` does.
+        letter_of: For a redriven dead letter: where it was written, which may be an execution's ARN.
     """
 
     request_id: str
@@ -51,6 +52,7 @@ class StartRequest:
     requested_at: datetime | None = None
     tries: int = 0
     count_at: datetime | None = None
+    letter_of: str | None = field(default=None, compare=False)
 
     @property
     def redelivery(self) -> dict[str, Any]:

@@ -172,8 +172,9 @@ class Starter:
         message back. A closed execution has already brought it back or dead-lettered it.
 
         If an end has its letter, the execution is closed, though DescribeExecution may show it open for a
-        moment. An execution that a caller has started, who waits for its answer, carries no message. One
-        message too many does no harm. One too few loses the request.
+        moment. The letter itself knows that before the mark is written. An execution that a caller has
+        started, who waits for its answer, carries no message. One message too many does no harm. One too few
+        loses the request.
         """
         machine, name = self._client.machine, name_of(request.request_id)
         found, attempt = split_attempt(receipt.execution_arn.rpartition(":")[2])
@@ -185,5 +186,7 @@ class Starter:
         same_payload = machine.payload_hash_of(execution.input) == machine.rules.payload_hash(request.payload)
         if not same_payload or not brings_back(execution.input, receipt.lock_token):
             return False
-        arn, call_id = machine.execution_arn(name, attempt), execution.input.get("callId")
-        return not self._letters.has(end_of(arn, call_id, execution.redrive_count))
+        arn = machine.execution_arn(name, attempt)
+        if arn == request.letter_of:
+            return False
+        return not self._letters.has(end_of(arn, execution.input.get("callId"), execution.redrive_count))

@@ -379,6 +379,18 @@ def test_a_letter_put_back_at_once_is_not_dropped_for_the_execution_that_has_wri
     assert ["1", "2"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
+def test_a_letter_put_back_before_its_mark_is_not_dropped(keyed_trigger: Any, world: World):
+    """A queue's redrive may be under way when the letter is sent. The mark follows the letter."""
+    failures(keyed_trigger, _sent_again("mine", "key", 3))
+    asked = StartRequest("mine", json.loads(TEXT), "key")
+    keyed_trigger.starter._resender.lay_aside(asked, "RetryLater", world.sfn.arn("mine"))
+    (letter,) = world.dead()
+
+    assert [] == failures(keyed_trigger, received(letter))
+
+    assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
+
+
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, world: World):
     """The execution was started by somebody who waits for its answer, but not for this message's."""
     keyed_trigger.client.start("mine", ORDER, lock_token="key")
