@@ -6,8 +6,8 @@ tables are moto's. Step Functions, the queue, the event rules and the clock are 
 actor, and a seed chooses who acts next, which executions are stopped, and which calls are throttled,
 repeated, late or lost.
 
-`make simulate SEEDS=0-9999` runs as many schedules as there is time for. Steps that wait for an answer have
-schedules of their own, in `callbacks`.
+`make simulate SEEDS=0-9999` runs as many schedules as there is time for. The package `callbacks` has the
+schedules of steps that wait for an answer.
 
 `planted.py` has the faults that the simulation must find, each with a story that finds it: a schedule given
 as data, which no seed decides. `make simulate SIMULATE="--story 'The monitor does nothing'"` runs one, and

@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.faults import Faults
 from tests.simulation.turns import Actor, Turns
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
 
 LATE_SECONDS = 20
 """How late a call is that is slow, copied or answered late."""
@@ -27,12 +30,12 @@ Choice = TypeVar("Choice")
 @dataclass(frozen=True)
 class Act:
     """
-    What somebody does.
+    One thing that a person, a caller or a program does.
 
     Args:
-        at: When, in seconds.
+        at: When it does it, in seconds.
         who: The name of the actor.
-        act: Does it, in a schedule.
+        act: What it does with the schedule.
     """
 
     at: float
@@ -96,7 +99,7 @@ class Usual(Random):
     def random(self) -> float:
         return 0.999
 
-    def choice(self, seq: Sequence[Choice]) -> Choice:  # type: ignore[override]
+    def choice(self, seq: SupportsLenAndGetItem[Choice]) -> Choice:
         return seq[0]
 
     def uniform(self, a: float, b: float) -> float:
@@ -113,7 +116,7 @@ class Usual(Random):
 
 
 class InOrder(Turns):
-    """Turns without chance. An actor goes on until it pauses, and then whoever has waited longest is next."""
+    """Turns without chance. An actor goes on until it pauses. Then the one that waits longest is next."""
 
     def _next_of(self, ready: Sequence[Actor]) -> Actor:
         self.now += timedelta(milliseconds=1)

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from tests.simulation import turns
 from tests.simulation.examine import Examined, examine
 from tests.simulation.faults import is_read
-from tests.simulation.planted import PLANTED
+from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.story import Story, ToldFaults, by_hand, by_message, by_operator, stopped
 from tests.simulation.wiring import definition
 
@@ -65,6 +65,14 @@ def read_thrice(
 def promises(examined: Examined) -> set[str]:
     """Which kinds of promises were broken."""
     return {complaint.partition(":")[0] for complaint in examined.complaints}
+
+
+def expect_found(planted: Planted, examine: Callable[..., Examined]) -> None:
+    """The story of a fault breaks a promise with it. Without it none is broken, and all goes as told."""
+    sound = examine(planted.story)
+    assert [] == sound.complaints, "\n".join(sound.trace)
+    assert not sound.missed
+    assert {planted.breaks} <= promises(examine(planted.story, planted))
 
 
 def _parts() -> list[object]:
@@ -128,12 +136,7 @@ def test_an_actor_that_waits_for_another_one_is_named(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
-    planted = PLANTED[name]
-    sound = examine(planted.story)
-
-    assert {planted.breaks} <= promises(examine(planted.story, planted)), f"--story '{name}' --plant '{name}'"
-    assert [] == sound.complaints, "\n".join(sound.trace)
-    assert not sound.missed
+    expect_found(PLANTED[name], examine)
 
 
 @pytest.mark.full
@@ -141,5 +144,4 @@ def test_a_planted_fault_is_found(name: str) -> None:
 def test_a_story_does_not_depend_on_the_number_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call more in the client or in a function changes no story."""
     monkeypatch.setattr(ToldFaults, "call", read_thrice)
-
-    assert {PLANTED[name].breaks} <= promises(examine(PLANTED[name].story, PLANTED[name]))
+    expect_found(PLANTED[name], examine)

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.callbacks.examine import examine
 from tests.simulation.callbacks.planted import PLANTED
 from tests.simulation.story import ToldFaults
-from tests.simulation.test_simulation import PARAMETERS, promises, read_thrice
+from tests.simulation.test_simulation import PARAMETERS, expect_found, read_thrice
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
@@ -60,12 +60,7 @@ def test_the_schedules_reach_every_state_of_a_wait() -> None:
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
-    planted = PLANTED[name]
-    sound = examine(planted.story)
-
-    assert {planted.breaks} <= promises(examine(planted.story, planted)), f"--story '{name}' --plant '{name}'"
-    assert [] == sound.complaints, "\n".join(sound.trace)
-    assert not sound.missed
+    expect_found(PLANTED[name], examine)
 
 
 @pytest.mark.full
@@ -73,5 +68,4 @@ def test_a_planted_fault_is_found(name: str) -> None:
 def test_a_story_does_not_depend_on_the_number_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call more in the client or in a function changes no story."""
     monkeypatch.setattr(ToldFaults, "call", read_thrice)
-
-    assert {PLANTED[name].breaks} <= promises(examine(PLANTED[name].story, PLANTED[name]))
+    expect_found(PLANTED[name], examine)

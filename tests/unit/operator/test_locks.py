@@ -442,19 +442,28 @@ def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Op
     assert "order/1" == receipt.request_id
 
 
+ORDER_9: dict[str, Any] = {"requestId": "order-9", "callId": "call-9", "attempt": 2}
+
+
+def change_after_release(world: World, monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> None:
+    """Let others change the record just after this command has released its lock."""
+    write = world.machine.locks.release
+
+    def release_and_change(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        world.put(**attributes)
+        return written
+
+    monkeypatch.setattr(world.machine.locks, "release", release_and_change)
+
+
 @pytest.mark.parametrize("status", [COMPLETED, FAILED])
 def test_what_others_settle_in_the_middle_of_a_retry_is_not_started_again(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, status: str
 ):
     """It said that it was tried again, and started an attempt that found the answer."""
-    lock, write = world.held(), world.machine.locks.release
-
-    def release_and_settle(*arguments: Any, **options: Any) -> bool:
-        written = write(*arguments, **options)
-        world.put(status=status, openStatus=None, ttl=TTL)
-        return written
-
-    monkeypatch.setattr(world.machine.locks, "release", release_and_settle)
+    lock = world.held()
+    change_after_release(world, monkeypatch, status=status, openStatus=None, ttl=TTL)
     with pytest.raises(RecordChanged, match=f"since its release: it is {status}.* Nothing was started"):
         alice.retry(lock, alice.payload_of(lock), "again")
     assert [] == world.sfn.started
@@ -464,14 +473,8 @@ def test_a_lock_that_another_request_has_taken_and_released_is_free(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
 ):
     """The record is of that one by now. The next look would not find this request under its lock token."""
-    lock, write = world.held(), world.machine.locks.release
-
-    def release_and_take(*arguments: Any, **options: Any) -> bool:
-        written = write(*arguments, **options)
-        world.put(status=RELEASED, openStatus=None, requestId="order-9", callId="call-9", attempt=2, ttl=TTL)
-        return written
-
-    monkeypatch.setattr(world.machine.locks, "release", release_and_take)
+    lock = world.held()
+    change_after_release(world, monkeypatch, status=RELEASED, openStatus=None, ttl=TTL, **ORDER_9)
     alice.retry(lock, alice.payload_of(lock), "again")
     assert ["order-1--2"] == [one["name"] for one in world.sfn.started]
 
@@ -481,14 +484,8 @@ def test_a_lock_that_another_request_takes_in_the_middle_of_a_retry_is_left_to_i
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, status: str
 ):
     """It said that it was tried again, and started an attempt that found the other one."""
-    lock, write = world.held(), world.machine.locks.release
-
-    def release_and_take(*arguments: Any, **options: Any) -> bool:
-        written = write(*arguments, **options)
-        world.put(status=status, requestId="order-9", callId="call-9", attempt=2)
-        return written
-
-    monkeypatch.setattr(world.machine.locks, "release", release_and_take)
+    lock = world.held()
+    change_after_release(world, monkeypatch, status=status, **ORDER_9)
     with pytest.raises(RecordChanged, match=f"it is {status} of order-9. Nothing was started"):
         alice.retry(lock, alice.payload_of(lock), "again")
     assert [] == world.sfn.started

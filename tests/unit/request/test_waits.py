@@ -43,6 +43,19 @@ class Waiting(World):
         if record:
             self.put(name="order-1--2", callId="call-2", payloadHash="another", **record)
 
+    def show_second_attempt(self, status: str, record: dict[str, Any] | None = None) -> None:
+        """Let DescribeExecution show the second attempt from the second time on that it is asked for."""
+        looks: list[str] = []
+
+        def look(_operation: str, about: str) -> None:
+            looks.append(about)
+            if looks.count(arn("order-1--2")) == 2:
+                self.execution("order-1--2", status, *TO_WORK)
+                if record:
+                    self.put(name="order-1--2", callId="call-2", **record)
+
+        self.sfn.before_call = look
+
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waiting]:
@@ -117,15 +130,7 @@ def test_an_expired_answer_for_another_payload_is_not_the_last_word(world: Waiti
     """The new attempt may not be visible at once."""
     world.execution("order-1", "SUCCEEDED", *TO_WORK, given=envelope() | ANOTHER)
     world.put(expiresAt=PAST, payloadHash="another", **DONE)
-    looks: list[str] = []
-
-    def start_and_end(_operation: str, about: str) -> None:
-        looks.append(about)
-        if looks.count(arn("order-1--2")) == 2:
-            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
-            world.put(name="order-1--2", callId="call-2", **DONE | {"result": "8"})
-
-    world.sfn.before_call = start_and_end
+    world.show_second_attempt("SUCCEEDED", DONE | {"result": "8"})
     assert 8 == world.client.wait("order-1", payload=PAYLOAD).result
 
 
@@ -176,15 +181,7 @@ def test_a_refusal_is_not_the_last_word_once_the_key_is_free(world: Waiting, ref
     released = {"status": RELEASED, "openStatus": None, "ttl": TTL, "payloadHash": "another"}
     world.put(name="order-9", callId="call-9", **released)
     assert world.client.status("order-1").may_run_again
-    looks: list[str] = []
-
-    def show_and_end(_operation: str, about: str) -> None:
-        looks.append(about)
-        if looks.count(arn("order-1--2")) == 2:
-            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
-            world.put(name="order-1--2", callId="call-2", **DONE)
-
-    world.sfn.before_call = show_and_end
+    world.show_second_attempt("SUCCEEDED", DONE)
     assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
 
 
@@ -239,14 +236,7 @@ def test_a_death_is_not_the_last_word_under_another_request_s_key(world: Waiting
     """The next attempt may have started before order 9 took the key, and is not visible yet."""
     world.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
     world.put(name="order-9", callId="call-9", payloadHash="another")
-    looks: list[str] = []
-
-    def show(_operation: str, about: str) -> None:
-        looks.append(about)
-        if looks.count(arn("order-1--2")) == 2:
-            world.execution("order-1--2", "RUNNING", "AcquireLock")
-
-    world.sfn.before_call = show
+    world.show_second_attempt("RUNNING")
     with pytest.raises(WaitTimeout):
         world.client.wait("order-1", timeout_seconds=10)
 
@@ -261,15 +251,7 @@ def test_a_refusal_by_the_rate_limit_is_not_the_last_word_after_a_reset(world: W
     """The attempt that was started after the reset may not be visible at once."""
     world.execution("order-1", "RUNNING", "CountRequest")
     refused(world, "order-1")
-    looks: list[str] = []
-
-    def show_and_end(_operation: str, about: str) -> None:
-        looks.append(about)
-        if looks.count(arn("order-1--2")) == 2:
-            world.execution("order-1--2", "SUCCEEDED", *TO_WORK)
-            world.put(name="order-1--2", callId="call-2", **DONE)
-
-    world.sfn.before_call = show_and_end
+    world.show_second_attempt("SUCCEEDED", DONE)
     assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
 
 

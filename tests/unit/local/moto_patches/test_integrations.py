@@ -154,7 +154,7 @@ CATCH_ALL = {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}]}
 @pytest.mark.parametrize("is_plain", [False, True])
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_no_json_fails_the_task_that_gets_it(workflows, number, is_plain):
-    """It came into records, which nobody could read then. What AWS says of it is no error to catch here."""
+    """It made records that nobody could read. A Catch does not see States.Runtime."""
     state = task("lambda:invoke", {"FunctionName": "small-MisbehaveFunction", "Payload.$": "$"}, CATCH_ALL)
     if is_plain:
         state["Resource"] = "arn:aws:lambda:us-east-1:123456789012:function:small-MisbehaveFunction"
