@@ -31,7 +31,7 @@ def end_of(execution_arn: str, call_id: object, redrive_count: int) -> str:
 
     Args:
         execution_arn: The execution. A machine that was made anew may give its ARN to another one.
-        call_id: The `callId` in its input, which each start has of its own.
+        call_id: The `callId` in its input. No two starts have the same.
         redrive_count: How often it had been redriven. A redriven execution ends once more.
     """
     return f"{execution_arn}/{call_id}/{redrive_count}"
