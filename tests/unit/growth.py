@@ -14,14 +14,15 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 STEP = 32
 MOST = 8
 """Between 1 (linear; up to 2.5 where a large input overflows the caches) and 32 (quadratic)."""
 
-NEGLIGIBLE_SECONDS = 0.005
-"""What takes no longer harms nobody, and cannot be measured well."""
+NEGLIGIBLE = range(150_000)
+"""What takes no longer than to add these up harms nobody, and cannot be measured well."""
 
 _TURNS_TO_PASS = 2
 _TURNS_TO_FAIL = 6
@@ -47,12 +48,18 @@ def _is_in_proportion(run: Callable[[Any], object], small: Any, large: Any) -> b
     of_small, of_large = [], []
     for turn in range(1, _TURNS_TO_FAIL + 1):
         of_large.append(_seconds(run, large, times=1))
-        if of_large[-1] < NEGLIGIBLE_SECONDS:
+        if of_large[-1] < _negligible_seconds():
             return True
         of_small.append(_seconds(run, small, times=STEP))
         if turn >= _TURNS_TO_PASS and min(of_large) < MOST * min(of_small):
             return True
     return False
+
+
+@cache
+def _negligible_seconds() -> float:
+    """On this machine, so that a quicker one finds what a slower one finds."""
+    return min(_seconds(sum, NEGLIGIBLE, times=1) for _ in range(9))
 
 
 def _seconds(run: Callable[[Any], object], given: Any, times: int) -> float:
