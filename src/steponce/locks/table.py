@@ -74,12 +74,15 @@ class Locks:
         Read one record with a consistent read.
 
         Returns:
-            None if there is no record.
+            None if there is no record. So it is with the keys of the items that are no lock records: the
+            monitor's place, and the marks of dead letters.
 
         Raises:
             RecordUnreadable: another program has damaged the record.
             Unavailable: no answer; safe to try again.
         """
+        if lock_token == PLACE or lock_token.startswith(LETTERS):
+            return None
         item = self._item({"S": lock_token})
         return None if item is None else Lock.from_item(item)
 

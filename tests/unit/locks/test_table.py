@@ -11,8 +11,8 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.locks.record import Failure, Intervention, Lock
-from steponce.locks.table import KEPT_INTERVENTIONS, Locks
+from steponce.locks.record import LETTERS, Failure, Intervention, Lock
+from steponce.locks.table import KEPT_INTERVENTIONS, PLACE, Locks
 from steponce.triggers.written_letters import WrittenLetters
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.tables import create_table
@@ -306,6 +306,16 @@ def test_what_is_no_lock_record_is_not_found(crowd: Table, prefix: str, found: i
     """The mark of a dead letter has no attribute of a lock."""
     WrittenLetters(crowd.dynamodb, crowd.name).add("arn/0")
     assert found == len(list(crowd.locks.under(prefix)))
+
+
+def test_a_key_of_an_item_that_is_no_lock_record_has_none(crowd: Table) -> None:
+    """It is not a record that another program has damaged."""
+    WrittenLetters(crowd.dynamodb, crowd.name).add("arn/0")
+    crowd.dynamodb.put_item(TableName=crowd.name, Item={"lockToken": {"S": PLACE}, "until": {"S": "2026"}})
+    keys = [item["lockToken"]["S"] for item in crowd.dynamodb.scan(TableName=crowd.name)["Items"]]
+    others = [key for key in keys if key == PLACE or key.startswith(LETTERS)]
+
+    assert [None, None] == [crowd.locks.get(key) for key in others]
 
 
 class Refusing:
