@@ -9,7 +9,7 @@ from tests.rules.documents import ROOT, template
 PLACE = ROOT / "docs" / "parameters.md"
 
 ONE_LINE = r"[^\x00-\x1f]*"
-"""The pattern of any text without control characters, which JSON would not take."""
+"""What a text's pattern ends with: no control characters, which JSON would not take."""
 
 ABOUT = """\
 # Parameters
@@ -42,7 +42,7 @@ def values(parameter: dict[str, Any]) -> str:
         return f"{parameter.get('MinValue', 0)} to {parameter['MaxValue']}"
     if "MinValue" in parameter:
         return f"{parameter['MinValue']} or more"
-    if parameter.get("AllowedPattern") not in (None, ONE_LINE):
+    if not parameter.get("AllowedPattern", ONE_LINE).endswith(ONE_LINE):
         return ", ".join(_code(one) for one in parameter["AllowedPattern"].split("|"))
     if "MaxLength" in parameter:
         return f"at most {parameter['MaxLength']} characters"

@@ -9,9 +9,10 @@ import pytest
 from steponce.local.errors import TemplateError
 from steponce.local.template.parameters import parameter_values
 from steponce.local.template.reader import read_plan
+from steponce.locks.record import LETTERS
 from steponce.request.settings import RequestRules
 
-from .documents import ROOT, template
+from .documents import ROOT, template, workflow
 
 NASTY = r"""a."b\"c\\" || 'd' ${x} é"""
 PATHS = ("KeyPrefix", "LockTokenPath", "PayloadHashPath", "RateLimitPath")
@@ -51,3 +52,11 @@ def test_what_json_would_not_take_is_refused(name: str):
     for text in ("a\nb", "a\tb", "\x00"):
         with pytest.raises(TemplateError, match=f"Parameter {name} is"):
             parameter_values(template(), {name: text})
+
+
+def test_a_key_prefix_of_dead_letters_marks_is_refused():
+    """CloudFormation says so before it makes a stack; else each function would, when it starts."""
+    for one in (template(), workflow()):
+        required = {name: "x" for name, of in one["Parameters"].items() if "Default" not in of}
+        with pytest.raises(TemplateError, match="Parameter KeyPrefix is"):
+            parameter_values(one, required | {"KeyPrefix": f"{LETTERS}mine"})

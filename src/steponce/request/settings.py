@@ -8,9 +8,17 @@ from datetime import datetime
 from typing import Any, Self
 
 from steponce import environment
-from steponce.errors import InvalidEventTime, InvalidPayload, InvalidRequest, InvalidSetting, MissingKey
+from steponce.errors import (
+    InvalidEventTime,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidSetting,
+    MissingKey,
+    shown,
+)
 from steponce.limits.request_limit import RequestLimit
 from steponce.limits.window import Window
+from steponce.locks.record import LETTERS
 from steponce.request.canonical import canonical_json, in_one_form, sha256
 from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS
@@ -41,7 +49,8 @@ class RequestRules:
         rate_limit_path: JMESPath into the payload that finds the user.
 
     Raises:
-        InvalidSetting: the rate limit has no path, or its window is none.
+        InvalidSetting: the rate limit has no path, or its window is none, or the key prefix begins as the
+            key of another item of the lock table.
     """
 
     key_prefix: str
@@ -56,6 +65,11 @@ class RequestRules:
     rate_limit_path: str | None = None
 
     def __post_init__(self) -> None:
+        if self.key_prefix.startswith(LETTERS):
+            raise InvalidSetting(
+                f"The setting KeyPrefix is {shown(self.key_prefix)}. It must not begin with {LETTERS!r}, "
+                "because the marks of dead letters have such keys. Give another one."
+            )
         if self.rate_limit and not self.rate_limit_path:
             raise InvalidSetting("The setting RateLimit needs RateLimitPath, which finds the user.")
         self.request_limit()  # shows that its window is one

@@ -20,6 +20,7 @@ from steponce.errors import (
     InvalidPayload,
     InvalidRequest,
     InvalidRequestId,
+    InvalidSetting,
     MissingKey,
     PayloadTooLarge,
 )
@@ -547,6 +548,13 @@ def test_a_key_of_another_item_of_the_table_is_refused(lock_token: str) -> None:
         Envelope.make("a", {}, RULES, lock_token=lock_token)
     with pytest.raises(InvalidLockToken, match="steponce:letter:"):
         complete({"payload": {}, "lockToken": lock_token})
+
+
+def test_a_key_prefix_of_another_item_of_the_table_is_refused() -> None:
+    """Else every start would say so, and none at the time of the setting."""
+    with pytest.raises(InvalidSetting, match=r"KeyPrefix is 'steponce:letter:a'.*Give another one"):
+        RequestRules(key_prefix="steponce:letter:a")
+    RequestRules(key_prefix="steponce:letter")  # its tokens begin with it and a slash
 
 
 @pytest.mark.parametrize(
