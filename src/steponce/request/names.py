@@ -100,7 +100,8 @@ def check_name_by_hand(execution_name: str, has_key: bool) -> None:
     """
     if has_key or not _MARKED.fullmatch(execution_name):
         return
-    other = re.sub(r"--(\w+)$", r"-\1", execution_name)
+    before, _, last = execution_name.rpartition("-")
+    other = f"{before.rstrip('-')}-{last}"
     raise InvalidRequestId(
         f"The execution's name {execution_name!r} ends as an attempt's does, or as one made of a longer id, "
         f"so none can tell which request it is. Start it under another name, like {other!r}, or give its "

@@ -469,6 +469,15 @@ def test_a_name_by_hand_that_ends_like_an_attempt_is_refused(name: str) -> None:
     assert "tok_visa" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["report--10", "a---2", "a-----2", "--2", "a--2--3", SLUG])
+def test_the_name_by_hand_that_is_advised_is_taken(name: str) -> None:
+    """However many hyphens the refused one had."""
+    with pytest.raises(InvalidRequestId) as caught:
+        complete({"payload": {}}, name)
+    advised = str(caught.value).partition("like '")[2].partition("'")[0]
+    assert advised == complete({"payload": {}}, advised).requestId
+
+
 def test_a_name_by_hand_that_ends_like_an_attempt_may_bring_its_key() -> None:
     """Then it is clear what it must not run beside."""
     assert KEY == complete({"payload": {}, "lockToken": KEY}, "order-1--2").lockToken
