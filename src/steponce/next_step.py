@@ -37,7 +37,6 @@ class NextStep:
         lock_token: For a request that was started with a lock token of its own: that token.
         check_owner: For a start: check the lock's owner at once, and settle the lock if the owner is dead.
         machine: The ARN of the state machine that the step is for, if it is another one than was asked.
-        by_token: For a lock: `key` is its lock token, although it may be a request's id, too.
     """
 
     action: Action
@@ -45,4 +44,3 @@ class NextStep:
     lock_token: str | None = None
     check_owner: bool = False
     machine: str | None = None
-    by_token: bool = False

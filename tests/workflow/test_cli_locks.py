@@ -97,7 +97,7 @@ def test_a_released_request_runs_again_once_it_is_started(scene: Scene, run: Run
 
     assert scene.key(name) in [one["lockToken"] for one in listed]
     assert ("FAILED", "RequestFailed") == (inspected["owner"]["status"], inspected["owner"]["lastState"])
-    assert f"steponce locks release {scene.key(name)} --local" in inspected["next"]
+    assert f"steponce locks release {scene.key(name)} --token --local" in inspected["next"]
     assert (0, "RELEASED") == (code, told["record"]["status"])
     assert not scene.on_open_index(lock_of(scene, name))
     assert "released" == run("show", name)[1]["diagnosis"]
@@ -148,7 +148,7 @@ def test_the_story_tells_who_did_what_between_the_attempts(scene: Scene, run: Ru
     ]
     attempts = story["attempts"]
     assert attempts[0]["stopped"] < first["at"] < attempts[1]["started"] < second["at"]
-    assert f"steponce locks retry {scene.key(name)} --local" in before["next"]
+    assert f"steponce locks retry {scene.key(name)} --token --local" in before["next"]
     assert ("waits for a person", "completed") == (before["diagnosis"], story["diagnosis"])
 
 

@@ -106,7 +106,7 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
-    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own, by_token=by_token))
+    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own))
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),

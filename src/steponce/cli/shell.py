@@ -31,6 +31,8 @@ _INVOKE = (
 )
 _ANOTHER_STACK = ("--stack", "NAME")
 _OF_NO_MACHINE = frozenset({"show limits"})
+_BY_TOKEN = frozenset({"inspect lock", "complete lock", "release lock", "retry lock"})
+"""Steps whose key is a lock token. Their commands say so, since a request may have that text for its id."""
 _BY_REQUEST_ID = frozenset({"start request", "show request", "wait for request", "cancel request"})
 
 
@@ -80,7 +82,7 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     verb, _, rest = _COMMANDS[step.action].partition(" {key}")
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
-    given += ["--check-owner"] * step.check_owner + ["--token"] * step.by_token
+    given += ["--check-owner"] * step.check_owner + ["--token"] * (step.action in _BY_TOKEN)
     given += map(shlex.quote, options)
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])

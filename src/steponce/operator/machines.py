@@ -94,7 +94,7 @@ def machine_of_lock(machines: Sequence[Machine], key: str, *, by_token: bool = F
     if len(found) > 1:
         listed = "; ".join(f"{lock.lock_token!r} of {name_of_machine(one)}" for one, lock in found.values())
         steps = [
-            NextStep("inspect lock", lock.lock_token, machine=_holder(machines, one, lock).arn, by_token=True)
+            NextStep("inspect lock", lock.lock_token, machine=_holder(machines, one, lock).arn)
             for one, lock in found.values()
         ]
         raise MachineAmbiguous(

@@ -16,7 +16,7 @@ def steps_after_cancel(lock: Lock) -> list[NextStep]:
     return next_steps(lock, runs=False)
 
 
-def next_steps(lock: Lock, *, runs: bool, own: bool = True, by_token: bool = False) -> list[NextStep]:
+def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
     """
     The commands for a lock.
 
@@ -24,9 +24,8 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True, by_token: bool = Fal
         lock: The record.
         runs: Whether its owner runs.
         own: Whether its owner belongs to this machine. If not, there are no steps.
-        by_token: Whether its lock token may be a request's id, too.
     """
-    step = partial(NextStep, key=lock.lock_token, by_token=by_token)
+    step = partial(NextStep, key=lock.lock_token)
     if not own:
         return []
     if lock.status == RELEASED:

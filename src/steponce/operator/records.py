@@ -53,7 +53,7 @@ def find_lock(machine: Machine, key: str, *, by_token: bool = False) -> Lock:
         raise Refused(
             f"{key!r} is ambiguous: it is the lock token of request {found.request_id!r}, and also a "
             f"request with the lock token {by_id.lock_token!r}. Name one of these two by its lock token.",
-            next_steps=[NextStep("inspect lock", one.lock_token, by_token=True) for one in (found, by_id)],
+            next_steps=[NextStep("inspect lock", one.lock_token) for one in (found, by_id)],
         )
     lock = found or by_id
     if lock is None:

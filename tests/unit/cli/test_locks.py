@@ -266,6 +266,35 @@ def test_a_guard_s_lock_under_a_request_s_id_is_settled(world: World, run: Run):
     assert ("RELEASED", "FAILED") == (world.lock("order-1").status, world.lock().status)
 
 
+@pytest.mark.parametrize(
+    ("command", "verb"),
+    [
+        (["locks", "inspect", "other-1"], "complete"),
+        (["show", "other-1"], "complete"),
+        (["locks", "retry", "order-1", "--token", *SIGNED], "release"),
+        (["erase", "order-1", *SIGNED], "inspect"),
+    ],
+    ids=lambda given: " ".join(given[:2]) if isinstance(given, list) else "",
+)
+def test_a_command_of_a_lock_is_not_taken_for_that_of_a_request(
+    world: World, run: Run, file: str, command: list[str], verb: str
+):
+    """The lock token of other-1 is the id of order-1. The printed command means the record that was shown."""
+    world.held()
+    given = envelope("order-1") | {"requestId": "other-1"}
+    world.execution("other-1", "FAILED", *TO_WORK, error="Boom", given=given)
+    failure = json.dumps({"Error": "Boom", "Cause": None})
+    plain = {"lockedBy": "process/host/7", "failure": failure}
+    world.put("order-1", "other-1", status="FAILED", openStatus="FAILED#3", **plain)
+
+    told = run(*command)[1]
+    next_command = next(one for one in told.get("error", told)["next"] if f" {verb} " in one)
+    signed = () if verb == "inspect" else SIGNED
+    code, told = run(*next_command.replace("FILE", file).split()[1:], *signed)
+
+    assert (0, "order-1", "other-1") == (code, told["record"]["lockToken"], told["record"]["requestId"])
+
+
 def test_retried(world: World, run: Run):
     """With the receipt of the next attempt, and without the payload."""
     world.held()
@@ -284,7 +313,7 @@ def test_cancelled(world: World, run: Run):
     code, told = run("cancel", "order-1", *SIGNED)
 
     assert (0, "cancelled", "Cancelled") == (code, told["done"], told["record"]["error"])
-    assert "steponce locks retry m/order-1" in told["next"]
+    assert "steponce locks retry m/order-1 --token" in told["next"]
 
 
 ENDED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
@@ -596,16 +625,16 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
         told["owner"]["lastState"],
         told["owner"]["executionArn"],
     )
-    assert "steponce locks retry m/order-1" in told["next"]
+    assert "steponce locks retry m/order-1 --token" in told["next"]
     assert {"execution", "log"} == set(told["links"])
 
 
 @pytest.mark.parametrize(
     ("command", "next_command"),
     [
-        (["locks", "inspect", "order-1"], "steponce locks complete m/order-1 FILE --stack payments-eu"),
-        (["show", "order-1"], "steponce locks complete m/order-1 FILE --stack payments-eu"),
-        (["cancel", "order-1", *SIGNED], "steponce locks release m/order-1 --stack payments-eu"),
+        (["locks", "inspect", "order-1"], "steponce locks complete m/order-1 FILE --token --stack payments-eu"),
+        (["show", "order-1"], "steponce locks complete m/order-1 FILE --token --stack payments-eu"),
+        (["cancel", "order-1", *SIGNED], "steponce locks release m/order-1 --token --stack payments-eu"),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )

@@ -167,7 +167,10 @@ def test_show_names_the_machine_in_its_next_commands(world: TwoMachines, run: Ru
     """A start would go to the stack's own, and a request id may be known twice; a lock token is not."""
     world.held_by_refunds()
     told = run("show", "order-1")[1]["next"]
-    assert ["steponce locks complete refunds/order-1 FILE", "steponce locks retry refunds/order-1"] == told
+    assert [
+        "steponce locks complete refunds/order-1 FILE --token",
+        "steponce locks retry refunds/order-1 --token",
+    ] == told
     world.put("refunds/order-1", lockedBy=at_refunds("order-1"), status="RELEASED", openStatus=None)
     assert ["steponce start order-1 FILE --machine refunds"] == run("show", "order-1")[1]["next"]
     world.put("refunds/order-1", lockedBy=at_refunds("order-1"), status="FAILED", openStatus="FAILED#1")
@@ -255,7 +258,7 @@ def test_a_lock_of_a_machine_of_another_stack_is_refused_with_the_command(world:
     ):
         code, told = run("locks", "retry", token, *SIGNED, *options)
         assert (3, "Refused") == (code, told["error"]["type"])
-        assert [f"steponce locks inspect {token} {owner}"] == told["error"]["next"]
+        assert [f"steponce locks inspect {token} --token {owner}"] == told["error"]["next"]
     assert "another machine's record" not in json.dumps(run("locks", "inspect", "refunds/order-1"))
     assert [] == run("locks", "inspect", "acme/1")[1]["next"]
 

@@ -65,11 +65,11 @@ def test_a_machine_that_was_typed_is_typed_again():
 
     assert [
         "steponce start order-1 FILE --machine 'my machine'",
-        "steponce locks retry m/order-1 --machine 'my machine'",
+        "steponce locks retry m/order-1 --token --machine 'my machine'",
     ] == commands(steps, [], Named("my machine", "my machine"))
     assert [
         "steponce start order-1 FILE --local --machine refunds",
-        "steponce locks retry m/order-1 --local",
+        "steponce locks retry m/order-1 --token --local",
     ] == commands(steps, ["--local"], Named(None, "refunds"))
 
 
@@ -84,6 +84,6 @@ def test_a_key_that_begins_like_an_option_is_none():
     asked = NextStep("start request", "-x", lock_token="--yes")
 
     assert [
-        "steponce locks complete --local -- --help FILE",
+        "steponce locks complete --token --local -- --help FILE",
         "steponce start --key=--yes --local -- -x FILE",
     ] == commands([step, asked], ["--local"])
