@@ -44,6 +44,9 @@ from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_
 RELEASE = Failure("Released", "A person has released the lock of this request.")
 """The failure of a released request that has none. Callers get it, so it does not say who and why."""
 
+_OF_A_KEY = "KMS key access denied"
+"""How DynamoDB's message begins if it was not the table that refused the caller, but its key."""
+
 _DELETING = "that needs s3:DeleteObjectVersion"
 _DONE: Mapping[LockAction, str] = {"release": "released", "complete": "completed", "retry": "released"}
 
@@ -333,12 +336,20 @@ def result_text(value: Any, results: Results) -> str:
 
 
 def _refusal(error: ClientError) -> str:
-    """Why DynamoDB refused a call, and what to do before the command is repeated."""
+    """
+    Why DynamoDB refused a call, and what to do before the command is repeated.
+
+    A refusal of the table's own key has the same code as a missing permission on the table.
+
+    Source: AWS KMS Developer Guide, "How DynamoDB uses AWS KMS" (the caller needs kms:Decrypt).
+    """
     said = str(error.response["Error"].get("Message", "")).strip().rstrip(".")
     told = f"DynamoDB refused {error.operation_name} with {error_code(error)}{said and ': '}{said}."
     if error_code(error) == "AccessDeniedException":
-        action = f"dynamodb:{error.operation_name}"
-        return f"{told} The command needs {action} on the lock table. Add the permission, and repeat it."
+        missing = f"dynamodb:{error.operation_name} on the lock table"
+        if said.startswith(_OF_A_KEY):
+            missing = "kms:Decrypt on the KMS key of the lock table"
+        return f"{told} The command needs {missing}. Add the permission, and repeat it."
     return f"{told} Correct this, and repeat the command."
 
 

@@ -632,7 +632,10 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
 @pytest.mark.parametrize(
     ("command", "next_command"),
     [
-        (["locks", "inspect", "order-1"], "steponce locks complete m/order-1 FILE --token --stack payments-eu"),
+        (
+            ["locks", "inspect", "order-1"],
+            "steponce locks complete m/order-1 FILE --token --stack payments-eu",
+        ),
         (["show", "order-1"], "steponce locks complete m/order-1 FILE --token --stack payments-eu"),
         (["cancel", "order-1", *SIGNED], "steponce locks release m/order-1 --token --stack payments-eu"),
     ],

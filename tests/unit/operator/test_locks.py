@@ -1163,22 +1163,34 @@ def test_a_large_result_whose_record_was_not_written_is_named(
     assert f"{key} (version {version})" in str(raised.value)
 
 
+DENIED = "AccessDeniedException"
+OF_KEY = (
+    "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: The ciphertext refers to "
+    "a customer master key that does not exist, does not exist in this region, or you are not allowed "
+    "to access. (Service: AWSKMS; Status Code: 400; Error Code: AccessDeniedException; Request ID: 1)"
+)
+"""What DynamoDB says of a table whose key the caller may not use. The code is the same."""
+
+
 @pytest.mark.parametrize(
-    ("call", "code", "says"),
+    ("call", "code", "told", "says"),
     [
-        ("update_item", "AccessDeniedException", "needs dynamodb:UpdateItem on the lock table. Add the perm"),
-        ("get_item", "AccessDeniedException", "needs dynamodb:GetItem on the lock table. Add the permission"),
-        ("update_item", "ExpiredTokenException", "with ExpiredTokenException: not today. Correct this, and"),
+        ("update_item", DENIED, "not today.", "needs dynamodb:UpdateItem on the lock table. Add"),
+        ("get_item", DENIED, "not today.", "needs dynamodb:GetItem on the lock table. Add"),
+        ("update_item", DENIED, OF_KEY, "needs kms:Decrypt on the KMS key of the lock table. Add"),
+        ("get_item", DENIED, OF_KEY, "needs kms:Decrypt on the KMS key of the lock table. Add"),
+        ("update_item", "ExpiredTokenException", "not today.", "not today. Correct this, and"),
     ],
+    ids=["write", "read", "write with a key", "read with a key", "token"],
 )
 def test_a_large_result_whose_record_may_not_be_written_says_what_is_missing(
-    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, call: str, code: str, says: str
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, call: str, code: str, told: str, says: str
 ):
     """It asked to try again, which no repetition helps: each would keep the result once more."""
     world.machine.results = bucket(region="eu-west-1")
     shown, text = world.held(), f'"{"x" * 300_000}"'
     operation = {"update_item": "UpdateItem", "get_item": "GetItem"}[call]
-    refusal = ClientError({"Error": {"Code": code, "Message": "not today."}}, operation)
+    refusal = ClientError({"Error": {"Code": code, "Message": told}}, operation)
 
     with monkeypatch.context() as patched:
         patched.setattr(world.machine.locks._dynamodb, call, Mock(side_effect=refusal))
