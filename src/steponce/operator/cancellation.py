@@ -212,7 +212,10 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
             f"{_until(lock)}."
         )
-    return f"{end}It was in its work, which may have taken effect: its record waits for a person."
+    return (
+        f"{end}It was in its work, which may have taken effect, and may still run: its record waits for a "
+        "person. Until the work's time-out has passed, the commands for it are refused."
+    )
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:

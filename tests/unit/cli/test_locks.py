@@ -314,6 +314,9 @@ def test_cancelled(world: World, run: Run):
 
     assert (0, "cancelled", "Cancelled") == (code, told["done"], told["record"]["error"])
     assert "steponce locks retry m/order-1 --token" in told["next"]
+    assert told["said"].endswith("Until the work's time-out has passed, the commands for it are refused.")
+    code, told = run("locks", "retry", "order-1", *SIGNED)
+    assert (3, True) == (code, "it may still run until" in told["error"]["message"])
 
 
 ENDED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
