@@ -34,5 +34,7 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
         return []
     if runs:
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
+    if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
+        return [NextStep("show request", lock.request_id)]
     retry = [step("retry lock")] if lock.is_of_an_execution else []
     return [step("complete lock"), *retry, step("release lock")]
