@@ -79,13 +79,15 @@ class Operator:
             Unavailable: no answer; safe to try again.
         """
         expect_own(self._machine, lock)
+        expect_dead(self._machine, lock, self._work_timeout_seconds)
         if action == "retry" and not lock.is_of_an_execution:
+            expect_unanswered(action, lock)
+            is_free = lock.status == RELEASED
             raise Refused(
                 f"The record {lock.lock_token!r} is plain Python's ({lock.locked_by}), which no command can "
-                "start. Release the lock, and run that again.",
-                next_steps=[NextStep("release lock", lock.lock_token)],
+                f"start. {'The lock is free: run' if is_free else 'Release the lock, and run'} that again.",
+                next_steps=[] if is_free else [NextStep("release lock", lock.lock_token)],
             )
-        expect_dead(self._machine, lock, self._work_timeout_seconds)
         found = Finding("settled")
         if lock.status == INPROGRESS:
             found = self._settle(lock)

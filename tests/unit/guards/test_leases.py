@@ -193,11 +193,30 @@ def test_its_recorded_error_is_settled_at_once(world: World, alice: Operator):
 
 
 def test_it_cannot_be_started_again_by_a_command(world: World, alice: Operator):
-    """No workflow has its work."""
-    for lease, status in ((OVER, INPROGRESS), (None, RELEASED)):
-        put(world, lease, status=status)
-        with pytest.raises(Refused, match="no command can start"):
-            alice.prepare("retry", world.lock())
+    """No workflow has its work. What is advised instead is allowed."""
+    put(world, OVER)
+    with pytest.raises(Refused, match=r"no command can start\. Release the lock, and run") as raised:
+        alice.prepare("retry", world.lock())
+    assert ["release lock"] == [step.action for step in raised.value.next_steps]
+    assert RELEASED == alice.release(alice.prepare("release", world.lock()), "not charged").status
+
+    with pytest.raises(Refused, match=r"no command can start\. The lock is free: run that") as raised:
+        alice.prepare("retry", world.lock())
+    assert () == raised.value.next_steps
+
+
+@pytest.mark.parametrize(
+    ("lease", "status", "says"),
+    [(None, COMPLETED, "its answer to everyone"), (FAR, INPROGRESS, f"until {FAR}")],
+)
+def test_a_command_that_cannot_start_it_advises_no_release_that_is_refused(
+    world: World, alice: Operator, lease: str | None, status: str, says: str
+):
+    """Its record is an answer, or it runs."""
+    put(world, lease, status=status, openStatus="INPROGRESS#3" if lease else None)
+    with pytest.raises(Refused, match=says) as raised:
+        alice.prepare("retry", world.lock())
+    assert () == raised.value.next_steps
 
 
 def test_the_next_steps_fit_it(world: World):
