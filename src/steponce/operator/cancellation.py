@@ -231,14 +231,18 @@ def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> Non
         )
 
 
-def _find(machine: Machine, request_id: str, name: str) -> tuple[Running, str] | None:
-    """What there is of a request, and its execution's status."""
-    first = machine.describe(name, 1)
+def _find(
+    machine: Machine, request_id: str, name: str, first: Execution | None = None
+) -> tuple[Running, str] | None:
+    """What there is of a request, and its execution's status. `first` is its first attempt, if known."""
+    first = first or machine.describe(name, 1)
     first_input = first.input if first else {}
     token = machine.lock_token_of_request(request_id, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = machine.newest_beside(lock, request_id, first)
+    if first is None and newest is not None and attempt == 1:
+        return _find(machine, request_id, name, newest)  # visible only now, and it knows its lock token
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded:
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven

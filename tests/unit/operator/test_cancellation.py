@@ -123,6 +123,24 @@ def test_a_request_whose_first_attempt_is_forgotten_is_cancelled_under_its_lock_
     assert world.machine.locks.get("m/order-1") is None
 
 
+def test_a_request_that_is_visible_only_now_is_cancelled_under_its_lock_token(world: World):
+    """DescribeExecution may not know it at the first look; without it the id makes another token."""
+    looks = 0
+
+    def show_at_the_second_look(operation: str, _about: str) -> None:
+        nonlocal looks
+        looks += operation == "describe_execution"
+        if looks == 2:
+            world.execution("order-1", "RUNNING", "IsRequestPrepared", given=envelope("acme/1"))
+
+    world.sfn.before_call = show_at_the_second_look
+    running = find_running(world.machine, "order-1")
+
+    assert "acme/1" == running.lock_token
+    cancel(world.machine, running, by="alice", why="sent by mistake")
+    assert (CANCELLED, None) == (world.lock("acme/1").failure, world.machine.locks.get("m/order-1"))
+
+
 def test_a_request_that_was_turned_away_is_cancelled_when_its_key_is_free(world: World):
     """The record is another request's, which has released it: it answers for all who have the key."""
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
