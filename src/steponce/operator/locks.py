@@ -288,7 +288,10 @@ class Operator:
         elif now is None or now.call_id != lock.call_id:
             told = f"The record has changed since you looked: {what}. Look again."
         else:
-            told = f"The record has changed since you looked: {what}. Nothing was written; look again."
+            told = (
+                f"The record has changed since you looked: {what}. This command has not {_DONE[action]} it; "
+                "look again."
+            )
         raise RecordChanged(told, next_steps=[NextStep("inspect lock", lock.lock_token)])
 
     def _delete(self, reference: Reference, changed: RecordChanged) -> None:

@@ -137,8 +137,23 @@ def test_people_are_shown_what_it_is_about_before_they_are_asked(
     said = capsys.readouterr()
     assert "" == said.out
     assert "order-1" in said.err
-    assert "steponce: Declined: Nothing was changed." in said.err
+    assert "steponce: Declined: You did not say yes, so this was not done." in said.err
     assert (before, []) == (world.lock(), answers)
+
+
+def test_who_says_no_is_not_told_that_nothing_was_written(
+    world: World, capsys: pytest.CaptureFixture[str], answers: list[str]
+):
+    """What its dead owner was about to record is on record before the question."""
+    states, failure = (*TO_WORK, "RecordError"), {"Error": "Boom", "Cause": None}
+    world.execution("order-1", "ABORTED", *states, given=envelope() | {"failure": failure})
+    world.put()
+    answers += ["looked", "n"]
+
+    assert 1 == commands.run(["locks", "release", "order-1"])
+
+    assert "FAILED" == world.lock().status
+    assert "Nothing was" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("action", ["release", "complete", "retry"])

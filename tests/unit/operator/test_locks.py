@@ -567,9 +567,21 @@ def test_of_two_results_given_under_one_name_and_reason_the_second_is_refused(wo
     lock = alice.prepare("complete", world.held())
     alice.complete(lock, "1", "incident 42")
 
-    with pytest.raises(RecordChanged, match=r"COMPLETED, completed by alice\. Nothing was written"):
+    with pytest.raises(RecordChanged, match=r"COMPLETED, completed by alice\. This command has not comp"):
         alice.complete(lock, "2", "incident 42")
     assert "1" == world.lock().result
+
+
+def test_who_comes_second_is_not_told_that_nothing_was_written(world: World, alice: Operator, bob: Operator):
+    """The first of both has recorded what the dead owner was about to record."""
+    failure = {"Error": "Boom", "Cause": None}
+    world.execution("order-1", "ABORTED", *TO_WORK, "RecordError", given=envelope() | {"failure": failure})
+    shown = alice.prepare("release", world.put())
+    bob.release(shown, "nothing happened")
+
+    with pytest.raises(RecordChanged, match=r"released by bob\. This command has not released it") as raised:
+        alice.release(shown, "not charged")
+    assert "Nothing was written" not in str(raised.value)
 
 
 @pytest.mark.parametrize("do", [release, complete], ids=["release", "complete"])
