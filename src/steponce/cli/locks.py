@@ -30,7 +30,7 @@ from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
 from steponce.report.collector import collect_owner
-from steponce.report.story import Attempt, Record
+from steponce.report.story import GONE, Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
@@ -106,7 +106,8 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
     own = client.machine.holds(lock) or not lock.is_of_an_execution
-    what_next = machines.commands(next_steps(lock, runs=owner.is_open, own=own))
+    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=owner.status == GONE)
+    what_next = machines.commands(allowed)
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),

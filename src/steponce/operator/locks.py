@@ -173,21 +173,22 @@ class Operator:
         """
         expect_own(self._machine, lock)
         owner = self._machine.describe_arn(lock.locked_by)
-        steps = [
-            NextStep("release lock", lock.lock_token),
-            NextStep("start request", lock.request_id, lock_token=lock.lock_token),
-        ]
+        steps = [NextStep("start request", lock.request_id, lock_token=lock.lock_token)]
+        first = "Start"
+        if lock.status != RELEASED:
+            first = "Release the lock, and start"
+            steps.insert(0, NextStep("release lock", lock.lock_token))
         if owner is None or owner.owns(lock) is False:
             raise Refused(
-                f"The execution {lock.locked_by} is forgotten, and its payload with it. Release the lock, "
-                "and start the request with that payload.",
+                f"The execution {lock.locked_by} is forgotten, and its payload with it. {first} the "
+                "request with that payload.",
                 next_steps=steps,
             )
         same_payload = self._machine.payload_hash_of(owner.input) == lock.payload_hash
         if not same_payload or not isinstance(owner.input.get("payload"), Mapping):
             raise Refused(
                 f"The input of the execution {lock.locked_by} does not hold the payload of this record. "
-                "Release the lock, and start the request yourself.",
+                f"{first} the request yourself.",
                 next_steps=steps,
             )
         return owner.input

@@ -16,7 +16,7 @@ def steps_after_cancel(lock: Lock) -> list[NextStep]:
     return next_steps(lock, runs=False)
 
 
-def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
+def next_steps(lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool = False) -> list[NextStep]:
     """
     The commands for a lock.
 
@@ -24,17 +24,18 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True) -> list[NextStep]:
         lock: The record.
         runs: Whether its owner runs.
         own: Whether its owner belongs to this machine. If not, there are no steps.
+        is_forgotten: Whether its owner can no longer be described. Then its payload is gone, too.
     """
     step = partial(NextStep, key=lock.lock_token)
     if not own:
         return []
+    retry = [step("retry lock")] if lock.is_of_an_execution and not is_forgotten else []
     if lock.status == RELEASED:
-        return [step("retry lock")] if lock.is_of_an_execution else []
+        return retry
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
         return []
     if runs:
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
     if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
         return [NextStep("show request", lock.request_id)]
-    retry = [step("retry lock")] if lock.is_of_an_execution else []
     return [step("complete lock"), *retry, step("release lock")]

@@ -176,14 +176,17 @@ class Case:
                 "work took effect.",
                 (NextStep("cancel request", record.request_id),),
             )
+        again = "run it again."
+        if owner.status == GONE:  # and its payload with it
+            again = "release the lock, and start the request with its payload."
         return Advice(
             "waits for a person",
             f"{failed} This is no final answer: it waits for a person, and nothing else runs under this lock "
             "token until then. Find out whether the work took effect. If it did, complete the lock with the "
-            "result. If not, run it again.",
+            f"result. If not, {again}",
             (
                 NextStep("complete lock", record.lock_token),
-                NextStep("retry lock", record.lock_token),
+                NextStep("release lock" if owner.status == GONE else "retry lock", record.lock_token),
             ),
         )
 

@@ -19,7 +19,7 @@ from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
 from steponce.locks.record import Lock
 from tests.unit.cli.fakes import Run
-from tests.unit.one_machine import LONG_AGO, TO_WORK, World, arn, envelope
+from tests.unit.one_machine import LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
 OUTPUTS = {"AwaitingStepsTable": "steps", "WorkTimeoutSeconds": "60", "FunctionLogs": "/aws/s logs"}
@@ -645,6 +645,46 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
     )
     assert "steponce locks retry m/order-1 --token" in told["next"]
     assert {"execution", "log"} == set(told["links"])
+
+
+DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "in its work": (["ABORTED", *TO_WORK], {}, "start"),
+    "unwritten": (["FAILED", *TO_WORK], {"error": "States.DataLimitExceeded"}, "locks complete"),
+    "completing": (["ABORTED", *TO_WORK, "CompleteRequest"], {}, "start"),
+    "failing": (["ABORTED", *TO_WORK, "RecordError"], {}, "start"),
+    "forgotten": ([], {}, "start"),
+}
+
+
+@pytest.mark.parametrize(("states", "ended", "then"), DEAD.values(), ids=DEAD)
+def test_what_follows_a_dead_owner_s_lock_is_not_refused(
+    world: World, run: Run, file: str, tmp_path: Path, states: list[Any], ended: dict[str, Any], then: str
+):
+    """`inspect` advised to release what the next command records as its owner's final answer."""
+    outcome = {"work": {"result": 1}, "failure": {"Error": "Boom", "Cause": None}}
+    payload = tmp_path / "payload.json"
+    payload.write_text(json.dumps(PAYLOAD))
+    if states:
+        world.execution("order-1", *states, **ended, given=envelope() | outcome)
+    world.put()
+
+    (show,) = run("locks", "inspect", "order-1")[1]["next"]
+    (command,) = run(*show.split()[1:])[1]["next"]
+
+    assert command.startswith(f"steponce {then} ")
+    is_start = then == "start"
+    words = command.replace("FILE", str(payload) if is_start else file).split()[1:]
+    assert 0 == run(*words, *(() if is_start else SIGNED))[0]
+
+
+def test_a_held_lock_whose_payload_is_forgotten_is_not_said_to_be_retried(world: World, run: Run):
+    """`locks retry` takes the payload from the execution."""
+    world.held()
+    world.sfn.executions.clear()
+
+    for command in (["show", "order-1"], ["locks", "inspect", "order-1"]):
+        told = run(*command)[1]
+        assert ["complete", "release"] == [one.split()[2] for one in told["next"]]
 
 
 @pytest.mark.parametrize(

@@ -542,6 +542,10 @@ def test_a_retry_needs_the_payload(world: World, alice: Operator):
     assert (NextStep("release lock", "m/order-1"), start) == raised.value.next_steps
     assert lock == world.lock()
 
+    with pytest.raises(Refused, match=r"with it\. Start the request with that payload") as raised:
+        alice.payload_of(alice.release(lock, "its log says no"))
+    assert (start,) == raised.value.next_steps
+
 
 Do = Callable[[Operator, Lock], Lock]
 release: Do = lambda operator, lock: operator.release(lock, "because")  # noqa: E731 - two words for a table
