@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from math import inf
 from random import Random
 from typing import Any
 
@@ -25,9 +24,10 @@ from steponce.errors import SteponceError
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from tests.simulation.faults import Faults
+from tests.simulation.forgetting import Forgetting
 from tests.simulation.installation import Installation
 from tests.simulation.people import Askers, Operators
-from tests.simulation.requests import Ask, Order, Payload, answers
+from tests.simulation.requests import Ask, Order, Payload
 from tests.simulation.story import InOrder, Story, ToldFaults, Usual
 from tests.simulation.turns import Turns
 from tests.simulation.wiring import LIMITED, LIMITS, LOCKS, RULES, Line, definition
@@ -57,6 +57,7 @@ class Schedule:
         orders: The work, by lock token.
         asks: Who asked for it.
         askers, operators: Who ask, and who settle what waits for a person.
+        forgetting: What AWS forgets.
         records_expire: Whether time leaps, so that records expire then or a little later.
     """
 
@@ -104,6 +105,7 @@ class Schedule:
         )
         self.askers = Askers(self.installation, self.asks)
         self.operators = Operators(self.installation, self.locks, self.orders, self.asks)
+        self.forgetting = Forgetting(self.installation, self.orders, self.asks)
         self.records_expire = False
 
     def vary(self, states: dict[str, Any]) -> None:
@@ -169,7 +171,7 @@ class Schedule:
         self.records_expire = bool(leap)
         self.installation.late_by = random.choice((leap or 3_600, soon))
         if leap:
-            spawn("leap", self._leap, after=leap)
+            spawn("leap", self.forgetting.leap, after=leap)
         window = int(self.rules.rate_limit_window) if self.rules.rate_limit else 0
         for number in range(2 if self.rules.rate_limit else random.choice((1, 1, 2))):
             order = self.order(number)
@@ -182,24 +184,6 @@ class Schedule:
             spawn("fate", self._stop_executions, after=random.uniform(0, 30))
         for _ in range(random.choice((0, 0, 1, 2))):
             spawn("operator", self.operators.operate, after=random.uniform(0, 300))
-
-    def _leap(self) -> None:
-        """Records have expired, or will soon. Names may be free again."""
-        self._delete_old()
-        self.installation.machine.forget_old()
-
-    def _delete_old(self) -> None:
-        """Note which answers there are, and let DynamoDB delete what has expired."""
-        locks = {order.token: self.record(order.token) for order in self.orders.values()}
-        for ask in self.asks:
-            ask.was_answered |= ask.asked is not None and answers(locks[ask.order.token], ask)
-        for order in self.orders.values():
-            lock = locks[order.token]
-            is_over = lock is not None and (lock.ttl or inf) < self.turns.now.timestamp()
-            if is_over and self.random.random() < 0.5:
-                self.turns.note(f"TTL deletes {order.token}")
-                key = {"lockToken": {"S": order.token}}
-                self.installation.dynamodb.delete_item(TableName=LOCKS, Key=key)
 
     def _stop_executions(self) -> None:
         for _ in range(self.random.randint(1, 3)):
@@ -224,7 +208,7 @@ class Schedule:
             if next_in is None:
                 self.faults.left = 0
             if self.records_expire:
-                self._delete_old()
+                self.forgetting.delete_expired()
             self.installation.call("find_overdue", {})
             self.installation.call("find_missed_ends", {})
             self.turns.take(ROUND_SECONDS)

@@ -1,0 +1,42 @@
+"""What AWS forgets: records that have expired, and old executions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from steponce.locks.table import Locks
+from tests.simulation.installation import Installation
+from tests.simulation.requests import Ask, Order, answers
+from tests.simulation.wiring import LOCKS
+
+
+class Forgetting:
+    """
+    Lets an installation forget.
+
+    Args:
+        here: Which installation.
+        orders: All work, by lock token.
+        asks: All that is asked.
+    """
+
+    def __init__(self, here: Installation, orders: Mapping[str, Order], asks: Sequence[Ask]) -> None:
+        self._here, self._orders, self._asks = here, orders, asks
+
+    def leap(self) -> None:
+        """Records have expired, or will soon. Names may be free again."""
+        self.delete_expired()
+        self._here.machine.forget_old()
+
+    def delete_expired(self) -> None:
+        """Note which answers there are, and let DynamoDB delete what has expired."""
+        turns, table = self._here.turns, Locks(self._here.dynamodb, LOCKS)
+        locks = {token: table.get(token) for token in self._orders}
+        for ask in self._asks:
+            ask.was_answered |= ask.asked is not None and answers(locks[ask.order.token], ask)
+        for token, lock in locks.items():
+            is_over = lock is not None and (lock.ttl or inf) < turns.now.timestamp()
+            if is_over and self._here.random.random() < 0.5:
+                turns.note(f"TTL deletes {token}")
+                self._here.dynamodb.delete_item(TableName=LOCKS, Key={"lockToken": {"S": token}})
