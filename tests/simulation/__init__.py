@@ -7,7 +7,7 @@ actor, and a seed chooses who acts next, which executions are stopped, and which
 repeated, late or lost.
 
 `make simulate SEEDS=0-9999` runs as many schedules as there is time for. The package `callbacks` has the
-schedules of steps that wait for an answer.
+schedules of steps that wait for an answer. With `--put-back` people put dead letters back, too.
 
 `planted.py` has the faults that the simulation must find, each with a story that finds it: a schedule given
 as data, which no seed decides. `make simulate SIMULATE="--story 'The monitor does nothing'"` runs one, and

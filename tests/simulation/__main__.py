@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--when-outcome-unknown", default="hold", choices=("hold", "take-over"))
     parser.add_argument("--when-completed", default="replay", choices=("replay", "refuse"))
     parser.add_argument("--rate-limit", action="store_true", help="a user may run one request in ten minutes")
+    parser.add_argument("--put-back", action="store_true", help="people put dead letters back")
     parser.add_argument(
         "--callbacks", action="store_true", help="requests that wait for answers from outside"
     )
@@ -49,6 +50,7 @@ def main() -> int:
         "when_outcome_unknown": given.when_outcome_unknown,
         "when_completed": given.when_completed,
         "rate_limit": given.rate_limit,
+        "puts_back": given.put_back,
     }
     waits = given.callbacks or not PLANTED_IN_CALLBACKS.keys().isdisjoint({given.plant, given.story})
     run = examine_callbacks if waits else examine

@@ -96,7 +96,7 @@ class Installation:
         late_by: How late, in seconds, a report of an end may come.
         ends: How executions ended, also those that Step Functions has forgotten.
         deliveries: What became of each message that was delivered.
-        looked_up: The records that were valid when an execution's end was examined, with its input.
+        looked_up: The records that were valid when an execution's end was examined, its input, and when.
         surprises: Errors of functions that no fault explains.
     """
 
@@ -119,7 +119,7 @@ class Installation:
         self.surprises: list[tuple[str, Exception]] = []
         self.deliveries: list[Delivery] = []
         self.ends: list[End] = []
-        self.looked_up: list[tuple[Mapping[str, Any], Lock]] = []
+        self.looked_up: list[tuple[Mapping[str, Any], Lock, datetime]] = []
         service = Line(lambda: self, "dynamodb", mortal=False)
         integrations = {
             "dynamodb:getItem": lambda arguments, _: self._dynamodb(service.get_item, arguments),
@@ -160,7 +160,7 @@ class Installation:
     def _noting(self, is_answered: Callable[..., bool | None]) -> Callable[..., bool | None]:
         def note(lock: Lock | None, given: Mapping[str, Any]) -> bool | None:
             if lock is not None and not lock.is_reusable(times.now_text()):
-                self.looked_up.append((given, lock))
+                self.looked_up.append((given, lock, self.turns.now))
             return is_answered(lock, given)
 
         return note

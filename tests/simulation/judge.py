@@ -13,6 +13,7 @@ from steponce.limits.record import member_of
 from steponce.locks.record import Lock
 from steponce.workflow import ANSWERING_STATES, COMPLETED, INPROGRESS, RELEASED
 from tests.simulation.installation import End
+from tests.simulation.queue import Message
 from tests.simulation.requests import Ask, Order, answers
 from tests.simulation.schedule import Schedule
 
@@ -103,8 +104,9 @@ def _about_last_answer(
     schedule: Schedule, ask: Ask, last: Receipt | SteponceError, lock: Lock | None
 ) -> Iterator[str]:
     """In the end `status` tells what the record says."""
+    is_forgotten = schedule.records_expire or schedule.forgetting.machine_is_new
     if not isinstance(last, Receipt):
-        if any(isinstance(one, Receipt) for one in ask.answers) and not schedule.records_expire:
+        if any(isinstance(one, Receipt) for one in ask.answers) and not is_forgotten:
             yield f"lost: {ask.request_id} was started, and now it is {last!r}"
         return
     if last.status == "RUNNING" and (lock is None or lock.status != INPROGRESS):
@@ -114,31 +116,39 @@ def _about_last_answer(
 
 
 def _about_message(schedule: Schedule, ask: Ask, lock: Lock | None) -> Iterator[str]:
-    """A message is answered, or waits in the dead-letter queue, or was cancelled."""
-    if schedule.installation.queue.waiting:
-        yield f"lost: messages stay in the queue: {schedule.installation.queue.waiting}"
-    letters = [json.dumps(letter) for letter in schedule.installation.queue.dead]
-    if (
-        any(ask.request_id in letter for letter in letters)
-        or ask.was_cancelled
-        or _was_answered(schedule, ask)
-    ):
-        return
-    if not (answers(lock, ask) or ask.was_answered or _was_answered(schedule, ask)):
-        yield f"lost: the message of {ask.request_id} has no answer, and is nowhere"
-
-
-def _was_answered(schedule: Schedule, ask: Ask) -> bool:
     """
-    Whether it had an answer at some time. A person may have released the lock since, or its record expired.
+    A message is answered, or waits in the dead-letter queue, or was cancelled.
+
+    If a letter of it was put back, it was answered since.
+    """
+    queue = schedule.installation.queue
+    if queue.waiting:
+        yield f"lost: messages stay in the queue: {queue.waiting}"
+    if any(_asks_for(letter, ask) for letter in queue.dead) or ask.was_cancelled or answers(lock, ask):
+        return
+    put_back = [at for letter, at in queue.put_back if _asks_for(letter, ask)]
+    if not any(at >= max(put_back, default=at) for at in _times_of_answers(schedule, ask)):
+        since = ", since its letter was put back" if put_back else ""
+        yield f"lost: the message of {ask.request_id} has no answer{since}, and is nowhere"
+
+
+def _asks_for(letter: Message, ask: Ask) -> bool:
+    return letter.asks_for == (ask.request_id, ask.payload)
+
+
+def _times_of_answers(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
+    """
+    When it had an answer. A person may have released the lock since, or its record expired.
 
     Its execution may have ended without an answer, and another request's was on record when its end was
     examined.
     """
-    was_on_record = any(
-        _is_of(given, ask) and answers(lock, ask) for given, lock in schedule.installation.looked_up
-    )
-    return any(_answered(schedule, ask)) or was_on_record
+    yield from _answered(schedule, ask)
+    for given, lock, at in schedule.installation.looked_up:
+        if _is_of(given, ask) and answers(lock, ask):
+            yield at
+    if ask.was_answered is not None:
+        yield ask.was_answered
 
 
 def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -14,6 +14,8 @@ from tests.simulation.tasks import WaitingTasks
 from tests.simulation.turns import Turns
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Integrations = Mapping[str, Callable[[dict[str, Any], float], Data]]
 """By service and action, for example `dynamodb:getItem`: gets the arguments and the time-out of a task."""
@@ -31,7 +33,12 @@ class Machine(WaitingTasks):
         definition: The state machine's definition.
         integrations: What its tasks call.
         ended: Gets the ARN of each execution that ends.
+
+    Attributes:
+        shown_open: For how many seconds each execution is shown as open after its end, as a story tells.
     """
+
+    shown_open = 0.0
 
     def __init__(
         self,
@@ -104,7 +111,7 @@ class Machine(WaitingTasks):
         seen_until = self._seen_until(executionArn)
         if found["startDate"] > seen_until:
             raise client_error("ExecutionDoesNotExist", executionArn)
-        if found.get("stopDate", seen_until) > seen_until:
+        if found.get("stopDate", _LONG_AGO) > seen_until - timedelta(seconds=self.shown_open):
             hidden = ("stopDate", "error", "cause", "output")
             return {name: value for name, value in found.items() if name not in hidden} | {
                 "status": "RUNNING"

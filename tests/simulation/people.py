@@ -35,15 +35,15 @@ class Askers:
         self._here, self._asks = here, asks
         self._ways = {"caller": self._call, "message": self._send, "hand": self._start_by_hand}
 
-    def plan(self, order: Order, request_id: str, after: float, *, is_late: bool = False) -> None:
+    def plan(self, order: Order, request_id: str, after: float, *, more_messages: bool = False) -> None:
         """
         Let somebody ask for this work, after so many seconds. A caller's clock may be wrong.
 
-        Those who ask late, when records expire, send more messages.
+        Those who ask late, when records expire, send more messages, and so do all if letters are put back.
         """
         random = self._here.random
         payload = order.payloads[random.random() > 0.9]
-        kind = random.choice(("caller", "message", "message" if is_late else "caller", "hand"))
+        kind = random.choice(("caller", "message", "message" if more_messages else "caller", "hand"))
         ask = Ask(request_id, order, payload, is_message=kind == "message")
         self._asks.append(ask)
         wrong_by = random.choice((0, 0, 0, random.uniform(-200, 200)))

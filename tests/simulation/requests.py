@@ -52,7 +52,7 @@ class Ask:
     Attributes:
         is_message: Whether it came by the queue, so that nobody waits for it.
         asked: When it began.
-        was_answered: Whether its record had an answer before DynamoDB deleted it.
+        was_answered: When its record last had an answer, as long as DynamoDB had not deleted it.
         was_cancelled: Whether an operator has cancelled it.
     """
 
@@ -61,7 +61,7 @@ class Ask:
     payload: Payload
     is_message: bool = False
     asked: datetime | None = None
-    was_answered: bool = False
+    was_answered: datetime | None = None
     was_cancelled: bool = False
     answers: list[Receipt | Exception] = field(default_factory=list)
 

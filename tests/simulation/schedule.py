@@ -26,12 +26,13 @@ from steponce.locks.table import Locks
 from tests.simulation.faults import Faults
 from tests.simulation.forgetting import Forgetting
 from tests.simulation.installation import Installation
+from tests.simulation.letters import Redrivers
 from tests.simulation.people import Askers, Operators
 from tests.simulation.requests import Ask, Order, Payload
 from tests.simulation.story import InOrder, Story, ToldFaults, Usual
 from tests.simulation.turns import Turns
 from tests.simulation.wiring import LIMITED, LIMITS, LOCKS, RULES, Line, definition
-from tests.simulation.work import OUTCOMES, Work
+from tests.simulation.work import OUTCOMES, UNANSWERED, Work
 
 DAY, RETENTION = 86_400, int(RULES.retention_seconds or 0)
 ROUNDS, ROUND_SECONDS = 5, 480
@@ -52,13 +53,14 @@ class Schedule:
         change: Changes the states of the definition, to plant a fault.
         when_outcome_unknown, when_completed: The template's parameters.
         rate_limit: Whether a user may run one request in ten minutes.
+        puts_back: Whether somebody puts dead letters back. A seed without it goes as if nobody could.
 
     Attributes:
         orders: The work, by lock token.
         asks: Who asked for it.
-        askers, operators: Who ask, and who settle what waits for a person.
+        askers, operators, redrivers: Who ask, who settle what waits, and who put dead letters back.
+        leap: When time leaps, so that records expire then or a little later. 0: it does not.
         forgetting: What AWS forgets.
-        records_expire: Whether time leaps, so that records expire then or a little later.
     """
 
     outcomes: Sequence[str] = OUTCOMES
@@ -73,11 +75,12 @@ class Schedule:
         when_outcome_unknown: str = "hold",
         when_completed: str = "replay",
         rate_limit: bool = False,
+        puts_back: bool = False,
     ) -> None:
         self.story = source if isinstance(source, Story) else None
         self.seed = 0 if isinstance(source, Story) else source
         self.random = Usual() if self.story else Random(self.seed)
-        self.when_outcome_unknown = when_outcome_unknown
+        self.when_outcome_unknown, self.puts_back = when_outcome_unknown, puts_back
         self.orders: dict[str, Order] = {}
         self.asks: list[Ask] = []
         began = _BEGAN + timedelta(days=100 * next(_DAYS))
@@ -93,7 +96,7 @@ class Schedule:
         deployed = deepcopy(definition(when_completed, self.rules))
         self.vary(deployed["States"])
         change(deployed["States"])
-        outcomes = (self.story.work,) if self.story else self.outcomes
+        outcomes = (self.story.work,) if self.story else (*self.outcomes, *UNANSWERED * puts_back)
         self.installation = self.installed(
             self.turns,
             self.random,
@@ -105,8 +108,13 @@ class Schedule:
         )
         self.askers = Askers(self.installation, self.asks)
         self.operators = Operators(self.installation, self.locks, self.orders, self.asks)
+        self.redrivers = Redrivers(self.installation, self.orders)
         self.forgetting = Forgetting(self.installation, self.orders, self.asks)
-        self.records_expire = False
+        self.leap = 0.0
+
+    @property
+    def records_expire(self) -> bool:
+        return bool(self.leap)
 
     def vary(self, states: dict[str, Any]) -> None:
         """Deploy another machine than the sample's. This one is."""
@@ -129,9 +137,12 @@ class Schedule:
         randoms.seed(self.seed)
         with self.installation.present():
             if self.story:
+                self.installation.machine.shown_open = self.story.shown_open
                 self._tell(self.story)
             else:
                 self._plan()
+                if self.puts_back:
+                    self.redrivers.plan(self.leap)
             self.turns.spawn("watch", self._watch, after=self.random.uniform(30, 300))
             self.turns.run()
             self.faults.left = 0
@@ -168,7 +179,7 @@ class Schedule:
         random, spawn = self.random, self.turns.spawn
         soon = random.uniform(0, 1_200)
         leap = random.choice((0,) * 5 + (RETENTION - soon,) * 4 + (RETENTION + DAY, 91 * DAY))
-        self.records_expire = bool(leap)
+        self.leap = leap
         self.installation.late_by = random.choice((leap or 3_600, soon))
         if leap:
             spawn("leap", self.forgetting.leap, after=leap)
@@ -178,12 +189,15 @@ class Schedule:
             for asker in range(random.randint(2, 5)):
                 request_id = f"order-{number}" if random.random() < 0.6 else f"id-{number}-{asker}"
                 is_late = asker > 0 and random.random() < 0.7 and leap > 0
-                self.askers.plan(order, request_id, leap if is_late else number * window, is_late=is_late)
+                after = leap if is_late else number * window
+                self.askers.plan(order, request_id, after, more_messages=is_late or self.puts_back)
                 order.renewals = max(order.renewals, is_late)
         if random.random() < 0.5:
             spawn("fate", self._stop_executions, after=random.uniform(0, 30))
         for _ in range(random.choice((0, 0, 1, 2))):
             spawn("operator", self.operators.operate, after=random.uniform(0, 300))
+        if self.puts_back and random.random() < 0.3:
+            spawn("deployment", self.forgetting.make_machine_anew, after=random.uniform(5_000, 20_000))
 
     def _stop_executions(self) -> None:
         for _ in range(self.random.randint(1, 3)):

@@ -56,12 +56,14 @@ class Story:
             ("queue m-1: get_item"), a function that Lambda fails to invoke ("ChargeCardFunction"), or an
             event ("event for close_execution").
         machine: The machine of callbacks.
+        shown_open: For how many seconds DescribeExecution shows an execution as open after its end.
     """
 
     acts: Sequence[Act] = ()
     work: str = field(default="done", kw_only=True)
     faults: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     machine: int = field(default=0, kw_only=True)
+    shown_open: float = field(default=0, kw_only=True)
 
 
 def by_hand(at: float, request_id: str) -> Act:
@@ -78,9 +80,13 @@ def by_caller(at: float, request_id: str, *, other_payload: bool = False) -> Act
     )
 
 
-def by_message(at: float, request_id: str) -> Act:
+def by_message(at: float, request_id: str, *, other_payload: bool = False) -> Act:
     """Somebody sends a message, which is received a second later."""
-    return Act(at, f"message {request_id}", lambda schedule: schedule.ask("message", request_id))
+    return Act(
+        at,
+        f"message {request_id}",
+        lambda schedule: schedule.ask("message", request_id, other_payload=other_payload),
+    )
 
 
 def stopped(at: float, name: str) -> Act:
@@ -91,6 +97,21 @@ def stopped(at: float, name: str) -> Act:
 def by_operator(at: float) -> Act:
     """An operator releases what waits for a person."""
     return Act(at, "operator", lambda schedule: schedule.operators.operate())
+
+
+def put_back(at: float) -> Act:
+    """An operator puts the dead letters back."""
+    return Act(at, "redriver", lambda schedule: schedule.redrivers.redrive())
+
+
+def moved(at: float) -> Act:
+    """SQS's own redrive puts the dead letters back."""
+    return Act(at, "redriver", lambda schedule: schedule.redrivers.move())
+
+
+def made_anew(at: float) -> Act:
+    """The machine is deleted and made anew, under the same ARN."""
+    return Act(at, "deployment", lambda schedule: schedule.forgetting.make_machine_anew())
 
 
 class Usual(Random):

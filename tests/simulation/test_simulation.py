@@ -29,6 +29,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "hold": {},
     "take over": {"when_outcome_unknown": "take-over"},
     "refuse": {"when_completed": "refuse"},
+    "letters put back": {"puts_back": True},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
 FEW, MANY = range(1), range(1, 3)

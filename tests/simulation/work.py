@@ -15,6 +15,8 @@ from tests.simulation.turns import Turns
 WORK_TIMEOUT_SECONDS = 60
 
 OUTCOMES = ("done",) * 6 + ("declined", "retry later", "bug", "bug after the effect", "killed", "slow")
+UNANSWERED = ("retry later",) * 6
+"""Where letters are put back, many messages are to become letters."""
 
 
 class CardDeclined(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.simulation.callbacks.examine import examine
@@ -31,7 +33,7 @@ def _parts() -> list[object]:
 
 @pytest.mark.parametrize("part", _parts())
 @pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
-def test_every_schedule_keeps_every_promise(parameters: dict[str, str], part: int) -> None:
+def test_every_schedule_keeps_every_promise(parameters: dict[str, Any], part: int) -> None:
     """Whatever a seed lets happen, each answer gets one true verdict, and no step waits for ever."""
     for seed in range(part * SEEDS, (part + 1) * SEEDS):
         examined = examine(seed, **parameters)
