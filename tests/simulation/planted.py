@@ -14,7 +14,16 @@ from unittest import mock
 
 from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import Tally
-from tests.simulation.story import Story, by_caller, by_hand, by_message, stopped
+from tests.simulation.story import (
+    Story,
+    by_caller,
+    by_hand,
+    by_message,
+    made_anew,
+    moved,
+    put_back,
+    stopped,
+)
 
 States = dict[str, Any]
 Change = Callable[[States], object]
@@ -68,9 +77,17 @@ def _without_choice(state: str, following: str) -> Change:
     return change
 
 
+def instead(target: str, function: Callable[..., object]) -> Patch:
+    """Replace a function."""
+    return lambda: mock.patch(target, function)
+
+
 def _answers(target: str, value: object) -> Patch:
     return lambda: mock.patch(target, return_value=value)
 
+
+REFUSED = (by_hand(0, "first"), by_message(4, "second", other_payload=True))
+"""The execution of a message finds another payload's lock, which is free after seven seconds."""
 
 PLANTED: Mapping[str, Planted] = {
     "AcquireLock takes a lock in progress": Planted(
@@ -123,6 +140,29 @@ PLANTED: Mapping[str, Planted] = {
         Story((by_message(0, "first"),), work="retry later", faults={"event for resend_request": "lost"}),
         "lost",
         planted=_answers("steponce.monitoring.missed_ends.MissedEnds.look", Looked()),
+    ),
+    "The mark of a letter is of the execution's ARN alone": Planted(
+        # The machine is made anew, so the message that is put back comes to the same ARNs.
+        Story((by_message(0, "first"), made_anew(9_000), put_back(9_100)), work="retry later"),
+        "lost",
+        planted=instead("steponce.triggers.ended.end_of", lambda arn, _call_id, _redrives: arn),
+    ),
+    "A duplicate is not compared with the marks of letters": Planted(
+        # The execution that has a letter is shown as open, and the message that was put back is resent.
+        Story((*REFUSED, put_back(8)), work="retry later", shown_open=60),
+        "lost",
+        planted=instead("steponce.triggers.starter.end_of", lambda *_: "no end"),
+    ),
+    "A letter does not say whose it is": Planted(
+        # It is put back before its mark is written.
+        Story(
+            (*REFUSED, moved(8)),
+            work="retry later",
+            faults={"resend_request: put_item": "slow"},
+            shown_open=60,
+        ),
+        "lost",
+        planted=instead("steponce.triggers.messages.replace", lambda request, **_letter_of: request),
     ),
     "The monitor does nothing": Planted(
         Story(

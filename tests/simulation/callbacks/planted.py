@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer, Verdict
@@ -16,22 +14,16 @@ from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, AwaitingStep
 from steponce.request.canonical import sha256
 from tests.simulation.callbacks.schedule import ASKED_AGAIN, TWO_STEPS
 from tests.simulation.callbacks.stories import NO, YES, by_heartbeat, by_program, by_token
-from tests.simulation.planted import Planted
+from tests.simulation.planted import Patch, Planted, instead
 from tests.simulation.story import Story, by_hand
 
 STEPS, CALLBACKS = "steponce.callbacks.awaiting.AwaitingSteps", "steponce.callbacks.resolver.Callbacks"
 
-Patch = Callable[[], AbstractContextManager[object]]
 
 _send, _update, _from_event = Callbacks._send, AwaitingSteps._update, AwaitingStep.from_event
 
 
 ASKED = by_hand(0, "first")
-
-
-def _instead(target: str, function: Callable[..., object]) -> Patch:
-    """Replace a method."""
-    return lambda: mock.patch(target, function)
 
 
 def _condition(clause: str, replaced: str) -> Patch:
@@ -44,7 +36,7 @@ def _condition(clause: str, replaced: str) -> Patch:
         used = {name: value for name, value in values.items() if name in f"{update} {condition}"}
         return _update(self, step_id, update, condition, used)
 
-    return _instead(f"{STEPS}._update", update)
+    return instead(f"{STEPS}._update", update)
 
 
 def _claim_in_memory(_self: AwaitingSteps, step: AwaitingStep, answer: Answer, call: str) -> AwaitingStep:
@@ -80,7 +72,7 @@ PLANTED: Mapping[str, Planted] = {
             faults={"program: send_task_success": "answered late"},
         ),
         "false",
-        planted=_instead(f"{STEPS}.claim", _claim_in_memory),
+        planted=instead(f"{STEPS}.claim", _claim_in_memory),
     ),
     "A claim takes a step that is claimed": Planted(
         Story(  # the claim of the slow program comes when all is over
@@ -91,17 +83,17 @@ PLANTED: Mapping[str, Planted] = {
         planted=_condition("#status = :pending AND taskToken = :taskToken", "taskToken = :taskToken"),
     ),
     "A used token counts as sent": Planted(
-        Story((ASKED, by_program(120, YES))), "false", planted=_instead(f"{CALLBACKS}._send", _send_for_sure)
+        Story((ASKED, by_program(120, YES))), "false", planted=instead(f"{CALLBACKS}._send", _send_for_sure)
     ),
     "A used token counts as late": Planted(
         Story((ASKED, by_token(20), by_program(25, NO))),
         "wrong record",
-        planted=_instead(f"{CALLBACKS}._what_arrived", lambda *_: None),
+        planted=instead(f"{CALLBACKS}._what_arrived", lambda *_: None),
     ),
     "Every sender of the answer is told accepted": Planted(
         Story((ASKED, by_program(20, YES), by_program(25, YES))),
         "twice",
-        planted=_instead("steponce.callbacks.resolver._verdict", _accepts_what_arrived),
+        planted=instead("steponce.callbacks.resolver._verdict", _accepts_what_arrived),
     ),
     "An older token replaces a newer one": Planted(
         # The function of the first try begins late, after that of the retry.
@@ -121,14 +113,14 @@ PLANTED: Mapping[str, Planted] = {
     "Two steps of a run share a record": Planted(
         Story((ASKED, by_program(20, YES)), machine=TWO_STEPS),
         "refused",
-        planted=_instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run),
+        planted=instead("steponce.callbacks.step.AwaitingStep.from_event", _of_the_run),
     ),
     "The monitor leaves steps alone": Planted(
-        Story((ASKED,)), "stuck", planted=_instead(f"{CALLBACKS}.settle", lambda *_: False)
+        Story((ASKED,)), "stuck", planted=instead(f"{CALLBACKS}.settle", lambda *_: False)
     ),
     "The monitor closes expired steps unasked": Planted(
         Story((ASKED, by_token(20))),
         "wrong record",
-        planted=_instead(f"{CALLBACKS}.settle", _settle_by_the_clock),
+        planted=instead(f"{CALLBACKS}.settle", _settle_by_the_clock),
     ),
 }
