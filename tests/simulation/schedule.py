@@ -34,7 +34,7 @@ from tests.simulation.turns import Turns
 from tests.simulation.wiring import LIMITED, LIMITS, LOCKS, RULES, Line, definition
 from tests.simulation.work import OUTCOMES, UNANSWERED, Work
 
-DAY, RETENTION = 86_400, int(RULES.retention_seconds or 0)
+HOUR, DAY, RETENTION = 3_600, 86_400, int(RULES.retention_seconds or 0)
 ROUNDS, ROUND_SECONDS = 5, 480
 """Rounds of the monitor after all is quiet. An end whose event was lost is looked for 16 minutes later."""
 
@@ -212,7 +212,7 @@ class Schedule:
         quiet = 0
         while True:
             next_in = self.turns.seconds_to_next()
-            is_quiet = next_in is None or next_in > DAY
+            is_quiet = next_in is None or next_in > (HOUR if self.puts_back else DAY)
             quiet = quiet + 1 if is_quiet else 0
             if quiet > ROUNDS:
                 if next_in is None:
