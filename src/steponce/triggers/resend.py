@@ -30,6 +30,12 @@ COUNT_AT = "steponceCountAt"
 TRIES = "steponceTries"
 """Attributes of a resent message. Id and lock token are JSON, so they may have any character."""
 
+SHORTEST_DELAY_SECONDS = 2
+"""
+Until a resent message arrives, DescribeExecution must show that its execution has ended. Else the message
+counts as a duplicate, and only the search for lost messages brings it back.
+"""
+
 
 @dataclass(frozen=True)
 class ResendSettings:
@@ -52,7 +58,8 @@ class Resender:
         dead_letters: The dead-letter queue.
         tries: How often a message is resent.
         base_seconds: The longest delay of the first try. It doubles with each further try.
-        max_seconds: The longest delay of any try. SQS allows at most 900.
+        max_seconds: The longest delay of any try. SQS allows at most 900. No delay is shorter than
+            SHORTEST_DELAY_SECONDS.
     """
 
     def __init__(
@@ -148,7 +155,8 @@ class Resender:
     def _delay(self, tries: int) -> int:
         """Exponential backoff with jitter: a random delay in the upper half of the try's longest delay."""
         longest = min(self._max_seconds, self._base_seconds * 2 ** min(tries, 20))
-        return round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
+        delay = round(random.uniform(longest / 2, longest))  # noqa: S311 - no secret
+        return max(SHORTEST_DELAY_SECONDS, delay)
 
 
 def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any]]:

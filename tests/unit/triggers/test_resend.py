@@ -16,7 +16,7 @@ from steponce.aws import times
 from steponce.errors import PayloadTooLarge, Unavailable
 from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import SHORTEST_DELAY_SECONDS, Resender
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.unit.triggers.world import (
     DEAD,
@@ -83,6 +83,15 @@ def test_each_wait_is_about_twice_as_long_as_the_one_before():
         assert longest / 2 - 1 <= min(delays)
         assert max(delays) <= longest
         assert len(delays) > 2
+
+
+def test_no_wait_ends_before_the_end_of_its_execution_can_be_seen():
+    """The message would count as a duplicate of the execution that it comes from."""
+    world = World()
+    for _ in range(60):
+        resender(world, base=1, longest=1).send_again(StartRequest("a", ORDER), "E", "here")
+        resender(world, base=1, longest=1).postpone(StartRequest("a", ORDER))
+    assert {SHORTEST_DELAY_SECONDS} == {one["DelaySeconds"] for one in world.resent()}
 
 
 def test_no_wait_is_longer_than_sqs_allows():
