@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,7 +87,7 @@ def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | No
         wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
         definition = source.write(wrapped.definition)
         expect_taken("The wrapped definition", definition)
-        target.write_text(definition, encoding="utf-8")
+        _write_whole(target, definition)
     part = fragment.template(wrapped, target.as_posix())
     _say(wrapped, [str(target)], [*fragment.decisions(wrapped), *wrapped.decisions], part)
     return DONE
@@ -101,14 +102,27 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         expect_taken("The wrapped definition", definition)
         if found.installation is not None:
             installation.write(found.installation, installation.files(callback=False))
-        found.definition.write_text(definition, encoding="utf-8")
+        _write_whole(found.definition, definition)
         ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
         # Last, when the files that it names exist.
-        template.write_text(found.template, encoding="utf-8", newline=ends)
+        _write_whole(template, found.template, newline=ends)
     written = [str(template), str(found.definition)]
     written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)
     return DONE
+
+
+def _write_whole(path: Path, text: str, *, newline: str | None = None) -> None:
+    """Write a file. What was there stays whole until the new text is, so that a full disk loses nothing."""
+    place = path.resolve()
+    draft = place.with_name(f".{place.name}.new")
+    try:
+        draft.write_text(text, encoding="utf-8", newline=newline)
+        if place.exists():
+            shutil.copymode(place, draft)
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager

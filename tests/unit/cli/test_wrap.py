@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from pathlib import Path
@@ -16,6 +17,15 @@ from tests.machines import effect, machine
 from tests.machines.around import CONTINUED
 from tests.machines.inline import CLASH, LATER, ORDER, SOON
 from tests.unit.cli.fakes import Answer
+
+TEMPLATE = """\
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Orders:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      DefinitionUri: order.asl.json
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +61,42 @@ def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer)
     assert 0 == commands.run(["wrap", "order.asl.json", "--output", "new.json"])
     assert 0 == commands.run(["wrap", "order.asl.json", "--force"])
     assert "mine" != (here / "order_once.asl.json").read_text()
+
+
+def test_a_full_disk_leaves_what_was_there(here: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch):
+    """A person's template above all; and no draft stays."""
+    template = here / "template.yaml"
+    template.write_text(TEMPLATE)
+    template.chmod(0o640)
+    (here / "order_once.json").write_text("mine")
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", _full_disk)
+        for options in (
+            ["order.asl.json", "--output", "order_once.json", "--force"],
+            ["--into", "template.yaml", "--machine", "Orders"],
+        ):
+            assert 2 == commands.run(["wrap", *options])
+            assert "No space left" in answer()["error"]["message"]
+    assert (TEMPLATE, "mine") == (template.read_text(), (here / "order_once.json").read_text())
+    assert [] == list(here.glob(".*"))
+
+
+def test_a_template_keeps_its_mode_and_its_link(here: Path):
+    """The draft takes its place, and not that of a link to it."""
+    (here / "real.yaml").write_text(TEMPLATE)
+    (here / "real.yaml").chmod(0o640)
+    (here / "template.yaml").symlink_to("real.yaml")
+    assert 0 == commands.run(["wrap", "--into", "template.yaml", "--machine", "Orders"])
+    assert (here / "template.yaml").is_symlink()
+    assert "Steponce:" in (here / "real.yaml").read_text()
+    assert 0o640 == (here / "real.yaml").stat().st_mode & 0o777
+
+
+def _full_disk(path: Path, text: str, **options: Any) -> int:
+    """Half of it is written."""
+    with path.open("w", **options) as opened:
+        opened.write(text[: len(text) // 2])
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_is_wrapped_is_not_wrapped_again(here: Path, answer: Answer):
