@@ -76,7 +76,7 @@ def _parts(value: Any) -> list[Any]:
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_no_key_twice)
+        return json.loads(text, object_pairs_hook=no_key_twice)
     except json.JSONDecodeError as error:
         if text.lstrip()[:1] in ("{", "["):
             raise Unreadable(f"It is not JSON: {error.msg}.", error.lineno) from None
@@ -85,7 +85,13 @@ def _read(text: str) -> Any:
     return _read_yaml(text)
 
 
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """
+    Make an object of a JSON text, for `json.loads`.
+
+    Raises:
+        Unreadable: a key stands twice. Only its last value would count.
+    """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

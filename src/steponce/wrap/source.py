@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from steponce.lint.reading import DEEPEST, Unreadable, expect_shallow
+from steponce.lint.reading import DEEPEST, Unreadable, expect_shallow, no_key_twice
 from steponce.wrap.errors import CannotWrap
 
 _BARE = "\x00bare:"
@@ -27,11 +27,11 @@ def read(text: str) -> dict[str, Any]:
     The definition in a text.
 
     Raises:
-        CannotWrap: it is not a JSON object, it is too large or nested too deeply, or it has a
+        CannotWrap: it is not a JSON object, it is too large or nested too deeply, or it has a key twice or a
             lone surrogate.
     """
     try:
-        found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text))
+        found = json.loads(_TEXT_OR_PLACEHOLDER.sub(_quoted, text), object_pairs_hook=no_key_twice)
         expect_shallow(found)
     except RecursionError:
         raise CannotWrap([f"The definition is nested more than {DEEPEST} levels deep."]) from None

@@ -148,6 +148,14 @@ def test_what_is_no_definition_is_refused(text: str):
         wrap_inline(text)
 
 
+def test_a_key_that_stands_twice_is_refused():
+    """Only its last value would be in the wrapped definition, and the other one was lost."""
+    text = json.dumps(machine({"Done": {"Type": "Succeed"}}))
+    twice = text.replace('"Done": {', '"Done": {"Type": "Fail"}, "Done": {', 1)
+    with pytest.raises(CannotWrap, match="The key 'Done' stands twice"):
+        wrap_inline(twice)
+
+
 def test_a_lone_surrogate_is_refused():
     """JSON can escape it, but no file can hold it."""
     with pytest.raises(CannotWrap, match=r"a lone surrogate, '\\ud800'"):
