@@ -20,6 +20,7 @@ from steponce.errors import (
     LockTokenMismatch,
     NotRecorded,
     OutputTooLarge,
+    PayloadMismatch,
     RecordChanged,
     Refused,
     ResultForbidden,
@@ -237,9 +238,15 @@ class Operator:
                 f"{whose}. Nothing was started. Look again.",
                 next_steps=[NextStep("inspect lock", lock.lock_token)],
             )
-        if lock.status == RELEASED and (newest is None or newest.is_open):
-            return released, start.run()  # its attempt may be on its way already
-        return released, start.run_as(last + 1)
+        may_have_begun = lock.status == RELEASED and (newest is None or newest.is_open)
+        try:
+            return released, start.run() if may_have_begun else start.run_as(last + 1)
+        except PayloadMismatch:
+            raise RecordChanged(
+                f"The lock {lock.lock_token!r} is free, and somebody has started the request "
+                f"{lock.request_id!r} with another payload since. Look again.",
+                next_steps=[NextStep("show request", lock.request_id)],
+            ) from None
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
         """Refuse if the newest attempt has another lock token, as on a stack that was made again."""
@@ -281,7 +288,8 @@ class Operator:
     ) -> Lock:
         """The record after a write. A refused write may be a repetition whose first answer was lost."""
         now = self._machine.locks.get(lock.lock_token)
-        if now is not None and (sure or self._is_ours(lock, now, action, why, result)):
+        is_another = action == "complete" and now is not None and now.call_id != lock.call_id
+        if now is not None and ((sure and not is_another) or self._is_ours(lock, now, action, why, result)):
             return now
         what = "it is gone" if now is None else f"it is {state_of(now)}"
         if sure or (now is not None and self._was_ours(lock, now, action, why)):

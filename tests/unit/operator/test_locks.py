@@ -705,6 +705,42 @@ def test_who_has_written_is_told_so_though_others_were_quick(
         alice.release(shown, "because")
 
 
+def test_another_s_record_is_not_shown_as_completed(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """The customer was erased right after the write, and the request has run anew."""
+    shown, write = world.held(), world.machine.locks.complete
+
+    def complete_and_run_anew(*arguments: Any, **options: Any) -> bool:
+        written = write(*arguments, **options)
+        erase_it(world)
+        world.put(callId="call-2")
+        return written
+
+    monkeypatch.setattr(world.machine.locks, "complete", complete_and_run_anew)
+    with pytest.raises(RecordChanged, match="was completed as you said, and has changed since: it is INPROG"):
+        alice.complete(shown, "1", "because")
+
+
+def test_a_retry_beside_a_start_with_another_payload_says_that_the_lock_is_free(
+    world: World, alice: Operator
+):
+    """It told the operator to send the first payload again, and not what it had released."""
+    lock = world.held()
+    payload = alice.payload_of(lock)
+
+    def another_starts(operation: str, _about: str) -> None:
+        if operation == "start_execution":
+            world.sfn.before_call = None
+            world.execution("order-1--2", "RUNNING", given=envelope() | {"payload": {}, "payloadHash": "0"})
+
+    world.sfn.before_call = another_starts
+    with pytest.raises(RecordChanged, match=r"is free, and somebody has .* another payload since") as raised:
+        alice.retry(lock, payload, "again")
+    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
+    assert RELEASED == world.lock().status
+
+
 def test_who_cannot_know_whether_it_has_written_is_not_told_that_it_has_not(
     world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
 ):
