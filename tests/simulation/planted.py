@@ -14,6 +14,7 @@ from unittest import mock
 
 from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import Tally
+from steponce.triggers.messages import _sent_again
 from tests.simulation.story import (
     Story,
     by_caller,
@@ -24,6 +25,8 @@ from tests.simulation.story import (
     put_back,
     stopped,
 )
+
+MESSAGES = "steponce.triggers.messages"
 
 States = dict[str, Any]
 Change = Callable[[States], object]
@@ -147,11 +150,11 @@ PLANTED: Mapping[str, Planted] = {
         "lost",
         planted=instead("steponce.triggers.ended.end_of", lambda arn, _call_id, _redrives: arn),
     ),
-    "A duplicate is not compared with the marks of letters": Planted(
-        # The execution that has a letter is shown as open, and the message that was put back is resent.
+    "A letter that is resent does not say whose it was": Planted(
+        # Its execution is shown as open when the letter comes, and again when that comes back.
         Story((*REFUSED, put_back(8)), work="retry later", shown_open=60),
         "lost",
-        planted=instead("steponce.triggers.starter.end_of", lambda *_: "no end"),
+        planted=lambda: mock.patch("steponce.triggers.resend.LETTER_OF", "nobody reads this"),
     ),
     "A letter does not say whose it is": Planted(
         # It is put back before its mark is written.
@@ -162,7 +165,7 @@ PLANTED: Mapping[str, Planted] = {
             shown_open=60,
         ),
         "lost",
-        planted=instead("steponce.triggers.messages.replace", lambda request, **_letter_of: request),
+        planted=instead(f"{MESSAGES}._sent_again", lambda seen, _letter: _sent_again(seen, None)),
     ),
     "The monitor does nothing": Planted(
         Story(

@@ -20,7 +20,6 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +32,7 @@ from steponce.request.strict_json import json_or_text
 from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.failure_records import foreign_record
-from steponce.triggers.resend import COUNT_AT, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
+from steponce.triggers.resend import COUNT_AT, LETTER_OF, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
@@ -66,7 +65,7 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
         expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     seen = see(record)
     if TRIES in seen["attributes"]:
-        return replace(_sent_again(seen), letter_of=None if letter is None else letter.source)
+        return _sent_again(seen, letter)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(
@@ -202,7 +201,7 @@ def _time_of(seen: Mapping[str, Any]) -> datetime | None:
     return None if seen["sentAt"] is None else times.from_text(seen["sentAt"])
 
 
-def _sent_again(seen: Mapping[str, Any]) -> StartRequest:
+def _sent_again(seen: Mapping[str, Any], letter: Letter | None) -> StartRequest:
     attributes, payload = seen["attributes"], seen["body"]
     if not isinstance(payload, Mapping):
         raise InvalidPayload("The body of a resent message is no JSON object.")
@@ -215,6 +214,7 @@ def _sent_again(seen: Mapping[str, Any]) -> StartRequest:
         _time_in(attributes, REQUESTED_AT),
         int(attributes[TRIES]),
         _time_in(attributes, COUNT_AT),
+        attributes.get(LETTER_OF) or (None if letter is None else letter.source),
     )
 
 

@@ -27,6 +27,7 @@ REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
 REQUESTED_AT = "steponceRequestedAt"
 COUNT_AT = "steponceCountAt"
+LETTER_OF = "steponceLetterOf"
 TRIES = "steponceTries"
 """Attributes of a resent message. Id and lock token are JSON, so they may have any character."""
 
@@ -170,6 +171,8 @@ def _attributes(request: StartRequest, tries: int) -> dict[str, Mapping[str, Any
         attributes[REQUESTED_AT] = text_attribute(times.to_text(request.requested_at))
     if request.count_at is not None:
         attributes[COUNT_AT] = text_attribute(times.to_text(request.count_at))
+    if request.letter_of:
+        attributes[LETTER_OF] = text_attribute(request.letter_of)
     return attributes
 
 

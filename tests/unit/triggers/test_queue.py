@@ -11,7 +11,6 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,9 +21,7 @@ from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import name_of
-from steponce.triggers.ended import Unanswered
 from steponce.triggers.start_request import StartRequest
-from steponce.triggers.written_letters import end_of
 from tests.rules import documents
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.triggers.world import (
@@ -365,10 +362,8 @@ def test_a_letter_put_back_at_once_is_not_dropped_for_the_execution_that_has_wri
 ):
     """DescribeExecution may show it open for a moment. Nothing else brings back what has its letter."""
     failures(keyed_trigger, _sent_again("mine", "key", 3))
-    asked, call_id = StartRequest("mine", json.loads(TEXT), "key"), world.inputs()[0]["callId"]
-    end = end_of(world.sfn.arn("mine"), call_id, 0)
-    ended = Unanswered(replace(asked, tries=99), "RetryLater", world.sfn.arn("mine"), end)
-    ended.bring_back(keyed_trigger.starter._resender, keyed_trigger.letters)
+    asked = StartRequest("mine", json.loads(TEXT), "key")
+    keyed_trigger.starter._resender.lay_aside(asked, "RetryLater", world.sfn.arn("mine"))
     (letter,) = world.dead()
     world.sent.clear()
 
@@ -377,18 +372,6 @@ def test_a_letter_put_back_at_once_is_not_dropped_for_the_execution_that_has_wri
     assert [] == failures(keyed_trigger, received(resent))  # it still looks open
 
     assert ["1", "2"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
-
-
-def test_a_letter_put_back_before_its_mark_is_not_dropped(keyed_trigger: Any, world: World):
-    """A queue's redrive may be under way when the letter is sent. The mark follows the letter."""
-    failures(keyed_trigger, _sent_again("mine", "key", 3))
-    asked = StartRequest("mine", json.loads(TEXT), "key")
-    keyed_trigger.starter._resender.lay_aside(asked, "RetryLater", world.sfn.arn("mine"))
-    (letter,) = world.dead()
-
-    assert [] == failures(keyed_trigger, received(letter))
-
-    assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, world: World):

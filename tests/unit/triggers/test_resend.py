@@ -59,6 +59,16 @@ def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_a
     assert StartRequest(request_id, payload, lock_token, requested_at, tries + 1, count_at) == again
 
 
+def test_a_letter_that_is_resent_still_says_whose_it_was():
+    """The execution that it is the letter of does not carry it, however long that seems to be open."""
+    world = World()
+    resender(world).lay_aside(StartRequest("order-1", ORDER), "why", "the execution")
+    for written in (world.dead, world.resent, world.resent):
+        again = find_request(_record(written()[-1]), PATHS, PATHS)
+        assert "the execution" == again.letter_of
+        resender(world).send_again(again, "AlreadyInProgress", "the queue")
+
+
 @pytest.mark.parametrize("payload", [json.loads(notification("{}")), FAILED_INVOCATION])
 def test_a_payload_that_aws_wrote_is_still_the_payload(payload: dict[str, Any]):
     """A bus may carry notifications and Lambda's failures. Neither is unpacked or refused the second time."""
