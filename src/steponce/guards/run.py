@@ -87,6 +87,7 @@ class Run:
         self._result: Any = None
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
+        self._is_left = False
         self._renewer: Renewer | None = None
         self._process = os.getpid()
         self.lock_token = lock_token
@@ -208,16 +209,32 @@ class Run:
 
     async def __aenter__(self) -> Self:
         self._expect_new()
-        steps = self._begin()
+        step = functools.partial(self._step, self._begin(), asyncio.get_running_loop())
         try:
-            while (pause := await in_thread(functools.partial(next, steps, None))) is not None:
+            while (pause := await in_thread(step)) is not None:
                 await asyncio.sleep(pause)
             self._start_renewing()
-        except BaseException:
-            if self._state == "begun":
+        except BaseException as error:
+            self._is_left = True  # before the state is read: see `_step`
+            if self._state == "begun" and isinstance(error, GeneratorExit):
+                self._end(RetryLater(_INTERRUPTED))  # a coroutine that is closed cannot await
+            elif self._state == "begun":
                 await self._end_async(RetryLater(_INTERRUPTED))
             raise
         return self
+
+    def _step(self, steps: Generator[float, None, None], loop: asyncio.AbstractEventLoop) -> float | None:
+        """
+        Make one step of `_begin` in a thread. Gives the lock back if nobody is there any more to use it.
+
+        The coroutine may be closed, or its loop, while this takes the lock. This looks after it has set the
+        state, and `__aenter__` reads the state after it has left, so one of them gives the lock back. If both
+        do, the second write repeats the first.
+        """
+        pause = None if self._is_left else next(steps, None)
+        if self._state == "begun" and (self._is_left or loop.is_closed()):
+            self._end(RetryLater(_INTERRUPTED))
+        return pause
 
     def _expect_new(self) -> None:
         if self._state != "new" or self._process != os.getpid():  # a forked child has the same callId

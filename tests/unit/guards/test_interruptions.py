@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn
 
 import pytest
 
+from steponce import RetryLater
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.locks.record import Lock
-from steponce.workflow import COMPLETED, RELEASED
+from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.patience import PATIENCE_SECONDS, turn
-from tests.unit.guards.charging import DONE, ORDER
+from tests.unit.guards.charging import DONE, ORDER, complete
 from tests.unit.guards.world import KEY, World
 
 
@@ -177,3 +179,97 @@ def test_without_a_thread_to_renew_the_lease_the_lock_is_given_back(
     with pytest.raises(RuntimeError), world.guard(renew=True).begin(KEY, ORDER):
         pytest.fail("the block was entered")
     assert RELEASED == world.lock().status
+
+
+@pytest.mark.parametrize("what", ["loop", "coroutine"])
+def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(world: World, what: str) -> None:
+    """Its loop was closed, or its coroutine, and the thread that takes the lock can tell nobody."""
+
+    async def work() -> None:
+        async with world.guard().begin(KEY, ORDER):
+            pytest.fail("the block was entered")
+
+    async def begin() -> tuple[Held, Any]:
+        held = Held(world, 1)
+        task = asyncio.ensure_future(working)
+        await held.sent.wait()
+        return held, task
+
+    loop, executor, working = asyncio.new_event_loop(), ThreadPoolExecutor(1), work()
+    loop.set_default_executor(executor)
+    held, task = loop.run_until_complete(begin())
+    task._log_destroy_pending = False
+    loop.close() if what == "loop" else working.close()
+    held.go_on.set()
+    executor.shutdown()  # waits for the thread
+    assert RELEASED == world.lock().status
+    working.close()
+    loop.close()
+    assert DONE == complete(world.guard())
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()])
+def test_a_block_whose_executor_is_shut_down_records_its_outcome(
+    world: World, error: Exception | None
+) -> None:
+    """As `asyncio.run` does at its end. The lock was held until its lease ended, with an unknown outcome."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        if error is not None:
+            raise error
+        return DONE
+
+    if error is None:
+        assert DONE == asyncio.run(charge(KEY))
+    else:
+        with pytest.raises(type(error)):
+            asyncio.run(charge(KEY))
+    assert (FAILED if error else COMPLETED) == world.lock().status
+
+
+def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(world: World) -> None:
+    """Its executor is shut down, and cancels what waits."""
+
+    async def work() -> None:
+        go_on, executor = threading.Event(), ThreadPoolExecutor(1)
+        async with world.guard().begin(KEY, ORDER):
+            asyncio.get_running_loop().set_default_executor(executor)
+            executor.submit(go_on.wait, PATIENCE_SECONDS)
+            asyncio.get_running_loop().call_soon(lambda: executor.shutdown(wait=False, cancel_futures=True))
+            asyncio.get_running_loop().call_soon(go_on.set)
+            raise RetryLater
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
+    assert RELEASED == world.lock().status
+
+
+def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: World) -> None:
+    """It is made at once, and again as a thread comes. The second one must not give the lock back."""
+    kept: list[Callable[[], object]] = []
+
+    class NoThreads(ThreadPoolExecutor):
+        def submit(self, call: Callable[..., Any], /, *arguments: Any, **_: Any) -> NoReturn:
+            kept.append(lambda: call(*arguments))
+            raise RuntimeError("can't start new thread")
+
+    async def work() -> None:
+        async with world.guard().begin(KEY, ORDER):
+            await asyncio.Event().wait()
+
+    async def begin() -> Any:
+        task = asyncio.ensure_future(working)
+        await turn()
+        return task
+
+    loop, working = asyncio.new_event_loop(), work()
+    loop.set_default_executor(NoThreads())
+    task = loop.run_until_complete(begin())
+    task._log_destroy_pending = False
+    loop.close()
+    for call in kept:
+        call()
+    working.close()
+    assert FAILED == world.lock().status
