@@ -18,7 +18,7 @@ from steponce.errors import (
 )
 from steponce.guards.holder import Holder
 from steponce.guards.terms import Terms
-from steponce.guards.texts import failure_of, lost
+from steponce.guards.texts import failure_of, lost, without_text
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -115,9 +115,19 @@ class Recorder:
         ) from error
 
     def fail(self, error: BaseException) -> None:
-        """Write how the work failed: the lock is released, has a final error, or waits for a person."""
-        write, failure = self._write_for(error), failure_of(error)
-        self._write(lambda: write(failure), error)
+        """
+        Write how the work failed: the lock is released, has a final error, or waits for a person.
+
+        What asking the error raises, if it is no Exception, goes on to the caller after the write: a Ctrl-C
+        may come just then, and cannot be told from an error whose `__str__` raises KeyboardInterrupt.
+        """
+        write: Callable[[Failure], Lock | None] = self._holder.hold
+        failure = without_text(error)
+        try:
+            write = self._write_for(error)
+            failure = failure_of(error)
+        finally:
+            self._write(lambda: write(failure), error)
 
     def hold_unknown(self, why: str) -> None:
         """Nobody knows whether the work took effect, so a person decides."""

@@ -35,6 +35,11 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(_name_of(error), _stored(text))
 
 
+def without_text(error: BaseException) -> Failure:
+    """An error by its name alone."""
+    return Failure(_name_of(error), "The error's text was not read.")
+
+
 def _name_of(error: BaseException) -> str:
     """The name of its class, which a metaclass may hide."""
     return _stored(vars(type)["__name__"].__get__(type(error)))

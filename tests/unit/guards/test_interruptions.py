@@ -273,3 +273,24 @@ def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: Worl
         call()
     working.close()
     assert FAILED == world.lock().status
+
+
+class _Odd(BaseException):
+    """What nothing catches."""
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, _Odd])
+@pytest.mark.parametrize(("kind", "status"), [(Exception, FAILED), (RetryLater, RELEASED)])
+def test_an_error_whose_text_is_a_signal_is_on_record(
+    world: World, signal: type[BaseException], kind: type[Exception], status: str
+) -> None:
+    """The lock was held until its lease ended. A Ctrl-C may come while the text is read, so it goes on."""
+
+    class Speechless(kind):  # type: ignore[valid-type, misc]
+        def __str__(self) -> NoReturn:
+            raise signal
+
+    with pytest.raises(signal) as raised, world.guard().begin(KEY, ORDER):
+        raise Speechless
+    assert isinstance(raised.value.__context__, Speechless)
+    assert (status, "Speechless") == (world.lock().status, world.lock().failure.error)
