@@ -266,7 +266,10 @@ class Run:
         if kept is not None:
             return kept
         try:
-            return holder.acquire(self._lease_seconds)
+            found = holder.acquire(self._lease_seconds)
+            if found is None:
+                self._renew_if_late(holder)
+            return found
         except (ClientError, RecordUnreadable):  # the write was refused
             raise
         except BaseException:
@@ -274,6 +277,16 @@ class Run:
             # work does not begin. Without this, others would wait until the lease ends.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
             raise
+
+    def _renew_if_late(self, holder: Holder) -> None:
+        """
+        Extend the lease if more than half of it is over before the work begins.
+
+        It was counted before the write that took the lock, and boto3 may have tried that for minutes.
+        """
+        soon = times.to_text(times.after(times.now(), self._lease_seconds / 2))
+        if holder.lease_until < soon and (refused := holder.extend(self._lease_seconds)) is not None:
+            raise Unavailable(f"{lost(refused)} Taking it took longer than its lease. Nothing ran.")
 
     def _expect_same_payload(self, record: Lock) -> None:
         if record.is_reusable(times.now_text()) or self._holder is None:
@@ -334,7 +347,10 @@ class Run:
     def _settle(self, holder: Holder, record: Lock) -> bool:
         """Take over or hold a lock whose lease is over. Returns whether this call holds it now."""
         if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
-            return holder.take_over(record, self._lease_seconds) is None
+            if holder.take_over(record, self._lease_seconds) is not None:
+                return False
+            self._renew_if_late(holder)
+            return True
         hold_after_lease(record, self._locks, by=holder.locked_by)
         return False
 

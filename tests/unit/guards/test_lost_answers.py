@@ -400,6 +400,49 @@ def test_a_lease_is_not_extended_for_a_call_that_is_gone(world: World) -> None:
     assert not renewing.is_alive()
 
 
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+@pytest.mark.parametrize("before", ["none", "released", "dead"])
+def test_a_begin_that_takes_longer_than_its_lease_has_a_whole_one(
+    world: World, before: str, unknown: Any
+) -> None:
+    """DynamoDB did not answer boto3's first tries. Another call took the lock as the work began."""
+    if before == "released":
+        fail_with(world.guard(), RetryLater())
+    if before == "dead":
+        world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()
+        world.pass_by(10)
+
+    def slow(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        if before == "none" or "UpdateExpression" in arguments:
+            world.fault = None
+            world.pass_by(61)
+        return forward()
+
+    world.fault = slow
+    with world.guard(when_outcome_unknown="take-over").begin(KEY, ORDER, lease_seconds=60) as run:
+        with pytest.raises(AlreadyInProgress):
+            complete(world.guard(when_outcome_unknown=unknown))
+        world.pass_by(59)
+        run.check()
+        run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
+def test_a_begin_that_has_lost_its_lock_meanwhile_does_not_begin(world: World) -> None:
+    """It took so long that another call has taken the lock over."""
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        forward()
+        world.pass_by(61)
+        complete(world.guard(when_outcome_unknown="take-over"))
+
+    world.fault = slow
+    with pytest.raises(Unavailable, match="Nothing ran"), world.guard().begin(KEY, ORDER, lease_seconds=60):
+        pytest.fail("the block was entered")
+    assert (2, COMPLETED) == (world.lock().attempt, world.lock().status)
+
+
 WRITTEN: dict[str, Callable[[World], str]] = {
     "complete": lambda world: complete(world.guard()) and COMPLETED,
     "release": lambda world: fail_with(world.guard(), RetryLater()) or RELEASED,
