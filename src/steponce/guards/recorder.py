@@ -106,7 +106,8 @@ class Recorder:
         cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
         self._hold(Failure(name, cause))
         raise NotRecorded(
-            f"The work under {self._token!r} is done, and no record can hold its result. {error} "
+            f"The work under {self._token!r} is done, and no record can hold its result. "
+            f"{failure_of(error).cause} "
             "Complete its lock by hand. Keep a large part elsewhere and record its address, or set the "
             "parameter ResultBucket.",
             self._token,

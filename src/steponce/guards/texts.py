@@ -47,4 +47,4 @@ def _name_of(error: BaseException) -> str:
 
 def _stored(text: str) -> str:
     """What DynamoDB stores: a file's name may hold half a character."""
-    return text[:CAUSE_LIMIT].encode(errors="backslashreplace").decode()
+    return text[:CAUSE_LIMIT].encode(errors="backslashreplace").decode()[:CAUSE_LIMIT]

@@ -19,6 +19,7 @@ from steponce import (
     DuplicateRefused,
     Guard,
     NotFinished,
+    NotRecorded,
     PayloadMismatch,
     RequestFailed,
     RetryLater,
@@ -34,7 +35,7 @@ from steponce.errors import (
 )
 from steponce.locks.record import Failure
 from steponce.request.canonical import sha256
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
+from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
 from tests.unit.guards.world import KEY, Session, World
@@ -418,6 +419,24 @@ def test_an_error_whose_text_cannot_be_written_is_on_record(world: World, error:
         fail_with(world.guard(), error)
     name = type.__dict__["__name__"].__get__(type(error))
     assert (FAILED, name) == (world.lock().status, world.lock().failure.error)
+
+
+def test_the_text_of_an_error_is_as_long_as_a_workflow_can_replay(world: World) -> None:
+    """Also where half characters take six in its record."""
+    with suppress(OSError):
+        fail_with(world.guard(), OSError("\udce9" * CAUSE_LIMIT))
+    assert CAUSE_LIMIT == len(world.lock().failure.cause)
+
+
+def test_a_result_is_in_the_error_also_if_what_serialize_raises_has_no_text(world: World) -> None:
+    """The caller got the error's own error, and the result was lost."""
+
+    def serialize(_result: object) -> NoReturn:
+        raise _Speechless
+
+    with pytest.raises(NotRecorded) as unwritten:
+        complete(world.guard(serialize=serialize))
+    assert (DONE, FAILED) == (unwritten.value.result, world.lock().status)
 
 
 def test_an_error_without_a_class_is_held(world: World) -> None:
