@@ -217,6 +217,23 @@ def test_a_completion_without_an_answer_keeps_the_result(world: World) -> None:
     assert COMPLETED == world.lock().status
 
 
+def test_a_result_that_no_try_has_written_waits_for_a_person(world: World) -> None:
+    """Also where unknown outcomes are taken over: the work is done, and must not run again."""
+
+    def die(*_: Any) -> Any:
+        world.fault = None
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+    guard = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(NotRecorded), guard.begin(KEY, ORDER, lease_seconds=9) as run:
+        world.fault = die
+        run.complete(DONE)
+    world.pass_by(10)
+    with pytest.raises(RequestFailed) as held:
+        complete(guard)
+    assert "NotRecorded" == held.value.error
+
+
 @pytest.mark.parametrize(
     ("result", "error"), [("x" * 262_145, "ResultTooLarge"), ({1, 2}, "InvalidPayload"), (1e999, None)]
 )
