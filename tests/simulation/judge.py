@@ -159,12 +159,18 @@ def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:
     """
     tries = {end: int(end.given["redelivery"]["tries"]) for end in _ends(schedule, ask)}
     resent = {end.given["callId"] for end in tries if tries[end] > 0}
+    sent = [one.asked for one in schedule.asks if _is_same_message(one, ask) and one.asked is not None]
     if ask.order.permissions:
         return
     for effect in (one for one in ask.order.effects if one.call_id in resent):
         firsts = [end.at for end in tries if tries[end] == 0 and end.at < effect.at]
-        if firsts and any(max(firsts) <= answered < effect.at for answered in _answered(schedule, ask)):
+        began = max([*firsts, *(at for at in sent if at < effect.at)], default=effect.at)
+        if firsts and any(began <= answered < effect.at for answered in _answered(schedule, ask)):
             yield f"twice: the message of {ask.request_id} was answered, and came again"
+
+
+def _is_same_message(one: Ask, other: Ask) -> bool:
+    return one.is_message and (one.request_id, one.payload) == (other.request_id, other.payload)
 
 
 def _answered(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
