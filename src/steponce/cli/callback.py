@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from rich.console import Group
 
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say
+from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say, to_copy
 from steponce.cli.machines import Machines
 from steponce.cli.payload import read_json, read_object
 from steponce.cli.resolver import resolve
@@ -127,6 +128,6 @@ def _answer(target: Target, given: str, answer: Mapping[str, Any]) -> int:
     what_next = machines.commands(_NEXT.get(verdict, ()))
     say(
         {"awaitingStepId": step_id, "outcome": answer["outcome"], "verdict": verdict},
-        framed(step_id, verdict, plain("\n".join([_MEANINGS[verdict], *what_next]))),
+        Group(framed(step_id, verdict, plain(_MEANINGS[verdict])), *to_copy(what_next)),
     )
     return _CODES[verdict]

@@ -212,6 +212,19 @@ def test_people_are_told_what_the_verdict_means(
     assert meaning in out
 
 
+@pytest.mark.usefixtures("terminal")
+def test_a_narrow_terminal_does_not_break_the_command_for_an_unknown_step(
+    stack: FakeStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Pasted, its first line would run by itself, and on another stack."""
+    monkeypatch.setenv("COLUMNS", "30")
+    stack.functions.returns = {"verdict": "unknown"}
+
+    assert 1 == commands.run(["callback", "succeed", STEP, "--stack", "payments-eu"])
+
+    assert "  steponce awaiting list --stack payments-eu\n" in capsys.readouterr().out
+
+
 # -- callback: what is sent ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "answer"),
