@@ -279,9 +279,18 @@ class Operator:
             now = "gone" if found is None else f"{found.status} now, of attempt {found.attempt}"
             raise RecordChanged(
                 f"The record {lock.lock_token!r} has changed since you looked: it is {now}. Look again.",
-                next_steps=[NextStep("inspect lock", lock.lock_token)],
+                next_steps=self._look(lock, found),
             )
         return found
+
+    def _look(self, lock: Lock, now: Lock | None) -> list[NextStep]:
+        """How to look again. A record that is gone cannot be inspected, but its request can be shown."""
+        if now is not None:
+            return [NextStep("inspect lock", lock.lock_token)]
+        if not lock.is_of_an_execution:
+            return []
+        token = self._machine.token_to_give(lock.request_id, lock.lock_token)
+        return [NextStep("show request", lock.request_id, lock_token=token)]
 
     def _written(
         self, lock: Lock, action: LockAction, why: str, *, sure: bool, result: str | None = None
@@ -301,7 +310,7 @@ class Operator:
                 f"The record has changed since you looked: {what}. This command has not {_DONE[action]} it; "
                 "look again."
             )
-        raise RecordChanged(told, next_steps=[NextStep("inspect lock", lock.lock_token)])
+        raise RecordChanged(told, next_steps=self._look(lock, now))
 
     def _delete(self, reference: Reference, changed: RecordChanged) -> None:
         """Delete a result that no record names: the customer may have been erased meanwhile."""

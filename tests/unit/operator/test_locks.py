@@ -645,8 +645,9 @@ def test_a_record_that_is_gone_has_changed(world: World, alice: Operator):
     shown = world.held()
     world.machine.locks.erase(shown)
 
-    with pytest.raises(RecordChanged, match="it is gone"):
+    with pytest.raises(RecordChanged, match="it is gone") as raised:
         alice.release(shown, "because")
+    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
 
 
 def test_a_write_whose_answer_was_lost_is_not_called_a_conflict(
