@@ -350,9 +350,10 @@ def _until_seen(running: Running) -> Iterator[int]:
     for look in count():
         yield look
         if time.monotonic() > end:
+            seen = "is stopped, but" if running.is_open else "was redriven since you looked, or"
             raise Unavailable(
-                f"The execution {running.execution_arn} is stopped, but how it ended cannot be seen yet. The "
-                "same command settles its lock later, and so does the stack by itself."
+                f"The execution {running.execution_arn} {seen} how it ended cannot be seen yet. The same "
+                "command settles its lock later, and so does the stack by itself."
             )
         time.sleep(0.2)
 

@@ -564,6 +564,17 @@ def test_the_request_of_the_same_id_at_another_machine_goes_on(world: World, sta
     assert f"held by another request ({at_refunds('order-1')})" in meaning(running, after)
 
 
+def test_an_execution_that_was_redriven_meanwhile_is_not_called_stopped(world: World):
+    """This command has stopped nothing, because nothing ran."""
+    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    world.execution("order-1", "RUNNING", *TO_WORK)
+
+    with pytest.raises(Unavailable, match="was redriven since you looked, or how it ended"):
+        cancel(world.machine, running, by="alice", why="sent by mistake")
+
+
 def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypatch: pytest.MonkeyPatch):
     """Whatever becomes of the stop."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")
