@@ -102,7 +102,8 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, SteponceError):
         return kind, str(error), _code(error)
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "Interrupted", "Stopped waiting. A request that was started goes on.", INTERRUPTED
+        told = "What was started goes on, and what was written stays. Look before you repeat this."
+        return "Interrupted", told, INTERRUPTED
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "steponce"
