@@ -767,6 +767,23 @@ def test_a_cause_comes_without_what_is_nobody_s_business(api: Api):
         assert told == api.get("order-1").body["cause"] == api.post().body["cause"]
 
 
+@pytest.mark.parametrize("separator", [", ", ","])
+@pytest.mark.parametrize("first", ["errorMessage", "errorType"])
+def test_a_cut_cause_comes_without_its_stack_trace(api: Api, first: str, separator: str):
+    """What is left of Lambda's report is no JSON, wherever the cut is."""
+    fields = {"errorMessage": 'no "such" cärd\n', "errorType": "ValueError", "stackTrace": ["app.py"] * 3}
+    names = sorted(fields, key=lambda name: (name != first, name))
+    report = json.dumps({name: fields[name] for name in names}, separators=(separator, ": "))
+    api.post()
+    message = report.index("no ")
+    for end in range(message + 1, len(report)):
+        api.client.end("acme/order-1", **FAILED | {"cause": report[:end]})
+        told = api.get("order-1").body["cause"]
+        assert "app.py" not in told
+        assert "errorMessage" not in told
+        assert told.startswith("n")
+
+
 def test_no_problem_quotes_payload_token_or_arn(caplog: pytest.LogCaptureFixture):
     """Nor does a line of the log."""
     caplog.set_level(logging.DEBUG)

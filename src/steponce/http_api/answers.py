@@ -45,6 +45,9 @@ LONGEST_ANSWER = 6_000_000
 PROBLEM_TYPE = "urn:steponce:problem:"
 
 _COMMON = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_CUT_REPORT = re.compile(r'\{(?:"errorType": ?"[^"]*", ?)?"errorMessage": ?"((?:[^"\\]|\\.)*+)', re.DOTALL)
+"""The beginning of Lambda's report, also of one that was cut: a cause has 32,768 characters at most."""
+
 _ARN = re.compile(r"\barn:[^\s\"'<>]+")
 
 
@@ -119,9 +122,18 @@ def _cause(receipt: Receipt) -> str | None:
     try:
         report = json.loads(cause)
     except (ValueError, RecursionError):
-        report = None
+        cut = _CUT_REPORT.match(cause)
+        report = {"errorMessage": _unescaped(cut[1])} if cut else None
     if isinstance(report, dict) and isinstance(report.get("errorMessage"), str):
         cause = report["errorMessage"]  # Lambda's report of an exception has its stack trace beside
     if receipt.lock_token:
         cause = cause.replace(receipt.lock_token, "…")
     return _ARN.sub("…", cause)
+
+
+def _unescaped(text: str) -> str:
+    """What stands between the quotes of JSON; as it is, if it was cut within an escape."""
+    try:
+        return str(json.loads(f'"{text}"'))
+    except ValueError:
+        return text
