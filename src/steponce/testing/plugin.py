@@ -190,14 +190,14 @@ def _in_plain_words() -> Iterator[None]:
     try:
         yield
     except (SteponceError, settings.InvalidSetting) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("steponce"):
             raise
-        pytest.fail(
+        raise pytest.fail.Exception(
             f"The stack needs more packages ({error.name}). Install them: pip install 'steponce[local]'",
             pytrace=False,
-        )
+        ) from None
 
 
 def _now(run: _Run) -> datetime:

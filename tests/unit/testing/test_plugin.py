@@ -91,6 +91,17 @@ def test_without_a_template_the_plugin_costs_nothing_and_says_what_to_set(tmp_pa
     assert "pytest with --steponce-template template.yaml, or write steponce_template = template.yaml" in said
 
 
+def test_a_wrong_setting_is_said_once(tmp_path: Path):
+    """Without the errors that led to it."""
+    (tmp_path / "test_free.py").write_text("def test_the_stack(steponce_stack): pass")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nsteponce_template = gone.yaml")
+
+    said = run_pytest(tmp_path)
+
+    assert 1 == said.count("gone.yaml. Give its path, or go to the folder that has it.")
+    assert "another exception" not in said
+
+
 def run_pytest(folder: Path) -> str:
     """Without this environment's other plugins, which take half a second to load."""
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "steponce.testing.plugin"}
