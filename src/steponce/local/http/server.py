@@ -8,7 +8,7 @@ import threading
 from http import HTTPStatus
 from typing import Any
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, DechunkedInput, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response
 
 from steponce.local.http.loopback import OnlyThisMachine
@@ -19,7 +19,33 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 # More than any service takes.
 _LARGEST_BODY = 64 * 1024 * 1024
+# Python converts no more than 4,300.
+_MOST_DIGITS = 100
 _NO_CONTENT = (204, 304)
+
+
+class _Whole:
+    """
+    A connection that reads as much as was announced, or raises OSError.
+
+    werkzeug takes a chunk for read that ends too early, and reads on for as long as it was announced.
+    """
+
+    def __init__(self, connection: io.BufferedIOBase) -> None:
+        self._connection = connection
+        self._left = _LARGEST_BODY
+
+    def read(self, size: int) -> bytes:
+        """Exactly so many bytes."""
+        found = self._connection.read(size)
+        self._left -= size
+        if len(found) < size or self._left < 0:
+            raise OSError("The chunk ends too early, or is too large.")
+        return found
+
+    def readline(self, size: int = -1) -> bytes:
+        """The line that says how long a chunk is, or the end of one."""
+        return self._connection.readline(size)
 
 
 class QuietHandler(WSGIRequestHandler):
@@ -53,13 +79,14 @@ class QuietHandler(WSGIRequestHandler):
         """The request's body; or the status of one that cannot be read."""
         if environ.get("wsgi.input_terminated"):  # it comes in chunks
             try:
-                return bytes(environ["wsgi.input"].read())
+                whole: Any = _Whole(self.rfile)
+                return DechunkedInput(whole).read()
             except ConnectionError:
                 raise
             except (OSError, ValueError):  # a chunk is malformed, or ends too early
                 return HTTPStatus.BAD_REQUEST
         size = environ.get("CONTENT_LENGTH") or "0"
-        if not size.isdecimal() or int(size) > _LARGEST_BODY:
+        if not size.isdecimal() or len(size) > _MOST_DIGITS or int(size) > _LARGEST_BODY:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return self.rfile.read(int(size))
 

@@ -37,8 +37,22 @@ def test_a_body_may_come_in_chunks(server: BaseWSGIServer):
     assert (True, True) == (said.startswith(b"HTTP/1.1 200 "), said.endswith(b"\r\n\r\n{}"))
 
 
-@pytest.mark.parametrize("body", [b"zz\r\n", b"-1\r\n", b"2\r\n{}x", b"9\r\n{}", b"2\r\n{}\r\n", b""])
+@pytest.mark.parametrize(
+    "body", [b"zz\r\n", b"-1\r\n", b"2\r\n{}x", b"9\r\n{}", b"2\r\n{}\r\n", b"", 40 * b"f" + b"\r\n{}"]
+)
 def test_a_malformed_chunk_is_refused(server: BaseWSGIServer, capfd: pytest.CaptureFixture[str], body: bytes):
     """400, and no traceback among what `steponce up` says."""
     assert answer(server, body).startswith(b"HTTP/1.1 400 ")
+    assert ("", "") == capfd.readouterr()
+
+
+@pytest.mark.parametrize("size", ["-1", "9" * 20, "9" * 5_000, "nine"])
+def test_a_size_that_no_body_has_is_refused(
+    server: BaseWSGIServer, capfd: pytest.CaptureFixture[str], size: str
+):
+    """Python does not even read a number of 5,000 digits."""
+    head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Length: {size}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE_SECONDS) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
     assert ("", "") == capfd.readouterr()
