@@ -18,8 +18,8 @@ MAX_ATTEMPT = 999_999
 
 _MAX_NAME = 72
 _AS_IT_IS = re.compile(rf"[0-9A-Za-z_-]{{1,{_MAX_NAME}}}")
-_MARKED = re.compile(r".*--(\d+|x[0-9a-f]{32})", re.DOTALL)
-_ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9]\d{1,5})")
+_MARKED = re.compile(r".*--([0-9]+|x[0-9a-f]{32})", re.DOTALL)
+_ATTEMPT = re.compile(r"(?P<name>.+)--(?P<attempt>[2-9]|[1-9][0-9]{1,5})")
 
 
 def name_of(request_id: str) -> str:

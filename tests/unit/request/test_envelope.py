@@ -137,7 +137,7 @@ def test_an_id_with_half_a_character_is_refused() -> None:
         name_of("order-\ud800")
 
 
-@pytest.mark.parametrize("name", ["a--1", "a--0", "a--02", "a--1000000", "a-2", "--2", "a--2-"])
+@pytest.mark.parametrize("name", ["a--1", "a--0", "a--02", "a--1000000", "a-2", "--2", "a--2-", "a--2\u0661"])
 def test_what_is_no_attempt_is_a_name(name: str) -> None:
     """Only our own form counts."""
     assert (name, 1) == split_attempt(name)
