@@ -339,6 +339,62 @@ def test_the_next_attempt_is_compared_if_the_owner_has_released_its_lock_meanwhi
         world.ask()
 
 
+ANSWERED: dict[str, Any] = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"}
+
+
+def test_the_answer_of_an_execution_that_ends_meanwhile_is_told(world: Counting):
+    """There was no record yet when the start looked for one. Another attempt would only replay it."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+
+    def end_now(operation: str, _about: str) -> None:
+        if operation == "describe_execution":
+            world.execution("order-1", "SUCCEEDED", *TO_WORK)
+            world.put(**ANSWERED)
+
+    world.sfn.before_call = end_now
+    assert (COMPLETED, 7) == ((receipt := world.ask()).status, receipt.result)
+    assert [] == world.started()
+
+
+def test_the_answer_of_this_call_s_own_execution_is_told(world: Counting, monkeypatch: pytest.MonkeyPatch):
+    """AWS's answer was lost and the SDK repeated the call. The execution has failed finally since."""
+    start = world.sfn.start_execution
+
+    def lose(**given: Any) -> None:
+        start(**given)
+        raise client_error("ExecutionAlreadyExists")
+
+    def end_now(operation: str, _about: str) -> None:
+        if operation == "describe_execution":
+            failure = '{"Error": "CardDeclined", "Cause": null}'
+            world.sfn.close(arn("order-1"), "FAILED", "CardDeclined")
+            call_id = world.sfn.started[0]["callId"]
+            world.put(status=FAILED, openStatus=None, ttl=TTL, failure=failure, callId=call_id)
+
+    monkeypatch.setattr(world.sfn, "start_execution", lose)
+    world.sfn.before_call = end_now
+    receipt = world.client.start("order-1", PAYLOAD)
+    assert ("CardDeclined", False, False) == (receipt.error, receipt.may_run_again, receipt.duplicate)
+
+
+@pytest.mark.parametrize("in_vain", [(), (2, 3)])
+def test_the_answer_of_a_dead_owner_that_is_settled_meanwhile_is_told(
+    world: Counting, in_vain: Sequence[int]
+):
+    """The monitor has read it back. Another attempt would only replay it."""
+    world.dead()
+    world.attempts(*in_vain)
+    world.now = NOW + WAIT
+
+    def settle(operation: str, about: str) -> None:
+        if (operation, about) == ("describe_execution", arn(f"order-1--{max(in_vain, default=2)}")):
+            world.put(created=PAST, **ANSWERED)
+
+    world.sfn.before_call = settle
+    assert (COMPLETED, 7) == ((receipt := world.ask()).status, receipt.result)
+    assert [] == world.started()
+
+
 def test_a_start_whose_answer_was_lost_is_no_duplicate(world: Counting):
     """The SDK repeats it and is told that the name is taken: by this very call."""
     world.dead()
