@@ -25,6 +25,7 @@ from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import RequestPaths
 from steponce.triggers.starter import COUNTED, Outcome, Starter
+from steponce.triggers.written_letters import WrittenLetters
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ paths = RequestPaths(
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
+letters = WrittenLetters(boto3.client("dynamodb"), settings.locks_table)
 resender = Resender.from_settings(sqs, settings.resend)
-starter = Starter(client, dead_letters, resender, postpones=True)
+starter = Starter(client, dead_letters, resender, letters, postpones=True)
 threads = ThreadPoolExecutor(10)
 stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
 

@@ -28,6 +28,7 @@ from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import RequestPaths
 from steponce.triggers.starter import COUNTED, Outcome, Starter
+from steponce.triggers.written_letters import WrittenLetters
 
 TO_ANSWER_SECONDS = 5
 
@@ -66,7 +67,8 @@ sqs = boto3.client("sqs")
 dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
 resender = Resender.from_settings(sqs, settings.resend)
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
-starter = Starter(client, dead_letters, resender)
+letters = WrittenLetters(boto3.client("dynamodb"), settings.locks_table)
+starter = Starter(client, dead_letters, resender, letters)
 threads = ThreadPoolExecutor(10)
 side_by_side = AsyncBatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 in_order = SqsFifoPartialProcessor(skip_group_on_error=True)  # a FIFO queue has an order in each group

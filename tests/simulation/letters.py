@@ -91,6 +91,12 @@ class Redrivers:
                 return
             turns.take(seconds / _MOST_MOVED)
 
+    def send_anew(self) -> None:
+        """Send the messages as they were first sent, and delete the letters."""
+        queue = self._here.queue
+        for letter in queue.visible():
+            queue.move(letter, anew=True)
+
     def _may_be_put_back(self, reason: str) -> bool:
         """Whoever looks into the shop's own books sees what had an effect."""
         had_effect = any(order.effects for order in self._orders.values())

@@ -14,7 +14,6 @@ from unittest import mock
 
 from steponce.monitoring.missed_ends import Looked
 from steponce.monitoring.monitor import Tally
-from steponce.triggers.messages import _sent_again
 from tests.simulation.story import (
     Story,
     by_caller,
@@ -23,10 +22,9 @@ from tests.simulation.story import (
     made_anew,
     moved,
     put_back,
+    sent_anew,
     stopped,
 )
-
-MESSAGES = "steponce.triggers.messages"
 
 States = dict[str, Any]
 Change = Callable[[States], object]
@@ -150,11 +148,11 @@ PLANTED: Mapping[str, Planted] = {
         "lost",
         planted=instead("steponce.triggers.ended.end_of", lambda arn, _call_id, _redrives: arn),
     ),
-    "A letter that is resent does not say whose it was": Planted(
-        # Its execution is shown as open when the letter comes, and again when that comes back.
-        Story((*REFUSED, put_back(8)), work="retry later", shown_open=60),
+    "A duplicate is not compared with the marks of letters": Planted(
+        # The execution that has a letter is shown as open. Who sends the message anew leaves all else out.
+        Story((*REFUSED, sent_anew(8)), work="retry later", shown_open=60),
         "lost",
-        planted=lambda: mock.patch("steponce.triggers.resend.LETTER_OF", "nobody reads this"),
+        planted=instead("steponce.triggers.starter.end_of", lambda *_: "no end"),
     ),
     "A letter does not say whose it is": Planted(
         # It is put back before its mark is written.
@@ -165,7 +163,7 @@ PLANTED: Mapping[str, Planted] = {
             shown_open=60,
         ),
         "lost",
-        planted=instead(f"{MESSAGES}._sent_again", lambda seen, _letter: _sent_again(seen, None)),
+        planted=lambda: mock.patch("steponce.triggers.resend.LETTER_OF", "nobody reads this"),
     ),
     "The monitor does nothing": Planted(
         Story(

@@ -11,7 +11,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce.triggers.resend import REQUEST_ID
+from steponce.triggers.resend import LOCK_TOKEN, REQUEST_ID
 from tests.simulation.faults import PASSING, Faults
 from tests.simulation.turns import Turns
 from tests.unit.triggers.world import DEAD, QUEUE, check_message, received
@@ -183,9 +183,19 @@ class Queue:
             self.put_back.append((letter, self._seen[letter.id]))
         return {}
 
-    def move(self, letter: Message) -> None:
-        """Put a letter back as SQS itself does: a new message with the same body and attributes."""
+    def move(self, letter: Message, *, anew: bool = False) -> None:
+        """
+        Put a letter back as SQS itself does: a new message with the same body and attributes.
+
+        Args:
+            letter: The letter.
+            anew: Send what it asks for as it was first sent, instead.
+        """
         self.dead.remove(letter)
         self.put_back.append((letter, self.turns.now))
         body, attributes = letter.sent["MessageBody"], letter.sent["MessageAttributes"]
+        if anew:
+            request_id, payload = letter.asks_for
+            token = json.loads(attributes[LOCK_TOKEN]["StringValue"])
+            body, attributes = json.dumps({"id": request_id, "token": token, "payload": payload}), {}
         self.send_message(QueueUrl=QUEUE, MessageBody=body, MessageAttributes=attributes)

@@ -109,6 +109,11 @@ def moved(at: float) -> Act:
     return Act(at, "redriver", lambda schedule: schedule.redrivers.move())
 
 
+def sent_anew(at: float) -> Act:
+    """Somebody sends what the dead letters ask for once more, and deletes these."""
+    return Act(at, "redriver", lambda schedule: schedule.redrivers.send_anew())
+
+
 def made_anew(at: float) -> Act:
     """The machine is deleted and made anew, under the same ARN."""
     return Act(at, "deployment", lambda schedule: schedule.forgetting.make_machine_anew())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,7 +99,7 @@ class Unanswered:
             return resender.send_again(self.request, self.error, self.execution_arn)
         if letters.has(self.end):
             return "left alone"
-        resender.lay_aside(self.request, reason, self.execution_arn)
+        resender.lay_aside(replace(self.request, letter_of=self.end), reason, self.execution_arn)
         with suppress(ClientError, Unavailable):
             letters.add(self.end)
         return "dead-lettered"

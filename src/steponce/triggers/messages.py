@@ -65,7 +65,7 @@ def find_request(record: SQSRecord, paths: RequestPaths, event_paths: RequestPat
         expect_readable(len(record.body.encode("utf-8", "surrogatepass")))
     seen = see(record)
     if TRIES in seen["attributes"]:
-        return _sent_again(seen, letter)
+        return _sent_again(seen)
     foreign = foreign_record(seen["body"], seen["attributes"])
     if foreign is not None:
         raise InvalidRequest(
@@ -201,7 +201,7 @@ def _time_of(seen: Mapping[str, Any]) -> datetime | None:
     return None if seen["sentAt"] is None else times.from_text(seen["sentAt"])
 
 
-def _sent_again(seen: Mapping[str, Any], letter: Letter | None) -> StartRequest:
+def _sent_again(seen: Mapping[str, Any]) -> StartRequest:
     attributes, payload = seen["attributes"], seen["body"]
     if not isinstance(payload, Mapping):
         raise InvalidPayload("The body of a resent message is no JSON object.")
@@ -214,7 +214,7 @@ def _sent_again(seen: Mapping[str, Any], letter: Letter | None) -> StartRequest:
         _time_in(attributes, REQUESTED_AT),
         int(attributes[TRIES]),
         _time_in(attributes, COUNT_AT),
-        attributes.get(LETTER_OF) or (None if letter is None else letter.source),
+        attributes.get(LETTER_OF),
     )
 
 

@@ -43,8 +43,8 @@ class StartRequest:
         tries: How often the message was resent before, because the request had to be retried later.
         count_at: If a rate limit refused the message before: the time that decides in which window it counts
             now. None: `requested_at` does.
-        letter_of: For a redriven dead letter, and when that is resent: where it was written, which may be an
-            execution's ARN.
+        letter_of: For a redriven dead letter, and when that is resent: which end of an execution it is of, as
+            `written_letters.end_of` names it. None if an end has not written it.
     """
 
     request_id: str

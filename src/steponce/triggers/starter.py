@@ -28,6 +28,7 @@ from steponce.triggers.dead_letters import DeadLetters, Original
 from steponce.triggers.ended import brings_back
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
+from steponce.triggers.written_letters import WrittenLetters, end_of
 from steponce.workflow import INPROGRESS
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
@@ -86,6 +87,7 @@ class Starter:
         client: A client of the machine that runs the requests.
         dead_letters: The dead-letter queue.
         resender: Resends a request whose key another request holds.
+        letters: The letters that ends of executions have got.
         postpones: Whether a request that AWS cannot start now goes into the requests queue. For sources that
             deliver again for too short a time: Lambda retries an event twice, within three minutes, and a
             stream would stop.
@@ -96,12 +98,14 @@ class Starter:
         client: Client,
         dead_letters: DeadLetters,
         resender: Resender,
+        letters: WrittenLetters,
         *,
         postpones: bool = False,
     ) -> None:
         self._client = client
         self._dead_letters = dead_letters
         self._resender = resender
+        self._letters = letters
         self._postpones = postpones
 
     def start(self, find: Callable[[], StartRequest], original: Original) -> Outcome:
@@ -167,9 +171,10 @@ class Starter:
         Whether an open execution carries this message on. If it ends without an answer, that end brings the
         message back. A closed execution has already brought it back or dead-lettered it.
 
-        The execution that a dead letter is of has ended, though DescribeExecution may show it open for a
-        moment. An execution that a caller has started, who waits for its answer, carries no message. One
-        message too many does no harm. One too few loses the request.
+        If an end has its letter, the execution is closed, though DescribeExecution may show it open for a
+        moment. The letter itself knows that before the mark is written. An execution that a caller has
+        started, who waits for its answer, carries no message. One message too many does no harm. One too few
+        loses the request.
         """
         machine, name = self._client.machine, name_of(request.request_id)
         found, attempt = split_attempt(receipt.execution_arn.rpartition(":")[2])
@@ -178,7 +183,9 @@ class Starter:
             execution, attempt = machine.newest(name, 1)
         if execution is None or not execution.is_open:
             return False
-        if machine.execution_arn(name, attempt) == request.letter_of:
-            return False
         same_payload = machine.payload_hash_of(execution.input) == machine.rules.payload_hash(request.payload)
-        return same_payload and brings_back(execution.input, receipt.lock_token)
+        if not same_payload or not brings_back(execution.input, receipt.lock_token):
+            return False
+        arn = machine.execution_arn(name, attempt)
+        end = end_of(arn, execution.input.get("callId"), execution.redrive_count)
+        return end != request.letter_of and not self._letters.has(end)

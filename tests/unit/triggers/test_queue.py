@@ -11,6 +11,7 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from steponce.aws import times
 from steponce.errors import InvalidRequestId
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import name_of
+from steponce.triggers.ended import Unanswered
 from steponce.triggers.start_request import StartRequest
+from steponce.triggers.written_letters import end_of
 from tests.rules import documents
 from tests.unit.aws.pace_clock import PaceClock
 from tests.unit.triggers.world import (
@@ -357,21 +360,62 @@ def test_a_letter_put_back_is_not_dropped_for_an_execution_that_is_over(
     assert ["1"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
 
 
+def _letter_of_an_end(trigger: Any, world: World, letters: Any) -> Any:
+    """The letter of an end of `mine`, which DescribeExecution still shows as open."""
+    failures(trigger, _sent_again("mine", "key", 3))
+    asked, call_id = StartRequest("mine", json.loads(TEXT), "key"), world.inputs()[0]["callId"]
+    end = end_of(world.sfn.arn("mine"), call_id, 0)
+    ended = Unanswered(replace(asked, tries=99), "RetryLater", world.sfn.arn("mine"), end)
+    ended.bring_back(trigger.starter._resender, letters)
+    (letter,) = world.dead()
+    world.sent.clear()
+    return letter
+
+
 def test_a_letter_put_back_at_once_is_not_dropped_for_the_execution_that_has_written_it(
     keyed_trigger: Any, world: World
 ):
-    """DescribeExecution may show it open for a moment. Nothing else brings back what has its letter."""
-    failures(keyed_trigger, _sent_again("mine", "key", 3))
-    asked = StartRequest("mine", json.loads(TEXT), "key")
-    keyed_trigger.starter._resender.lay_aside(asked, "RetryLater", world.sfn.arn("mine"))
-    (letter,) = world.dead()
-    world.sent.clear()
+    """Nor is one that somebody copies, without what the letter says of itself. The mark says it then."""
+    letter = _letter_of_an_end(keyed_trigger, world, keyed_trigger.letters)
+    for name in ("steponceLetter", "steponceLetterOf"):
+        del letter["MessageAttributes"][name]
 
     assert [] == failures(keyed_trigger, received(letter))
     (resent,) = world.resent()
     assert [] == failures(keyed_trigger, received(resent))  # it still looks open
 
     assert ["1", "2"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
+
+
+class Unmarked:
+    """No letter is marked yet."""
+
+    def has(self, _end: str) -> bool:
+        return False
+
+    def add(self, _end: str) -> None:
+        """It takes long."""
+
+
+def test_a_letter_put_back_before_its_mark_is_not_dropped(keyed_trigger: Any, world: World):
+    """A queue's redrive may be under way when the letter is sent. The mark follows the letter."""
+    letter = _letter_of_an_end(keyed_trigger, world, Unmarked())
+    assert [] == failures(keyed_trigger, received(letter))
+    (resent,) = world.resent()
+    assert [] == failures(keyed_trigger, received(resent))  # it still looks open
+
+    assert ["1", "2"] == [one["MessageAttributes"]["steponceTries"]["StringValue"] for one in world.resent()]
+
+
+def test_a_letter_of_an_earlier_end_is_carried_on_by_an_execution_that_was_redriven(
+    keyed_trigger: Any, world: World
+):
+    """It ends once more, and brings the message back then if there is no answer."""
+    letter = _letter_of_an_end(keyed_trigger, world, Unmarked())
+    world.sfn.executions[world.sfn.arn("mine")]["redriveCount"] = 1
+
+    assert [] == failures(keyed_trigger, received(letter))
+    assert [] == world.sent
 
 
 def test_a_message_that_nobody_carries_on_is_sent_again(keyed_trigger: Any, world: World):

@@ -62,10 +62,10 @@ def test_a_request_survives_the_hop(request_id, lock_token, payload, requested_a
 def test_a_letter_that_is_resent_still_says_whose_it_was():
     """The execution that it is the letter of does not carry it, however long that seems to be open."""
     world = World()
-    resender(world).lay_aside(StartRequest("order-1", ORDER), "why", "the execution")
+    resender(world).lay_aside(StartRequest("order-1", ORDER, letter_of="its end"), "why", "the execution")
     for written in (world.dead, world.resent, world.resent):
         again = find_request(_record(written()[-1]), PATHS, PATHS)
-        assert "the execution" == again.letter_of
+        assert "its end" == again.letter_of
         resender(world).send_again(again, "AlreadyInProgress", "the queue")
 
 
