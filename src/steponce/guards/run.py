@@ -215,7 +215,9 @@ class Run:
                 await asyncio.sleep(pause)
             self._start_renewing()
         except BaseException as error:
-            self._is_left = True  # before the state is read: see `_step`
+            # Before the state is read: see `_step`. After any other error no thread is at work any more, so
+            # that the run may be entered again.
+            self._is_left = not isinstance(error, Exception | asyncio.CancelledError)
             if self._state == "begun" and isinstance(error, GeneratorExit):
                 self._end(RetryLater(_INTERRUPTED))  # a coroutine that is closed cannot await
             elif self._state == "begun":
@@ -237,7 +239,8 @@ class Run:
         return pause
 
     def _expect_new(self) -> None:
-        if self._state != "new" or self._process != os.getpid():  # a forked child has the same callId
+        is_forked = self._process != os.getpid()  # such a child has the same callId
+        if self._state != "new" or self._is_left or is_forked:
             raise RuntimeError("A run begins once. Call guard.begin again.")
 
     def _begin(self) -> Generator[float, None, None]:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from steponce import RetryLater
+from steponce import AlreadyInProgress, RetryLater
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.locks.record import Lock
@@ -206,6 +206,49 @@ def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(world: World
     working.close()
     loop.close()
     assert DONE == complete(world.guard())
+
+
+def test_a_block_that_is_tried_again_waits_for_its_lock(world: World) -> None:
+    """It was entered without a lock after a first try that was refused, and its work ran beside another's."""
+
+    async def work() -> dict[str, str]:
+        second = world.guard().begin(KEY, ORDER)
+        async with world.guard().begin(KEY, ORDER) as first:
+            for _ in range(2):
+                with pytest.raises(AlreadyInProgress):
+                    async with second:
+                        pytest.fail("the block was entered")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01), patient:
+                    pytest.fail("the block was entered")
+            first.complete(DONE)
+        async with second:
+            assert second.replayed
+        async with patient:
+            assert patient.replayed
+        return patient.result
+
+    patient = world.guard().begin(KEY, ORDER, wait_seconds=PATIENCE_SECONDS)
+    assert DONE == asyncio.run(work())
+
+
+def test_a_block_whose_coroutine_was_closed_is_not_tried_again(world: World) -> None:
+    """The thread of the first try may still take the lock, and gives it back."""
+
+    async def work() -> None:
+        async with run:
+            pytest.fail("the block was entered")
+
+    async def begin() -> None:
+        task = asyncio.ensure_future(working)
+        await turn()
+        working.close()
+        task._log_destroy_pending = False
+        with pytest.raises(RuntimeError, match="begins once"):
+            await work()
+
+    run, working = world.guard().begin(KEY, ORDER), work()
+    asyncio.run(begin())
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])
