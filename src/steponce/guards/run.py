@@ -273,9 +273,9 @@ class Run:
             if found is None:
                 self._renew_if_late(holder)
             return found
-        except (ClientError, RecordUnreadable):  # the write was refused
-            raise
-        except BaseException:
+        except BaseException as error:
+            if not holder.attempt and isinstance(error, ClientError | RecordUnreadable):
+                raise  # the write was refused
             # A lost answer, or an exception from a signal's handler. The write may have taken effect, but the
             # work does not begin. Without this, others would wait until the lease ends.
             self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
@@ -288,8 +288,12 @@ class Run:
         It was counted before the write that took the lock, and boto3 may have tried that for minutes.
         """
         soon = times.to_text(times.after(times.now(), self._lease_seconds / 2))
-        if holder.lease_until < soon and (refused := holder.extend(self._lease_seconds)) is not None:
-            raise Unavailable(f"{lost(refused)} Taking it took longer than its lease. Nothing ran.")
+        if holder.lease_until >= soon:
+            return
+        refused = holder.extend(self._lease_seconds)
+        if refused is not None or holder.lease_until <= times.now_text():  # DynamoDB is that slow
+            gone = f"{lost(refused)} " if refused is not None else ""
+            raise Unavailable(f"{gone}Taking {self.lock_token!r} took longer than its lease. Nothing ran.")
 
     def _expect_same_payload(self, record: Lock) -> None:
         if record.is_reusable(times.now_text()) or self._holder is None:

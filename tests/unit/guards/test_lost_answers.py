@@ -445,6 +445,45 @@ def test_a_begin_that_takes_longer_than_its_lease_has_a_whole_one(
     assert COMPLETED == world.lock().status
 
 
+@pytest.mark.parametrize("before", ["none", "dead"])
+def test_a_begin_whose_new_lease_is_over_as_well_does_not_begin(world: World, before: str) -> None:
+    """DynamoDB was slow for longer. Another call took the lock as the work began."""
+    if before == "dead":
+        world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()
+        world.pass_by(10)
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.pass_by(61)
+        return forward()
+
+    world.fault = slow
+    again = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(Unavailable, match="Nothing ran"), again.begin(KEY, ORDER, lease_seconds=60):
+        pytest.fail("the block was entered")
+    world.fault = None
+    world.pass_by(61)
+    assert (RELEASED if before == "none" else INPROGRESS) == world.lock().status
+    assert DONE == complete(again)
+
+
+def test_a_begin_whose_new_lease_is_refused_gives_the_lock_back(world: World) -> None:
+    """It kept the lock until the lease ended, and a person was asked about work that had not begun."""
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = refuse
+        forward()
+        world.pass_by(31)
+
+    def refuse(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        raise client_error("ExpiredTokenException")
+
+    world.fault = slow
+    with pytest.raises(ClientError), world.guard().begin(KEY, ORDER, lease_seconds=60):
+        pytest.fail("the block was entered")
+    assert RELEASED == world.lock().status
+
+
 def test_a_begin_that_has_lost_its_lock_meanwhile_does_not_begin(world: World) -> None:
     """It took so long that another call has taken the lock over."""
 

@@ -88,7 +88,10 @@ def test_a_call_is_kept_replayed_and_fenced(table: dict[str, str]) -> None:
 
 def test_what_timed_out_is_held_there_too(table: dict[str, str]) -> None:
     """The refused write brings the record, under its own names."""
-    begin(store(table, lease_seconds=0.001))
+    begin(store(table))
+    (item,) = items("mine")
+    over = {"leaseUntil": {"S": "2020-01-01T00:00:00.000Z"}}
+    shared("dynamodb").put_item(TableName="mine", Item=item | over)
     with pytest.raises(RequestFailed) as failed:
         _status(store(table))
     assert OUTCOME_UNKNOWN == failed.value.error
