@@ -11,6 +11,7 @@ import functools
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from types import TracebackType
@@ -88,6 +89,7 @@ class Run:
         self._state: Literal["new", "begun", "worked", "over"] = "new"
         self._has_result = False
         self._is_left = False
+        self._entry = threading.Lock()
         self._renewer: Renewer | None = None
         self._process = os.getpid()
         self.lock_token = lock_token
@@ -204,6 +206,7 @@ class Run:
         except BaseException:  # a signal's handler may raise anything
             if self._state == "begun":
                 self._end(RetryLater(_INTERRUPTED))
+            self._entry.release()
             raise
         return self
 
@@ -215,13 +218,14 @@ class Run:
                 await asyncio.sleep(pause)
             self._start_renewing()
         except BaseException as error:
-            # Before the state is read: see `_step`. After any other error no thread is at work any more, so
-            # that the run may be entered again.
+            # Before the state is read: see `_step`. After any other error no thread is at work any more.
             self._is_left = not isinstance(error, Exception | asyncio.CancelledError)
             if self._state == "begun" and isinstance(error, GeneratorExit):
                 self._end(RetryLater(_INTERRUPTED))  # a coroutine that is closed cannot await
             elif self._state == "begun":
                 await self._end_async(RetryLater(_INTERRUPTED))
+            if not self._is_left:
+                self._entry.release()
             raise
         return self
 
@@ -239,8 +243,9 @@ class Run:
         return pause
 
     def _expect_new(self) -> None:
-        is_forked = self._process != os.getpid()  # such a child has the same callId
-        if self._state != "new" or self._is_left or is_forked:
+        """Two threads or tasks have the same callId in one run, and so has a forked child."""
+        is_forked = self._process != os.getpid()
+        if is_forked or self._state != "new" or not self._entry.acquire(blocking=False):
             raise RuntimeError("A run begins once. Call guard.begin again.")
 
     def _begin(self) -> Generator[float, None, None]:

@@ -405,6 +405,42 @@ def test_a_run_does_not_begin_in_a_forked_child(world: World, monkeypatch: pytes
         pass
 
 
+def test_a_run_does_not_begin_in_two_threads(world: World) -> None:
+    """Each took the other's lock for its own, and the work ran twice."""
+    refused: list[RuntimeError] = []
+
+    def second() -> None:
+        try:
+            with run:
+                pytest.fail("the block was entered")
+        except RuntimeError as error:
+            refused.append(error)
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(PATIENCE_SECONDS)
+        return forward()
+
+    run, world.fault = world.guard().begin(KEY, ORDER), slow
+    with run:
+        run.complete(DONE)
+    assert ["A run begins once. Call guard.begin again."] == list(map(str, refused))
+
+
+def test_a_run_that_was_refused_may_be_tried_again(world: World) -> None:
+    """As while it waits for another call."""
+    run = world.guard().begin(KEY, ORDER)
+    with world.guard().begin(KEY, ORDER) as first:
+        for _ in range(2):
+            with pytest.raises(AlreadyInProgress), run:
+                pytest.fail("the block was entered")
+        first.complete(DONE)
+    with run:
+        assert run.replayed
+
+
 def test_a_lease_is_not_extended_for_a_call_that_is_gone(world: World) -> None:
     """A coroutine may be closed without a running loop. Its lease went on with the process."""
     run = world.guard().begin(KEY, ORDER, lease_seconds=0.3, renew=True)
