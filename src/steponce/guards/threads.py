@@ -8,7 +8,6 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -40,17 +39,20 @@ async def in_thread(call: Callable[[], T]) -> T:
         running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, once)
     except RuntimeError:
         return once()
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:  # anyio repeats it until the task ends
+            cancelled = error
+    ended = once if running.cancelled() else running.result  # its executor was shut down before it was made
+    if cancelled is None:
+        return ended()
     try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():
-            with suppress(asyncio.CancelledError):  # cancelled again: anyio repeats it until the task ends
-                await asyncio.wait([running])
-        if running.cancelled():  # as its executor was shut down, before it was made
-            once()
-        elif running.exception() is not None:
-            _logger.warning("A cancelled call failed: %s", running.exception())
-        raise
+        ended()
+    except Exception as error:
+        _logger.warning("A cancelled call failed: %s", error)
+    raise cancelled
 
 
 def _once(call: Callable[[], T]) -> Callable[[], T]:

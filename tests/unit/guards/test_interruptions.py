@@ -13,6 +13,7 @@ import pytest
 from steponce import AlreadyInProgress, RetryLater
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
+from steponce.guards.threads import in_thread
 from steponce.locks.record import Lock
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.patience import PATIENCE_SECONDS, turn
@@ -284,9 +285,34 @@ def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(world:
             asyncio.get_running_loop().call_soon(go_on.set)
             raise RetryLater
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(RetryLater):
         asyncio.run(work())
     assert RELEASED == world.lock().status
+
+
+def test_a_task_stays_cancelled_though_its_call_fails_where_no_thread_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who waits for the task asks whether it was cancelled. The call's own error is in the log."""
+
+    def fail() -> NoReturn:
+        raise ZeroDivisionError("no answer")
+
+    async def work() -> bool:
+        go_on, executor = threading.Event(), ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(executor)
+        executor.submit(go_on.wait, PATIENCE_SECONDS)
+        task = asyncio.ensure_future(in_thread(fail))
+        await turn()
+        task.cancel()
+        await turn()
+        executor.shutdown(wait=False, cancel_futures=True)
+        go_on.set()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(work())
+    assert "A cancelled call failed: no answer" in caplog.text
 
 
 def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: World) -> None:
