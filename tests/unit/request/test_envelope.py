@@ -469,6 +469,12 @@ def test_a_name_by_hand_that_ends_like_an_attempt_is_refused(name: str) -> None:
     assert "tok_visa" not in str(caught.value)
 
 
+def test_a_name_by_hand_that_ends_in_digits_of_another_script_is_taken() -> None:
+    """No attempt of ours has such a name."""
+    name = "report--\u0662"
+    assert name == complete({"payload": {}}, name).requestId
+
+
 @pytest.mark.parametrize("name", ["report--10", "a---2", "a-----2", "--2", "a--2--3", SLUG])
 def test_the_name_by_hand_that_is_advised_is_taken(name: str) -> None:
     """However many hyphens the refused one had."""
