@@ -63,21 +63,36 @@ def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer)
     assert "mine" != (here / "order_once.asl.json").read_text()
 
 
-def test_a_full_disk_leaves_what_was_there(here: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch):
+INTO = ["--into", "template.yaml", "--machine", "Orders"]
+
+
+@pytest.mark.parametrize(
+    ("options", "full"),
+    [
+        (["order.asl.json", "--output", "order_once.json", "--force"], "order_once.json"),
+        (INTO, "template.yaml"),
+    ],
+    ids=["output", "into"],
+)
+def test_a_full_disk_leaves_what_was_there(
+    here: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch, options: list[str], full: str
+):
     """A person's template above all; and no draft stays."""
-    template = here / "template.yaml"
-    template.write_text(TEMPLATE)
-    template.chmod(0o640)
+    (here / "template.yaml").write_text(TEMPLATE)
     (here / "order_once.json").write_text("mine")
+    before, write = (here / full).read_text(), Path.write_text
+
+    def half(path: Path, text: str, **more: Any) -> int:
+        if full not in path.name:
+            return write(path, text, **more)
+        write(path, text[: len(text) // 2], **more)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     with monkeypatch.context() as disk:
-        disk.setattr(Path, "write_text", _full_disk)
-        for options in (
-            ["order.asl.json", "--output", "order_once.json", "--force"],
-            ["--into", "template.yaml", "--machine", "Orders"],
-        ):
-            assert 2 == commands.run(["wrap", *options])
-            assert "No space left" in answer()["error"]["message"]
-    assert (TEMPLATE, "mine") == (template.read_text(), (here / "order_once.json").read_text())
+        disk.setattr(Path, "write_text", half)
+        assert 2 == commands.run(["wrap", *options])
+    assert "No space left" in answer()["error"]["message"]
+    assert before == (here / full).read_text()
     assert [] == list(here.glob(".*"))
 
 
@@ -86,17 +101,10 @@ def test_a_template_keeps_its_mode_and_its_link(here: Path):
     (here / "real.yaml").write_text(TEMPLATE)
     (here / "real.yaml").chmod(0o640)
     (here / "template.yaml").symlink_to("real.yaml")
-    assert 0 == commands.run(["wrap", "--into", "template.yaml", "--machine", "Orders"])
+    assert 0 == commands.run(["wrap", *INTO])
     assert (here / "template.yaml").is_symlink()
     assert "Steponce:" in (here / "real.yaml").read_text()
     assert 0o640 == (here / "real.yaml").stat().st_mode & 0o777
-
-
-def _full_disk(path: Path, text: str, **options: Any) -> int:
-    """Half of it is written."""
-    with path.open("w", **options) as opened:
-        opened.write(text[: len(text) // 2])
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_is_wrapped_is_not_wrapped_again(here: Path, answer: Answer):
