@@ -114,6 +114,9 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
 
 def _write_whole(path: Path, text: str, *, newline: str | None = None) -> None:
     """Write a file. What was there stays whole until the new text is, so that a full disk loses nothing."""
+    if path.exists() and not path.is_file():  # a pipe or a device, whose place no file may take
+        path.write_text(text, encoding="utf-8", newline=newline)
+        return
     place = path.resolve()
     draft = place.with_name(f".{place.name}.new")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,16 @@ def test_a_template_keeps_its_mode_and_its_link(here: Path):
     assert (here / "template.yaml").is_symlink()
     assert "Steponce:" in (here / "real.yaml").read_text()
     assert 0o640 == (here / "real.yaml").stat().st_mode & 0o777
+
+
+def test_a_definition_can_go_into_a_pipe(here: Path, answer: Answer):
+    """A file would take the place of the pipe, and of /dev/null if root runs this."""
+    os.mkfifo(here / "pipe")
+    reader = os.open(here / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with open(reader, encoding="utf-8") as pipe:
+        assert 0 == commands.run(["wrap", "order.asl.json", "--output", "pipe", "--force"])
+        assert (here / "pipe").is_fifo()
+        assert "StartAt" in json.load(pipe)
 
 
 def test_what_is_wrapped_is_not_wrapped_again(here: Path, answer: Answer):
