@@ -105,8 +105,11 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     owner = collect_owner(client, lock, steps=steps)
     links = console.links(lock.locked_by, stack.outputs) if isinstance(stack, AwsStack) else {}
-    own = client.machine.holds(lock) or not lock.is_of_an_execution
-    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=owner.status == GONE)
+    holds = client.machine.holds(lock)
+    own = holds or not lock.is_of_an_execution
+    token = client.machine.token_to_give(lock.request_id, lock.lock_token) if holds else None
+    is_gone = owner.status == GONE
+    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token)
     what_next = machines.commands(allowed)
     answer = {
         "record": json_object(Record.from_lock(lock)),

@@ -16,7 +16,9 @@ def steps_after_cancel(lock: Lock) -> list[NextStep]:
     return next_steps(lock, runs=False)
 
 
-def next_steps(lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool = False) -> list[NextStep]:
+def next_steps(
+    lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool = False, token: str | None = None
+) -> list[NextStep]:
     """
     The commands for a lock.
 
@@ -25,6 +27,8 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool =
         runs: Whether its owner runs.
         own: Whether its owner belongs to this machine. If not, there are no steps.
         is_forgotten: Whether its owner can no longer be described. Then its payload is gone, too.
+        token: Its lock token, if its request has one of its own. Without it `show` finds nothing once the
+            request's executions are forgotten.
     """
     step = partial(NextStep, key=lock.lock_token)
     if not own:
@@ -37,5 +41,5 @@ def next_steps(lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool =
     if runs:
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
     if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
-        return [NextStep("show request", lock.request_id)]
+        return [NextStep("show request", lock.request_id, lock_token=token)]
     return [step("complete lock"), *retry, step("release lock")]

@@ -177,7 +177,8 @@ class Case:
                 (NextStep("cancel request", record.request_id),),
             )
         again = "run it again."
-        if owner.status == GONE:  # and its payload with it
+        is_gone = owner.status == GONE or self.owner_is_stranger
+        if is_gone:  # and its payload with it
             again = "release the lock, and start the request with its payload."
         return Advice(
             "waits for a person",
@@ -186,7 +187,7 @@ class Case:
             f"result. If not, {again}",
             (
                 NextStep("complete lock", record.lock_token),
-                NextStep("release lock" if owner.status == GONE else "retry lock", record.lock_token),
+                NextStep("release lock" if is_gone else "retry lock", record.lock_token),
             ),
         )
 

@@ -677,6 +677,28 @@ def test_what_follows_a_dead_owner_s_lock_is_not_refused(
     assert 0 == run(*words, *(() if is_start else SIGNED))[0]
 
 
+def test_a_forgotten_owner_s_request_is_shown_by_its_own_lock_token(world: World, run: Run):
+    """Only its execution could say that it has one."""
+    world.put("acme/1")
+
+    (show,) = run("locks", "inspect", "acme/1", "--token")[1]["next"]
+    (start,) = run(*show.split()[1:])[1]["next"]
+
+    assert "--key acme/1" in start
+
+
+def test_a_held_lock_whose_owner_s_name_another_execution_has_is_not_said_to_be_retried(
+    world: World, run: Run
+):
+    """A message came again when the name was free again, and was turned away."""
+    world.held()
+    world.execution("order-1", "FAILED", "AcquireLock", error="Boom", given=envelope() | {"callId": "call-9"})
+
+    for command in (["show", "order-1"], ["locks", "inspect", "order-1"]):
+        told = run(*command)[1]
+        assert ["complete", "release"] == [one.split()[2] for one in told["next"]]
+
+
 def test_a_held_lock_whose_payload_is_forgotten_is_not_said_to_be_retried(world: World, run: Run):
     """`locks retry` takes the payload from the execution."""
     world.held()
