@@ -168,7 +168,7 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
 
 def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = False) -> Done:
     """What `cancel` has done, in a word. Arguments as for `meaning`."""
-    if lock is not None and lock.failure is not None and lock.failure.error == CANCELLED:
+    if lock is not None and _says_cancelled(running, lock):
         return "cancelled"
     if lock is not None and _has_ended_meanwhile(running, lock):
         return "recorded"
@@ -189,7 +189,7 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started "
             "again after that, this one may run."
         )
-    if lock.failure is None or lock.failure.error != CANCELLED:
+    if not _says_cancelled(running, lock):
         if _has_ended_meanwhile(running, lock):
             outcome = lock.status
             if lock.failure is not None and lock.status == FAILED:
@@ -213,8 +213,8 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{_until(lock)}."
         )
     return (
-        f"{end}It was in its work, which may have taken effect, and may still run: its record waits for a "
-        "person. Until the work's time-out has passed, the commands for it are refused."
+        f"{end}It was in its work, which may have taken effect: its record waits for a person. The work may "
+        "still run until its time-out has passed, and the commands for it are refused until then."
     )
 
 
@@ -286,11 +286,21 @@ def _has_run(machine: Machine, running: Running, lock: Lock) -> bool:
 
 def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:
     """Whether a record has the outcome of this request's own work, which it had not when it was found."""
-    machine = machine_of(running.execution_arn)
-    is_own = lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
     before = running.lock
     is_new = before is None or before.call_id != lock.call_id or before.status == INPROGRESS
-    return is_own and is_new and lock.status in (COMPLETED, FAILED)
+    return _is_own(running, lock) and is_new and lock.status in (COMPLETED, FAILED)
+
+
+def _says_cancelled(running: Running, lock: Lock) -> bool:
+    """Whether a record says that this request is cancelled. Another's does if it is an answer for everyone."""
+    is_cancelled = lock.failure is not None and lock.failure.error == CANCELLED
+    return is_cancelled and (lock.open_status is None or _is_own(running, lock))
+
+
+def _is_own(running: Running, lock: Lock) -> bool:
+    """Whether a record is of this id on this machine."""
+    machine = machine_of(running.execution_arn)
+    return lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
 
 
 def _is_free(lock: Lock | None) -> bool:

@@ -329,7 +329,7 @@ def test_cancelled(world: World, run: Run):
 
     assert (0, "cancelled", "Cancelled") == (code, told["done"], told["record"]["error"])
     assert "steponce locks retry m/order-1 --token" in told["next"]
-    assert told["said"].endswith("Until the work's time-out has passed, the commands for it are refused.")
+    assert told["said"].endswith("and the commands for it are refused until then.")
     code, told = run("locks", "retry", "order-1", *SIGNED)
     assert (3, True) == (code, "it may still run until" in told["error"]["message"])
 

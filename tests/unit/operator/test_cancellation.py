@@ -492,16 +492,19 @@ def test_an_answer_stays(world: World, status: str):
     assert "stopped" == what_was_done(running, lock)
 
 
-def test_a_record_that_waits_for_a_person_is_not_called_an_answer(world: World):
-    """Once it is released, the request may run if it is started again."""
+@pytest.mark.parametrize("error", ["E", "Cancelled"])
+def test_a_record_that_waits_for_a_person_is_not_called_an_answer(world: World, error: str):
+    """Once it is released, the request may run if it is started again. That one was cancelled, or was not."""
     world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | {"callId": "call-2"})
-    before = world.put(name="order-9", status=FAILED, openStatus="FAILED#3", failure='{"Error": "E"}')
+    failure = Failure(error, None).to_json()
+    before = world.put(name="order-9", status=FAILED, openStatus="FAILED#3", failure=failure)
     running = find_running(world.machine, "order-1")
 
     lock = cancel(world.machine, running, by="alice", why="x").lock
 
     assert before == lock
     assert "made by request 'order-9', and waits for a person" in meaning(running, lock)
+    assert "stopped" == what_was_done(running, lock)
     offered = [step.action for step in steps_after_cancel(before)]
     assert ["complete lock", "retry lock", "release lock"] == offered
 
