@@ -58,7 +58,7 @@ class Confirmation:
                 return why
         except click.Abort:
             sys.stderr.write("\n")
-        raise Declined("You did not say yes, so this was not done.")
+        raise Declined("You have not confirmed it, so this was not done.")
 
 
 LONGEST = 1_000

@@ -137,7 +137,7 @@ def test_people_are_shown_what_it_is_about_before_they_are_asked(
     said = capsys.readouterr()
     assert "" == said.out
     assert "order-1" in said.err
-    assert "steponce: Declined: You did not say yes, so this was not done." in said.err
+    assert "steponce: Declined: You have not confirmed it, so this was not done." in said.err
     assert (before, []) == (world.lock(), answers)
 
 
