@@ -24,6 +24,7 @@ from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.operator.allowed import expect_own
 from steponce.recovery.owner import settle_owner
+from steponce.recovery.work import proves_the_end
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
 from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS
@@ -44,6 +45,10 @@ What `cancel` has done:
 
 _SEEN_WITHIN_SECONDS = 15.0
 """How long `cancel` waits until the end of the stopped execution is visible."""
+
+_MAY_RUN = (
+    "The work may still run until its time-out has passed, and the commands for it are refused until then."
+)
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,9 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             if lock.failure is not None and lock.status == FAILED:
                 outcome += f" with {lock.failure.error or 'an error without a name'}"
             stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
+            is_over = lock.failure is not None and proves_the_end(lock.failure.error)
+            if lock.open_status is not None and not is_over:
+                return f"{end}It is not cancelled: its outcome, {outcome}, {stays}. {_MAY_RUN}"
             return f"{end}Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
         if lock.open_status is not None:
             return (
@@ -212,10 +220,7 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
             f"{_until(lock)}."
         )
-    return (
-        f"{end}It was in its work, which may have taken effect: its record waits for a person. The work may "
-        "still run until its time-out has passed, and the commands for it are refused until then."
-    )
+    return f"{end}It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
@@ -292,7 +297,7 @@ def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:
 
 
 def _says_cancelled(running: Running, lock: Lock) -> bool:
-    """Whether a record says that this request is cancelled. Another's does if it is an answer for everyone."""
+    """Whether a record says that this request is cancelled. Another's does if it is final."""
     is_cancelled = lock.failure is not None and lock.failure.error == CANCELLED
     return is_cancelled and (lock.open_status is None or _is_own(running, lock))
 

@@ -362,6 +362,20 @@ def test_finished_work_that_is_only_recorded_is_not_called_cancelled(
     assert f"Its work had ended, so it is not cancelled: {says}" in told["said"]
 
 
+def test_work_that_is_only_waited_for_no_longer_is_not_said_to_have_ended(world: World, run: Run):
+    """Its error says that nobody waits for it any more. What can be done is refused for a while."""
+    failure = {"Error": "States.Timeout", "Cause": None}
+    world.execution("order-1", "RUNNING", *TO_WORK, "RecordError", given=envelope() | {"failure": failure})
+    world.put()
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "recorded", True) == (code, told["done"], told["stopped"])
+    assert "is not cancelled: its outcome, FAILED with States.Timeout, waits for a person" in told["said"]
+    assert "Its work had ended" not in told["said"]
+    assert told["said"].endswith("and the commands for it are refused until then.")
+
+
 @pytest.mark.parametrize(
     ("status", "open_status"), [("INPROGRESS", "INPROGRESS#3"), ("COMPLETED", None), ("FAILED", "FAILED#3")]
 )

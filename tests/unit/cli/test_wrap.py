@@ -108,11 +108,11 @@ def test_a_template_keeps_its_mode_and_its_link(here: Path):
     assert 0o640 == (here / "real.yaml").stat().st_mode & 0o777
 
 
-def test_a_definition_can_go_into_a_pipe(here: Path, answer: Answer):
+def test_a_definition_can_go_into_a_pipe(here: Path):
     """A file would take the place of the pipe, and of /dev/null if root runs this."""
     os.mkfifo(here / "pipe")
     reader = os.open(here / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with open(reader, encoding="utf-8") as pipe:
+    with os.fdopen(reader, encoding="utf-8") as pipe:
         assert 0 == commands.run(["wrap", "order.asl.json", "--output", "pipe", "--force"])
         assert (here / "pipe").is_fifo()
         assert "StartAt" in json.load(pipe)
