@@ -102,7 +102,7 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, SteponceError):
         return kind, str(error), _code(error)
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        told = "What was started goes on, and what was written stays. Look before you repeat this."
+        told = "What was started goes on, and what was written stays."
         return "Interrupted", told, INTERRUPTED
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
