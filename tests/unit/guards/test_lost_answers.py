@@ -502,6 +502,21 @@ def test_a_begin_whose_new_lease_is_over_as_well_does_not_begin(world: World, be
     assert DONE == complete(again)
 
 
+def test_a_late_begin_whose_lock_is_another_s_does_not_begin(world: World) -> None:
+    """A person has released it meanwhile, though its lease was not over."""
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        forward()
+        world.pass_by(31)
+        world.put(callId="another")
+
+    world.fault = slow
+    with pytest.raises(Unavailable, match="Nothing ran"), world.guard().begin(KEY, ORDER, lease_seconds=60):
+        pytest.fail("the block was entered")
+    assert ("another", INPROGRESS) == (world.lock().call_id, world.lock().status)
+
+
 def test_a_begin_whose_new_lease_is_refused_gives_the_lock_back(world: World) -> None:
     """It kept the lock until the lease ended, and a person was asked about work that had not begun."""
 
