@@ -114,6 +114,7 @@ class Schedule:
 
     @property
     def records_expire(self) -> bool:
+        """Whether time leaps."""
         return bool(self.leap)
 
     def vary(self, states: dict[str, Any]) -> None:

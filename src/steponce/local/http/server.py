@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 # More than any service takes.
 _LARGEST_BODY = 64 * 1024 * 1024
-# Python converts no more than 4,300.
+# More digits than any size has. Python raises ValueError for more than 4,300.
 _MOST_DIGITS = 100
 _NO_CONTENT = (204, 304)
 
