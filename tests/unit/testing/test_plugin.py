@@ -96,8 +96,9 @@ def test_a_wrong_setting_is_said_once(tmp_path: Path):
     (tmp_path / "test_free.py").write_text("def test_the_stack(steponce_stack): pass")
     (tmp_path / "pytest.ini").write_text("[pytest]\nsteponce_template = gone.yaml")
 
-    said = run_pytest(tmp_path)
+    said, summary, _ = run_pytest(tmp_path).partition("short test summary")
 
+    assert summary
     assert 1 == said.count("gone.yaml. Give its path, or go to the folder that has it.")
     assert "another exception" not in said
 
