@@ -211,8 +211,8 @@ class Run:
         return self
 
     async def __aenter__(self) -> Self:
-        self._expect_new()
         step = functools.partial(self._step, self._begin(), asyncio.get_running_loop())
+        self._expect_new()
         try:
             while (pause := await in_thread(step)) is not None:
                 await asyncio.sleep(pause)

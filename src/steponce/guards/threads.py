@@ -52,7 +52,10 @@ async def in_thread(call: Callable[[], T]) -> T:
         ended()
     except Exception as error:
         _logger.warning("A cancelled call failed: %s", error)
-    raise cancelled
+    try:
+        raise cancelled
+    finally:
+        del cancelled  # the error has this frame, so both would keep the task's objects until the next gc
 
 
 def _once(call: Callable[[], T]) -> Callable[[], T]:

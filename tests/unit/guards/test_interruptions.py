@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
@@ -313,6 +315,39 @@ def test_a_task_stays_cancelled_though_its_call_fails_where_no_thread_comes(
 
     assert asyncio.run(work())
     assert "A cancelled call failed: no answer" in caplog.text
+
+
+def test_a_cancelled_task_keeps_none_of_its_objects() -> None:
+    """A connection among them would stay open until Python looks for cycles."""
+
+    class Connection:
+        pass
+
+    kept: list[weakref.ref[Connection]] = []
+
+    async def use(go_on: threading.Event) -> None:
+        connection = Connection()
+        kept.append(weakref.ref(connection))
+        await in_thread(lambda: go_on.wait(PATIENCE_SECONDS))
+
+    async def work() -> bool:
+        go_on = threading.Event()
+        task = asyncio.ensure_future(use(go_on))
+        await turn()
+        task.cancel()
+        await turn()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        await turn()
+        return kept[0]() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run(work())
+    finally:
+        gc.enable()
 
 
 def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: World) -> None:

@@ -441,6 +441,16 @@ def test_a_run_that_was_refused_may_be_tried_again(world: World) -> None:
         assert run.replayed
 
 
+def test_a_run_that_is_entered_without_a_loop_may_be_tried_again(world: World) -> None:
+    """Nothing has begun: the coroutine has no loop to wait in."""
+    run = world.guard().begin(KEY, ORDER)
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        run.__aenter__().send(None)
+    with run:
+        run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
 def test_a_lease_is_not_extended_for_a_call_that_is_gone(world: World) -> None:
     """A coroutine may be closed without a running loop. Its lease went on with the process."""
     run = world.guard().begin(KEY, ORDER, lease_seconds=0.3, renew=True)
