@@ -7,7 +7,7 @@ import contextvars
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, Future
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -45,7 +45,9 @@ async def in_thread(call: Callable[[], T]) -> T:
             await asyncio.wait([running])
         except asyncio.CancelledError as error:  # anyio repeats it until the task ends
             cancelled = error
-    ended = once if running.cancelled() else running.result  # its executor was shut down before it was made
+    # Its executor was shut down, or has failed to start another thread, before it was made.
+    is_unmade = running.cancelled() or isinstance(running.exception(), BrokenExecutor)
+    ended = once if is_unmade else running.result
     if cancelled is None:
         return ended()
     try:
@@ -66,9 +68,11 @@ def _once(call: Callable[[], T]) -> Callable[[], T]:
         with making:
             if not made.done():
                 try:
-                    made.set_result(call())
+                    result = call()
                 except BaseException as error:
                     made.set_exception(error)
+                else:
+                    made.set_result(result)
         return made.result()
 
     return make

@@ -7,7 +7,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import pytest
@@ -290,6 +290,50 @@ def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(world:
     with pytest.raises(RetryLater):
         asyncio.run(work())
     assert RELEASED == world.lock().status
+
+
+def test_an_outcome_that_waits_for_an_executor_that_breaks_is_recorded(world: World) -> None:
+    """Its next thread cannot be prepared. Then it fails all that waits, and nothing of that was made."""
+    go_on, threads = threading.Event(), []
+
+    def prepare() -> None:
+        threads.append(threading.get_ident())
+        if len(threads) == 2:
+            assert go_on.wait(PATIENCE_SECONDS)
+            raise ZeroDivisionError("no connection")
+
+    async def work() -> None:
+        executor, ended = ThreadPoolExecutor(2, initializer=prepare), threading.Event()
+        asyncio.get_running_loop().set_default_executor(executor)
+        try:
+            async with world.guard().begin(KEY, ORDER):
+                for _ in range(2):
+                    executor.submit(ended.wait, PATIENCE_SECONDS)
+                asyncio.get_running_loop().call_soon(go_on.set)
+                raise RetryLater
+        finally:
+            ended.set()
+
+    with pytest.raises(RetryLater):
+        asyncio.run(work())
+    assert RELEASED == world.lock().status
+
+
+def test_a_signal_right_after_a_call_in_this_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be an error of Python's futures, which programs catch as any other."""
+    set_result = Future.set_result
+
+    def interrupted(future: Future[Any], result: Any) -> NoReturn:
+        set_result(future, result)
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Future, "set_result", interrupted)
+            await in_thread(lambda: None)
+
+    asyncio.run(work())
 
 
 def test_a_task_stays_cancelled_though_its_call_fails_where_no_thread_comes(
