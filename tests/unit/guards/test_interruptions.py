@@ -434,11 +434,12 @@ def test_an_error_whose_text_is_a_signal_is_on_record(
 ) -> None:
     """The lock was held until its lease ended. A Ctrl-C may come while the text is read, so it goes on."""
 
-    class Speechless(kind):  # type: ignore[valid-type, misc]
-        def __str__(self) -> NoReturn:
-            raise signal
+    def text(_error: Exception) -> NoReturn:
+        raise signal
+
+    speechless = type("Speechless", (kind,), {"__str__": text})
 
     with pytest.raises(signal) as raised, world.guard().begin(KEY, ORDER):
-        raise Speechless
-    assert isinstance(raised.value.__context__, Speechless)
+        raise speechless
+    assert isinstance(raised.value.__context__, speechless)
     assert (status, "Speechless") == (world.lock().status, world.lock().failure.error)
