@@ -4,12 +4,11 @@ Which ends of executions have got their dead letter.
 Two functions examine an end that went badly: one when its event arrives, and the search for lost events. The
 second to come finds an item in the lock table, and writes no second letter. The letter is sent before the
 item is written. So a function that dies between leaves a second letter, and never none.
-
-The item's key is a digest, so it holds nothing of the request.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,10 +30,14 @@ def end_of(execution_arn: str, call_id: object, redrive_count: int) -> str:
 
     Args:
         execution_arn: The execution. A machine that was made anew may give its ARN to another one.
-        call_id: The `callId` in its input. No two starts have the same.
+        call_id: The `callId` in its input. No two starts have the same. By hand it may be anything.
         redrive_count: How often it had been redriven. A redriven execution ends once more.
+
+    Returns:
+        A digest of 64 hexadecimal digits. It holds nothing of the request.
     """
-    return f"{execution_arn}/{call_id}/{redrive_count}"
+    known = call_id if isinstance(call_id, str) else None
+    return sha256(json.dumps([execution_arn, known, redrive_count]))
 
 
 class WrittenLetters:
@@ -57,7 +60,7 @@ class WrittenLetters:
         Raises:
             Unavailable: no answer; safe to try again.
         """
-        key = {"lockToken": {"S": _key(end)}}
+        key = {"lockToken": {"S": LETTERS + end}}
         with answering("DynamoDB"):
             found = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
         return found.get("Item", {}).get("expiresAt", {}).get("S", "") > times.now_text()
@@ -71,13 +74,9 @@ class WrittenLetters:
         """
         expires = times.now() + KEPT
         item = {
-            "lockToken": {"S": _key(end)},
+            "lockToken": {"S": LETTERS + end},
             "expiresAt": {"S": times.to_text(expires)},
             "ttl": {"N": str(int(expires.timestamp()))},
         }
         with answering("DynamoDB"):
             self._dynamodb.put_item(TableName=self._table, Item=item)
-
-
-def _key(end: str) -> str:
-    return LETTERS + sha256(end)
