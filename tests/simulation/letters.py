@@ -98,7 +98,7 @@ class Redrivers:
             queue.move(letter, anew=True)
 
     def _may_be_put_back(self, reason: str) -> bool:
-        """Whoever looks into the shop's own books sees what had an effect."""
+        """Whether a person puts a letter back, who sees in the shop's own books what had an effect."""
         had_effect = any(order.effects for order in self._orders.values())
         if IF_NOT_ANSWERED in reason and had_effect:
             return False

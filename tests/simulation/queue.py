@@ -31,7 +31,7 @@ class Message:
         sent: What was sent.
         at: When it was sent.
         receives: How often it was received.
-        hidden_until: Until when nobody else sees a letter that somebody looks at.
+        hidden_until: Until when a letter cannot be received, because somebody looks at it.
     """
 
     sent: Mapping[str, Any]

@@ -243,8 +243,8 @@ class Operator:
             return released, start.run() if may_have_begun else start.run_as(last + 1)
         except PayloadMismatch:
             raise RecordChanged(
-                f"The lock {lock.lock_token!r} is free, and somebody has started the request "
-                f"{lock.request_id!r} with another payload since. Look again.",
+                f"The lock {lock.lock_token!r} was free, and then somebody started the request "
+                f"{lock.request_id!r} with another payload. Look at that one.",
                 next_steps=[NextStep("show request", lock.request_id)],
             ) from None
 

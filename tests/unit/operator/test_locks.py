@@ -736,7 +736,7 @@ def test_a_retry_beside_a_start_with_another_payload_says_that_the_lock_is_free(
             world.execution("order-1--2", "RUNNING", given=envelope() | {"payload": {}, "payloadHash": "0"})
 
     world.sfn.before_call = another_starts
-    with pytest.raises(RecordChanged, match=r"is free, and somebody has .* another payload since") as raised:
+    with pytest.raises(RecordChanged, match=r"was free, and then somebody .* another payload") as raised:
         alice.retry(lock, payload, "again")
     assert (NextStep("show request", "order-1"),) == raised.value.next_steps
     assert RELEASED == world.lock().status
