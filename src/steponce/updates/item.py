@@ -41,7 +41,7 @@ def typed(name: str, value: Any) -> dict[str, Any]:
     A value as DynamoDB has it (`{"S": "ann"}`).
 
     Raises:
-        InvalidRequest: DynamoDB has no such value: a float, a time.
+        InvalidRequest: DynamoDB has no such value: a float, a time, a list that holds itself.
     """
     try:
         found: Any = _serialize(value)
@@ -50,6 +50,11 @@ def typed(name: str, value: Any) -> dict[str, Any]:
             f"The attribute {name!r} cannot be stored: {error} Nothing was written. Give text, a whole "
             "number, a Decimal, a truth value, None, bytes, or a list, set or dict of these."
         ) from error
+    except RecursionError:
+        raise InvalidRequest(
+            f"The attribute {name!r} cannot be stored: it is nested too deeply, or holds itself. Nothing was "
+            "written."
+        ) from None
     return dict(found)
 
 

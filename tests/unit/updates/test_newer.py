@@ -256,6 +256,15 @@ def test_what_dynamodb_cannot_store_is_named(world: World, value: Any) -> None:
     assert [] == world.calls
 
 
+def test_a_value_that_holds_itself_is_named(world: World) -> None:
+    """It was a RecursionError."""
+    parts: list[Any] = []
+    parts.append(parts)
+    with pytest.raises(InvalidRequest, match="'parts' cannot be stored: it is nested too deeply, or holds"):
+        world.update(1, parts=parts)
+    assert [] == world.calls
+
+
 @pytest.mark.parametrize("key", [{}, {"customerId": 1.5}])
 def test_a_key_that_cannot_be_is_named(world: World, key: dict[str, Any]) -> None:
     """Also of a read."""
