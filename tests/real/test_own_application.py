@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,11 +14,11 @@ import pytest
 
 from steponce import Client, Receipt
 from steponce.local.session import isolated_session
+from tests.other_stack import BEGIN, names_of_parameters, share
 from tests.real.ministack import STACK, Application, deploy, emulator
 from tests.real.programs import tools_python
 from tests.real.sam import REGION
 from tests.real.test_new_application import ORDER, build
-from tests.rules.documents import ROOT
 from tests.wheel import Installation
 
 pytestmark = pytest.mark.timeout(600)
@@ -57,7 +56,6 @@ STATES = {
     },
     "Tell": {"Type": "Pass", "Parameters": {"refunded.$": "$.refund.refunded"}, "End": True},
 }
-BEGIN = "  # -- steponce itself"
 
 
 @pytest.mark.usefixtures("on_ministack")
@@ -84,12 +82,12 @@ def test_an_application_of_ones_own_from_an_empty_folder(installed: Installation
     assert {f"{STACK}-run-once/one", f"{STACK}-refund/one"} == {one["lockToken"] for one in known["requests"]}
 
     installed.run(["steponce", "init", MAILS], tmp_path)
-    share(shop, tmp_path / MAILS)
+    share(shop, tmp_path / MAILS, f"{MAILS}-run-once")
     for folder in (shop, tmp_path / MAILS):
         build(folder, tools_python())
     with emulator(tmp_path) as cloud:
         deploy(shop / ".aws-sam" / "build", cloud.url, {})
-        given = {name: cloud.outputs[name] for name in parameters() if name in cloud.outputs}
+        given = {name: cloud.outputs[name] for name in names_of_parameters() if name in cloud.outputs}
         deploy(tmp_path / MAILS / ".aws-sam" / "build", cloud.url, given, stack=MAILS)
         client = cloud.client()
         done = [
@@ -112,40 +110,6 @@ def add_refunds(folder: Path) -> None:
     (folder / "statemachines" / "refund.asl.json").write_text(json.dumps(definition))
     template = folder / "template.yaml"
     template.write_text(template.read_text().replace(BEGIN, REFUND + BEGIN))
-
-
-def share(folder: Path, other: Path) -> None:
-    """The page's steps for a workflow in another stack."""
-    outputs, nested, given = blocks()
-    template = folder / "template.yaml"
-    known = re.search(r"OtherStateMachines: !Sub \"(.*)\"", template.read_text())
-    assert known
-    arn = known[1].replace("${AWS::StackName}-refund", f"{MAILS}-run-once")
-    text = template.read_text().replace(known[1], f"{known[1]},{arn}")
-    template.write_text(text.rstrip("\n") + "\n" + outputs)
-
-    template = other / "template.yaml"
-    text = template.read_text()
-    text = text[: text.index(BEGIN)] + nested
-    prepares = "Outputs.PrepareRequestFunctionArn"
-    text = text.replace(f"!GetAtt Steponce.{prepares}", f"!GetAtt Requests.{prepares}")
-    text = text.replace("!GetAtt Steponce.Outputs.", "!Ref ").replace(
-        "\nConditions:", f"{given}\nConditions:", 1
-    )
-    template.write_text(text + "\nOutputs:\n  Workflow: { Value: !GetAtt Requests.Outputs.Workflow }\n")
-
-
-def blocks() -> tuple[str, str, str]:
-    """What the page tells to add: the first stack's Outputs; the other's nested stack, and its parameters."""
-    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
-    section = page.partition("\n## A workflow in another stack\n")[2].partition("\n## ")[0]
-    outputs, nested, given = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
-    return outputs, nested, given
-
-
-def parameters() -> list[str]:
-    """The names of the other stack's parameters that are the first one's Outputs."""
-    return re.findall(r"^  (\w+):", blocks()[2], re.MULTILINE)
 
 
 @contextmanager

@@ -1,0 +1,30 @@
+"""What an application makes that uses another stack's installation, as docs/several-workflows.md says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from steponce.local.template.reader import read_plan
+from steponce.scaffold import application
+from steponce.scaffold.application import Choices
+from tests.other_stack import names_of_parameters, share
+
+REGION = "us-east-1"
+
+
+def test_both_templates_hand_on_what_there_is_and_no_more(tmp_path: Path):
+    """CloudFormation refuses a nested stack that gets a parameter which its template does not have."""
+    shop, mails = tmp_path / "shop", tmp_path / "mails"
+    for folder in (shop, mails):
+        application.init(folder, Choices(folder.name))
+    share(shop, mails, "mails-run-once")
+
+    first = read_plan(shop / "template.yaml", stack_name="shop", region=REGION)
+    given = {name: first.outputs[name] for name in names_of_parameters() if name in first.outputs}
+    second = read_plan(mails / "template.yaml", parameters=given, stack_name="mails", region=REGION)
+
+    workflow = json.loads(second.outputs["Workflow"])
+    assert first.outputs["LocksTable"] == workflow["locksTable"]
+    assert [workflow["stateMachineArn"]] == [one.arn for one in second.machines]
+    assert any(workflow["stateMachineArn"] in json.dumps(one.pattern) for one in first.deliveries.rules)
