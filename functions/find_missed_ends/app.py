@@ -66,7 +66,8 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         left_out["Unreadable" if isinstance(error, RecordUnreadable) else "Skipped"] += 1
         if left_out.total() <= LOGGED:  # the error's text is not logged, because it may quote a payload
             name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
-            logger.warning("could not be examined", extra={"error": name, "arn": arn})
+            damage = error.public() if isinstance(error, RecordUnreadable) else {}
+            logger.warning("could not be examined", extra={"error": name, "arn": arn, **damage})
 
     looked = missed_ends.look(
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS,

@@ -8,7 +8,7 @@ bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -20,6 +20,10 @@ from steponce.locks.table import PLACE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+
+_FURTHEST_AHEAD = timedelta(hours=1)
+"""How far ahead the times of a bound may be. A round writes one of 16 minutes."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,15 @@ class Place:
             RecordUnreadable: another program has damaged the item.
             Unavailable: no answer; safe to try again.
         """
-        text = self._read().optional_time(self._machine_arn)
-        return None if text is None else times.from_text(text)
+        item = self._read()
+        text = item.optional_time(self._machine_arn)
+        if text is None:
+            return None
+        place = times.from_text(text)
+        if place > times.now() or text != times.to_text(place):
+            # It could not move forward, and each round would examine nothing, or the same again.
+            item.refuse(self._machine_arn, "is no past time like 2026-01-31T12:00:00.000Z")
+        return place
 
     def move(self, to: datetime) -> None:
         """
@@ -95,9 +106,13 @@ class Place:
         texts = (item.optional_text(self._bounds) or "").split()
         try:
             found = [times.from_text(text) for text in texts]
-            return [Bound(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+            bounds = [Bound(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
         except ValueError:
             item.refuse(self._bounds, "is no list of times")
+        now = times.now()
+        if any(one.started > now or one.ends_after > now + _FURTHEST_AHEAD for one in bounds):
+            item.refuse(self._bounds, "has a time in the future")
+        return bounds
 
     def store_bounds(self, bounds: list[Bound]) -> None:
         """

@@ -56,6 +56,8 @@ def test_it_counts_what_it_did_and_what_it_could_not_look_at(
     assert {"resent": 2, "deadLettered": 1, "left": 3, "skipped": 2, "unreadable": 1} == told
     assert {"Resent": [2], "DeadLettered": [1], "Skipped": [2], "Unreadable": [1]}.items() <= counted.items()
     assert [(name, ARN) for name in names] == [(one.error, one.arn) for one in skipped(caplog)]
+    damaged = vars(skipped(caplog)[0])
+    assert {"key": "k", "attribute": "attempt", "problem": "is missing"}.items() <= damaged.items()
     assert CARD not in str([vars(one) for one in caplog.records])
     assert 15 == ends.seconds  # of thirty
 

@@ -495,7 +495,10 @@ def test_an_execution_may_run_longer_than_the_definition_that_is_deployed_now(
     assert Looked(resent=1) == world.look()
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-01-31T12:00:00.000Z"])
+PAST, TOMORROW = "2026-01-01T12:00:00.000Z", times.to_text(NOW + timedelta(days=1))
+
+
+@pytest.mark.parametrize("text", ["yesterday", PAST, f"{PAST} {TOMORROW}", f"{TOMORROW} {PAST}"])
 def test_damaged_bounds_are_named(world: World, text: str) -> None:
     """Nothing is examined, and nothing is moved, until somebody mends them."""
     world.look()
@@ -643,9 +646,10 @@ def test_of_two_rounds_at_once_the_further_one_stays(world: World) -> None:
     assert NOW == world.place.read()
 
 
-def test_a_damaged_place_is_told_of_and_nothing_is_sent(world: World) -> None:
+@pytest.mark.parametrize("text", ["zzz", TOMORROW, "9999-12-31T23:59:59.000Z", "20260101T120000Z"])
+def test_a_damaged_place_is_told_of_and_nothing_is_sent(world: World, text: str) -> None:
     """From a wrong place everything would come again, or never."""
-    item = {"lockToken": {"S": " "}, MACHINE: {"S": "zzz"}}
+    item = {"lockToken": {"S": " "}, MACHINE: {"S": text}}
     world.dynamodb.put_item(TableName="locks", Item=item)
     world.end("o-1")
     assert Looked() == world.look()
