@@ -160,13 +160,16 @@ def answer_to_step(event: Any) -> tuple[str, Answer]:
     return step_id, Answer.parse(event.get("answer"))
 
 
+_OUTCOMES = {"success": {"outcome", "output"}, "failure": {"outcome", "error", "cause"}}
+
+
 def _answer(read: Attributes) -> Answer | None:
     given = read.optional_json("answer")
     if given is None:
         return None
     fields = given if isinstance(given, dict) else {}
-    names = {"success": {"output"}, "failure": {"error", "cause"}}.get(str(fields.get("outcome")), set())
+    names = _OUTCOMES.get(str(fields.get("outcome")))
     texts = [fields.get("error"), fields.get("cause")]
-    if set(fields) != names | {"outcome"} or not all(text is None or isinstance(text, str) for text in texts):
+    if fields.keys() != names or not all(text is None or isinstance(text, str) for text in texts):
         read.refuse("answer", "is none that a step can get")
     return Answer(**given)

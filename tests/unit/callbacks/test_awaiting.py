@@ -15,7 +15,13 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import KEPT, AwaitingSteps
 from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
-from steponce.errors import InvalidRequest, StepAlreadyAnswered, SteponceError, Unavailable
+from steponce.errors import (
+    InvalidRequest,
+    RecordUnreadable,
+    StepAlreadyAnswered,
+    SteponceError,
+    Unavailable,
+)
 from tests.fakes.awaiting_steps_table import QuickTable
 from tests.fakes.calls import Boundary
 from tests.fakes.errors import client_error
@@ -250,6 +256,28 @@ def test_an_answered_step_refuses_a_newer_token(records: Records, first: Awaitin
         records.steps.record(later(first))
 
     assert (ANSWERED, "secret-token") == (records.read(first).status, records.read(first).task_token)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"outcome": "bogus"},
+        {"outcome": ["success"]},
+        {"outcome": "heartbeat"},
+        {"outcome": "failure"},
+        {},
+        [],
+    ],
+    ids=str,
+)
+def test_an_answer_that_no_step_can_get_is_damage(records: Records, first: AwaitingStep, answer: Any):
+    """It was sent to the workflow as a failure without an error."""
+    item = records.item(records.claimed(first))
+    records.dynamodb.put_item(TableName="steps", Item=item | {"answer": {"S": json.dumps(answer)}})
+
+    with pytest.raises(RecordUnreadable, match="answer is none that a step can get"):
+        records.steps.get(first.id)
+    records.dynamodb.put_item(TableName="steps", Item=item)  # others list the same table
 
 
 @pytest.mark.parametrize("retry_count", [0, 1])
