@@ -115,6 +115,22 @@ class Attributes:
         return found if isinstance(found, str) else self.refuse(name, f"is not {in_words}")
 
 
+def in_range(name: str, since: str | None, until: str | None) -> tuple[str, dict[str, Any]]:
+    """
+    A key condition for the sort key: its text is from one to the other, both included.
+
+    An end that is None is left out, not replaced by the least or the latest time. So what another program has
+    written there is found, whatever it is.
+
+    Returns:
+        The condition, as it follows that of the partition key, and its values.
+    """
+    values = {key: {"S": text} for key, text in ((":since", since), (":until", until)) if text is not None}
+    parts = {(): "", (":since",): ">= :since", (":until",): "<= :until"}
+    part = parts.get(tuple(values), "BETWEEN :since AND :until")
+    return part and f" AND {name} {part}", values
+
+
 def read_each(items: Iterable[Item], read: Callable[[Item], Record], skip: Skip | None) -> Iterator[Record]:
     """
     Read the items of one page.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Item, Skip, read_each, unchanged_or_gone
+from steponce.aws.dynamodb import Item, Skip, in_range, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
@@ -82,14 +82,14 @@ class AwaitingSteps:
         waiting = [step for step in steps if step.status in (PENDING, ANSWERING)]
         return sorted(waiting, key=lambda step: step.expires_at)
 
-    def ids(self, status: str, *, since: str = "0", until: str = times.NEVER) -> Iterator[str]:
+    def ids(self, status: str, *, since: str | None = None, until: str | None = None) -> Iterator[str]:
         """
         List the ids of the steps that still wait, page by page, from every shard of the open index.
 
         Args:
             status: PENDING or ANSWERING.
-            since: The earliest expiry to list (UTC text).
-            until: The latest expiry to list (UTC text).
+            since: The earliest expiry to list (UTC text). None: all.
+            until: The latest expiry to list (UTC text). None: all.
 
         Returns:
             The ids in the index. It may lag behind the table, so `get` a record before you write to it.
@@ -97,7 +97,7 @@ class AwaitingSteps:
         for page in self._pages(status, since, until, "SPECIFIC_ATTRIBUTES"):
             yield from (item["awaitingStepId"]["S"] for item in page["Items"])
 
-    def count(self, status: str, *, since: str = "0", until: str = times.NEVER) -> int:
+    def count(self, status: str, *, since: str, until: str) -> int:
         """Count what `ids` lists."""
         return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
 
@@ -282,17 +282,21 @@ class AwaitingSteps:
         return f"{status}#{shard_of(step_id, self._open_shards)}"
 
     def _pages(
-        self, status: str, since: str, until: str, select: Literal["COUNT", "SPECIFIC_ATTRIBUTES"]
+        self,
+        status: str,
+        since: str | None,
+        until: str | None,
+        select: Literal["COUNT", "SPECIFIC_ATTRIBUTES"],
     ) -> Iterator[QueryOutputTypeDef]:
         wanted: Any = {"ProjectionExpression": "awaitingStepId"} if select == "SPECIFIC_ATTRIBUTES" else {}
+        expires, values = in_range("expiresAt", since, until)
         for shard in range(self._open_shards):
-            values = {":open": f"{status}#{shard}", ":since": since, ":until": until}
             with answering("DynamoDB"):
                 yield from self._dynamodb.get_paginator("query").paginate(
                     TableName=self._table,
                     IndexName="OpenSteps",
-                    KeyConditionExpression="openStatus = :open AND expiresAt BETWEEN :since AND :until",
-                    ExpressionAttributeValues={name: {"S": value} for name, value in values.items()},
+                    KeyConditionExpression=f"openStatus = :open{expires}",
+                    ExpressionAttributeValues={":open": {"S": f"{status}#{shard}"}, **values},
                     Select=select,
                     **wanted,
                 )

@@ -78,7 +78,7 @@ def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: T
     if running + overdue + failed > 1:
         raise click.UsageError("--running, --overdue and --failed exclude each other. Give one, or none.")
     statuses = [HELD] if failed else [INPROGRESS] if running or overdue else [INPROGRESS, HELD]
-    until = times.now_text() if overdue else times.NEVER
+    until = times.now_text() if overdue else None
     left_out = LeftOut()
     machines, only = Machines.reach(target), target.machine is not None
     tables = (

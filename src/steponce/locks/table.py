@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Item, Skip, read_each, unchanged_or_gone
+from steponce.aws.dynamodb import Item, Skip, in_range, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
 from steponce.locks.record import LETTERS, Failure, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
@@ -101,8 +101,8 @@ class Locks:
         status: str,
         shard: int,
         *,
-        expected_from: str = "0",
-        expected_until: str = times.NEVER,
+        expected_from: str | None = None,
+        expected_until: str | None = None,
         skip: Skip | None = None,
     ) -> Iterator[Lock]:
         """
@@ -111,25 +111,33 @@ class Locks:
         Args:
             status: INPROGRESS or FAILED.
             shard: The shard's number, from 0.
-            expected_from: The earliest expectedCompletion to list (UTC text).
-            expected_until: The latest expectedCompletion to list (UTC text).
+            expected_from: The earliest expectedCompletion to list (UTC text). None: all.
+            expected_until: The latest expectedCompletion to list (UTC text). None: all.
             skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
 
         Returns:
             The locks, without the attributes that the index lacks: payload hash, failure, expiry, lease. The
             index may lag behind the table, so `get` a record before you write to it.
         """
-        span = {":from": expected_from, ":until": expected_until}
-        due = " AND expectedCompletion BETWEEN :from AND :until"
+        due = in_range("expectedCompletion", expected_from, expected_until)
         # Pages are small, because the reader may take long over each lock.
-        for page in self._open_pages(status, shard, due, span, PaginationConfig={"PageSize": _PAGE}):
+        for page in self._open_pages(status, shard, *due, PaginationConfig={"PageSize": _PAGE}):
             yield from read_each(page["Items"], Lock.from_item, skip)
 
-    def count_open(self, status: str, shard: int, *, created_before: str = times.NEVER) -> int:
-        """Count the locks in one shard of the open index that were created before a time (UTC text)."""
-        filter_expression = "attribute_type(created, :text) AND created < :created"
-        older: dict[str, Any] = {"FilterExpression": filter_expression, "Select": "COUNT"}
-        pages = self._open_pages(status, shard, "", {":created": created_before, ":text": "S"}, **older)
+    def count_open(self, status: str, shard: int, *, created_before: str | None = None) -> int:
+        """
+        Count the locks in one shard of the open index.
+
+        Args:
+            status: INPROGRESS or FAILED.
+            shard: The shard's number, from 0.
+            created_before: Count those that were created before this time (UTC text). None: all.
+        """
+        values, older = {}, {}
+        if created_before is not None:
+            values = {":created": {"S": created_before}, ":text": {"S": "S"}}
+            older = {"FilterExpression": "attribute_type(created, :text) AND created < :created"}
+        pages = self._open_pages(status, shard, "", values, Select="COUNT", **older)
         return sum(page["Count"] for page in pages)
 
     def under(self, prefix: str, *, consistent: bool = True, skip: Skip | None = None) -> Iterator[Lock]:
@@ -252,15 +260,14 @@ class Locks:
         return answer.get("Item")
 
     def _open_pages(
-        self, status: str, shard: int, more: str, values: Mapping[str, str], **options: Any
+        self, status: str, shard: int, more: str, values: Mapping[str, Any], **options: Any
     ) -> Iterator[QueryOutputTypeDef]:
-        values = {":open": f"{status}#{shard}", **values}
         with answering("DynamoDB"):
             yield from self._dynamodb.get_paginator("query").paginate(
                 TableName=self._table,
                 IndexName="OpenLocks",
                 KeyConditionExpression=f"openStatus = :open{more}",
-                ExpressionAttributeValues={name: {"S": value} for name, value in values.items()},
+                ExpressionAttributeValues={":open": {"S": f"{status}#{shard}"}, **values},
                 **options,
             )
 

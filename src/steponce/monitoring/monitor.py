@@ -51,6 +51,8 @@ LOGGED = 100
 
 _SHARE_OF_STEPS = 0.25
 
+_AFTER_EVERY_TIME = f"{times.NEVER}~"
+
 
 class Log(Protocol):
     """A callable that logs one event, such as a Powertools logger's `warning`."""
@@ -166,7 +168,7 @@ class Monitor:
                 self._settle(lock, tally)
 
     def _in_progress(
-        self, shards: list[int], tally: Tally, since: str = "0", until: str = times.NEVER
+        self, shards: list[int], tally: Tally, since: str | None = None, until: str | None = None
     ) -> Iterator[Lock]:
         def skip(error: Exception, _item: Item) -> None:
             self._skip(error, tally)
@@ -202,7 +204,8 @@ class Monitor:
             return sorted(step_ids, key=lambda step_id: sha256(f"{number}/{step_id}"))
 
         claimed, expired = self._steps.ids(ANSWERING), self._steps.ids(PENDING, until=times.to_text(now))
-        for step_id in [*in_turn(claimed), *in_turn(expired)]:
+        damaged = self._steps.ids(PENDING, since=_AFTER_EVERY_TIME)
+        for step_id in [*in_turn(claimed), *in_turn([*expired, *damaged])]:
             if self._time() <= kept:
                 break
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 
-from steponce.aws import times
 from steponce.aws.dynamodb import Skip
 from steponce.errors import InvalidRequestId, LockNotFound, Refused
 from steponce.locks.record import Lock
@@ -15,7 +14,7 @@ from steponce.request.names import name_of, shards_to_read
 
 
 def open_locks(
-    machine: Machine, *statuses: str, expected_until: str = times.NEVER, skip: Skip | None = None
+    machine: Machine, *statuses: str, expected_until: str | None = None, skip: Skip | None = None
 ) -> Iterator[Lock]:
     """
     List the open index of all shards page by page, the longest overdue first.
@@ -23,7 +22,7 @@ def open_locks(
     Args:
         machine: The machine with the lock table.
         statuses: INPROGRESS, FAILED or both.
-        expected_until: The latest expectedCompletion to list (UTC text).
+        expected_until: The latest expectedCompletion to list (UTC text). None: all.
         skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
     """
     shards = (

@@ -15,8 +15,8 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
-from steponce.callbacks.step import ANSWERED, LATE, PENDING, AwaitingStep
-from steponce.errors import Unavailable
+from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
+from steponce.errors import RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
 from steponce.monitoring import monitor
@@ -96,6 +96,13 @@ class World:
     def seconds_left(self) -> float:
         """What is left of the round's time."""
         return self.seconds - len(self.asked) * self.a_look_takes
+
+    def damage(self, token: str, **attributes: Any) -> dict[str, Any]:
+        """Change a lock's attributes past the package, or remove them (None)."""
+        item = self.dynamodb.get_item(TableName="locks", Key={"lockToken": {"S": token}})["Item"] | attributes
+        item = {name: value for name, value in item.items() if value is not None}
+        self.dynamodb.put_item(TableName="locks", Item=item)
+        return item
 
     def put_step(self, wait: WaitingStep, **changed: Any) -> AwaitingStep:
         """A recorded step of this wait."""
@@ -272,17 +279,50 @@ def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, 
     """It is counted, and logged with its key and the attribute. It stays as it is."""
     for number in range(6):
         world.put(f"k-{number}")
-    key = {"lockToken": {"S": "k-3"}}
-    item = world.dynamodb.get_item(TableName="locks", Key=key)["Item"] | DAMAGES[damage]
-    item = {name: value for name, value in item.items() if value is not None}
-    world.dynamodb.put_item(TableName="locks", Item=item)
+    item = world.damage("k-3", **DAMAGES[damage])
 
     tally = world.round()
 
     assert (5, 1, 0) == (tally.repairs, tally.unreadable, tally.skipped)
     ((_, facts),) = [event for event in world.logged if event[0] == "cannot be read"]
     assert ("k-3", *DAMAGES[damage]) == (facts["key"], facts["attribute"])
-    assert item == world.dynamodb.get_item(TableName="locks", Key=key)["Item"]
+    assert item == world.dynamodb.get_item(TableName="locks", Key={"lockToken": {"S": "k-3"}})["Item"]
+
+
+NO_TIMES = ["soon", "-0001-01-01T00:00:00.000Z", " ", "9999-12-31T23:59:59.999Z"]
+"""Texts that sort before every time or after it."""
+
+
+@pytest.mark.parametrize("text", NO_TIMES)
+def test_a_lock_whose_time_another_program_has_written_is_found(world: World, text: str) -> None:
+    """It is settled, or counted and named."""
+    world.put("k-1")
+    world.damage("k-1", expectedCompletion={"S": text})
+
+    tally = world.round()
+
+    assert 1 == tally.repairs + tally.unreadable
+
+
+@pytest.mark.parametrize("created", [None, {"N": "1"}, {"S": "soon"}], ids=str)
+def test_an_open_failure_is_counted_whatever_its_creation(world: World, created: Any) -> None:
+    """The alarm does not fall silent when another program damages the record."""
+    world.put("k-1", status=FAILED)
+    world.damage("k-1", created=created)
+
+    assert 1 == world.round().open_failures
+
+
+@pytest.mark.parametrize("text", NO_TIMES)
+@pytest.mark.parametrize("status", [PENDING, ANSWERING])
+def test_a_step_whose_time_another_program_has_written_is_found(world: World, text: str, status: str) -> None:
+    """It is counted as unreadable, by each round."""
+    item = {"awaitingStepId": "as_0", "status": status, "openStatus": f"{status}#0", "expiresAt": text}
+    world.dynamodb.put_item(TableName="steps", Item={name: {"S": value} for name, value in item.items()})
+
+    assert 1 == world.round().unreadable
+    with pytest.raises(RecordUnreadable, match="as_0"):
+        world.steps.open()
 
 
 def test_a_damaged_step_does_not_keep_the_round_from_the_others(
