@@ -21,8 +21,10 @@ from steponce import Client
 from steponce.aws import times
 from steponce.executions import read_input
 from steponce.locks.record import Lock
+from steponce.locks.table import Locks
 from steponce.request.settings import RequestRules
 from steponce.triggers import ended
+from steponce.triggers.resend import LOCK_TOKEN
 from steponce.triggers.starter import Outcome
 from tests.fakes.tables import create_table
 from tests.simulation.definition import Data, Failed
@@ -71,10 +73,19 @@ class End:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What `start_from_queue` did with a message."""
+    """
+    What `start_from_queue` did with a message.
+
+    Args:
+        payload: What was asked for.
+        outcome: What the function says.
+        lock: The record at that moment.
+        at: When.
+    """
 
     payload: Mapping[str, Any]
     outcome: Outcome
+    lock: Lock | None
     at: datetime
 
 
@@ -215,8 +226,12 @@ class Installation:
 
     def _start_from_queue(self, record: SQSRecord) -> None:
         outcome = self.functions["start_from_queue"].start(record, Context())
-        body = json.loads(record.body)
-        self.deliveries.append(Delivery(body.get("payload", body), outcome, self.turns.now))
+        body, attributes = json.loads(record.body), record["messageAttributes"]
+        token = (
+            json.loads(attributes[LOCK_TOKEN]["stringValue"]) if LOCK_TOKEN in attributes else body["token"]
+        )
+        lock = Locks(self.dynamodb, LOCKS).get(token)
+        self.deliveries.append(Delivery(body.get("payload", body), outcome, lock, self.turns.now))
 
     def _dynamodb(self, call: Callable[..., Any], arguments: dict[str, Any]) -> Data:
         try:

@@ -177,7 +177,7 @@ def _answered(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
     """When a message was answered."""
     for one in schedule.installation.deliveries:
         told = (one.outcome.request_id, one.payload, one.outcome.disposition)
-        if told == (ask.request_id, ask.payload, "replayed"):
+        if told == (ask.request_id, ask.payload, "replayed") and answers(one.lock, ask):
             yield one.at
     for end in _ends(schedule, ask):
         if end.status == "SUCCEEDED" or not ANSWERING_STATES.isdisjoint(end.states):

@@ -129,6 +129,14 @@ PLANTED: Mapping[str, Planted] = {
         "lost",
         planted=_answers("steponce.triggers.starter.Starter._is_cared_for", True),
     ),
+    "A refusal by the rate limit answers a message": Planted(
+        # The caller is refused a moment before the message of the same request is received.
+        Story(
+            (by_caller(0, "first"), by_caller(20, "second", 1), by_message(20, "second", 1)), rate_limit=True
+        ),
+        "lost",
+        planted=_answers("steponce.request.comparison.Comparison.was_just_refused", True),
+    ),
     "A missing record counts as an answer": Planted(
         Story(  # it dies between two tries of AcquireLock
             (by_message(0, "first"), stopped(1.25, "first")),

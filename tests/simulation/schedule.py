@@ -38,6 +38,8 @@ HOUR, DAY, RETENTION = 3_600, 86_400, int(RULES.retention_seconds or 0)
 ROUNDS, ROUND_SECONDS = 5, 480
 """Rounds of the monitor after all is quiet. An end whose event was lost is looked for 16 minutes later."""
 
+ORDERS_OF_A_STORY = 2
+
 _DAYS = itertools.count()
 _BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -92,7 +94,7 @@ class Schedule:
         )
         dynamodb: Any = Line(lambda: self.installation, "dynamodb")
         self.locks = Locks(dynamodb, LOCKS)
-        self.rules = LIMITED if rate_limit else RULES
+        self.rules = LIMITED if rate_limit or (self.story and self.story.rate_limit) else RULES
         deployed = deepcopy(definition(when_completed, self.rules))
         self.vary(deployed["States"])
         change(deployed["States"])
@@ -158,9 +160,9 @@ class Schedule:
         self.orders[token] = Order(token, (payload, other))
         return self.orders[token]
 
-    def ask(self, kind: str, request_id: str, *, other_payload: bool = False) -> None:
-        """Let the present actor ask for the first order, as a story tells."""
-        order = next(iter(self.orders.values()))
+    def ask(self, kind: str, request_id: str, number: int = 0, *, other_payload: bool = False) -> None:
+        """Let the present actor ask for an order, as a story tells."""
+        order = [*self.orders.values()][number]
         payload = order.payloads[other_payload]
         ask = Ask(request_id, order, payload, is_message=kind == "message")
         self.asks.append(ask)
@@ -172,7 +174,8 @@ class Schedule:
         machine.stop(machine.arn(name))
 
     def _tell(self, story: Story) -> None:
-        self.order(0)
+        for number in range(ORDERS_OF_A_STORY):
+            self.order(number)
         for act in story.acts:
             self.turns.spawn(act.who, partial(act.act, self), after=act.at)
 

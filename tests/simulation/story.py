@@ -57,6 +57,7 @@ class Story:
             event ("event for close_execution").
         machine: The machine of callbacks.
         shown_open: For how many seconds DescribeExecution shows an execution as open after its end.
+        rate_limit: Whether a user may run one request in ten minutes.
     """
 
     acts: Sequence[Act] = ()
@@ -64,6 +65,7 @@ class Story:
     faults: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     machine: int = field(default=0, kw_only=True)
     shown_open: float = field(default=0, kw_only=True)
+    rate_limit: bool = field(default=False, kw_only=True)
 
 
 def by_hand(at: float, request_id: str) -> Act:
@@ -71,21 +73,21 @@ def by_hand(at: float, request_id: str) -> Act:
     return Act(at, f"hand {request_id}", lambda schedule: schedule.ask("hand", request_id))
 
 
-def by_caller(at: float, request_id: str, *, other_payload: bool = False) -> Act:
+def by_caller(at: float, request_id: str, order: int = 0, *, other_payload: bool = False) -> Act:
     """A caller starts a request."""
     return Act(
         at,
         f"caller {request_id}",
-        lambda schedule: schedule.ask("caller", request_id, other_payload=other_payload),
+        lambda schedule: schedule.ask("caller", request_id, order, other_payload=other_payload),
     )
 
 
-def by_message(at: float, request_id: str, *, other_payload: bool = False) -> Act:
+def by_message(at: float, request_id: str, order: int = 0, *, other_payload: bool = False) -> Act:
     """Somebody sends a message, which is received a second later."""
     return Act(
         at,
         f"message {request_id}",
-        lambda schedule: schedule.ask("message", request_id, other_payload=other_payload),
+        lambda schedule: schedule.ask("message", request_id, order, other_payload=other_payload),
     )
 
 
