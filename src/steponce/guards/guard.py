@@ -21,6 +21,7 @@ from botocore.config import Config
 from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, results_in, stack_outputs
 from steponce.errors import InvalidSetting, MissingKey, shown
+from steponce.guards.annotations import result_type
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
@@ -28,7 +29,7 @@ from steponce.guards.plain import plain, plain_argument
 from steponce.guards.run import Run
 from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.threads import in_thread
-from steponce.guards.typed import restore, result_type
+from steponce.guards.typed import restore
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown

@@ -5,26 +5,26 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
+from steponce.guards.annotations import fields, meant_by
 from steponce.guards.plain import has_secret, is_model, plain
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError)
-"""What `restore` raises for a value that does not fit a type. Decimal has an ArithmeticError for a text."""
-
-_UNRESOLVED = (NameError, TypeError, AttributeError)
-"""What resolving an annotation raises."""
+MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""
+What `restore` raises for a value that does not fit a type. Decimal has an ArithmeticError for a text, and an
+alias that is one of its own choices a RecursionError.
+"""
 
 
 def restore(value: Any, kind: Any) -> Any:
@@ -38,21 +38,31 @@ def restore(value: Any, kind: Any) -> Any:
     Raises:
         MISFITS: the value does not fit the type.
     """
+    kind = meant_by(kind)
     origin, arguments = get_origin(kind), get_args(kind)
-    if origin is typing.Annotated:
-        return restore(value, arguments[0])
     if origin is typing.Literal:
         return _restore_literal(value, arguments)
     if origin in (Union, types.UnionType):
         return _restore_one_of(value, arguments)
     if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError("The value is no tuple.")
         kinds = arguments[:1] * len(value) if arguments[-1:] == (...,) else arguments
         return tuple(restore(item, one) for item, one in zip(value, kinds, strict=True))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {key: restore(item, arguments[1]) for key, item in value.items()}
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        return [restore(item, arguments[0]) for item in value]
-    return _restore_class(value, kind) if isinstance(kind, type) else value
+    if isinstance(origin, type) and not _has_fields(origin):
+        return _restore_collection(value, origin, arguments[-1] if arguments else Any)
+    return _restore_class(value, kind) if isinstance(origin or kind, type) else value
+
+
+def _restore_collection(value: Any, kind: type, of: Any) -> Any:
+    """Convert to a list or a dict, whose items or values are of a type."""
+    if issubclass(kind, Mapping):
+        return {key: restore(item, of) for key, item in value.items()}
+    if not issubclass(kind, Iterable) or not isinstance(value, list):
+        if issubclass(kind, Sequence) and not isinstance(value, kind):
+            raise TypeError(f"The value is no {kind.__name__}.")
+        return value
+    return [restore(item, of) for item in value]
 
 
 def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
@@ -63,6 +73,7 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     fit a text, the first one counts. Two classes that fit raise TypeError, because a replay must not give
     another class than the first call.
     """
+    kinds = [meant_by(kind) for kind in kinds]
     if value is None and type(None) in kinds:
         return None
     fitting = [(kind, found) for kind in kinds for found in _fitting(value, kind)]
@@ -80,6 +91,8 @@ def _fitting(value: Any, kind: Any) -> list[Any]:
         found = restore(value, kind)
     except MISFITS:
         return []
+    if kind is Any or (kind is float and type(found) is int):  # JSON has 250 for 250.0
+        return [found]
     is_kind = not isinstance(kind, type) or typing.is_typeddict(kind) or isinstance(found, kind)
     return [found] if is_kind else []
 
@@ -92,6 +105,7 @@ def _is_same(value: Any, kind: Any, found: Any) -> bool:
 
 
 def _has_fields(kind: Any) -> bool:
+    kind = get_origin(kind) or kind
     has_names = dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or hasattr(kind, "_fields")
     return has_names or (isinstance(kind, type) and is_model(kind))
 
@@ -104,22 +118,36 @@ def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
     raise ValueError(f"The value is none of {', '.join(map(repr, options))}.")
 
 
-def _restore_class(value: Any, kind: type) -> Any:
+def _restore_class(value: Any, annotation: Any) -> Any:
+    kind: type = get_origin(annotation) or annotation
     if dataclasses.is_dataclass(kind):
-        hints = _hints(kind)
+        hints = fields(annotation)
         given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
         accepted = {field.name for field in dataclasses.fields(kind) if field.init}
         return kind(**{name: item for name, item in given.items() if name in accepted})
     if typing.is_typeddict(kind):
-        hints = _hints(kind)
+        hints = fields(annotation)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
     if is_model(kind):
         return _restore_model(value, kind)
     if issubclass(kind, date):
         return kind.fromisoformat(value)
     if issubclass(kind, tuple):
-        return _restore_tuple(value, kind)
-    return kind(value) if issubclass(kind, Enum | UUID | Decimal) else value
+        return _restore_tuple(value, kind, annotation)
+    if issubclass(kind, Enum):
+        return _restore_member(value, kind)
+    return kind(value) if issubclass(kind, UUID | Decimal) else value
+
+
+def _restore_member(value: Any, kind: type[Enum]) -> Enum:
+    """Convert to a member of an Enum. It is stored by its value, or by what `plain` makes of that."""
+    try:
+        return kind(value)
+    except ValueError:
+        for member in kind:
+            if plain(member) == value:
+                return member
+        raise
 
 
 def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
@@ -132,40 +160,10 @@ def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     return found
 
 
-def _restore_tuple(value: Any, kind: type[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _restore_tuple(value: Any, kind: type[tuple[Any, ...]], annotation: Any) -> tuple[Any, ...]:
     """Convert to a subclass of tuple. A NamedTuple has a type for each item."""
     names = getattr(kind, "_fields", None)
     if names is None:
         return kind(value)
-    hints = _hints(kind)
+    hints = fields(annotation)
     return kind(*(restore(item, hints.get(name, Any)) for name, item in zip(names, value, strict=True)))
-
-
-def result_type(function: Any) -> Any:
-    """The annotation of a function's return value. Any if there is none, or it cannot be resolved."""
-    try:
-        return get_type_hints(function).get("return", Any)
-    except _UNRESOLVED:
-        return _hint(function, "return", getattr(inspect.unwrap(function), "__globals__", {}))
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    """The annotations of a class. Any for one that cannot be resolved."""
-    try:
-        return get_type_hints(kind)
-    except _UNRESOLVED:
-        return {
-            name: _hint(one, name, vars(sys.modules[one.__module__]))
-            for one in reversed(kind.__mro__)
-            for name in inspect.get_annotations(one)
-        }
-
-
-def _hint(owner: Any, name: str, names: dict[str, Any]) -> Any:
-    """Resolve one annotation alone. Others may name what is imported for type checkers only."""
-    annotations = inspect.get_annotations(owner)
-    try:
-        alone = types.SimpleNamespace(__annotations__={name: annotations[name]})
-        return get_type_hints(alone, names)[name]
-    except (*_UNRESOLVED, KeyError):
-        return Any

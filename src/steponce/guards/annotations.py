@@ -1,0 +1,103 @@
+"""Resolves annotations: of results and of a class's fields, and what aliases and type parameters mean."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+_QUALIFIERS = (typing.Annotated, typing.Final, typing.Required, typing.NotRequired)
+
+_MOST_NAMES = 100
+"""So many names may one type have, one for another. An alias of itself has more."""
+
+_UNRESOLVED = (NameError, TypeError, AttributeError)
+"""What resolving an annotation raises."""
+
+
+def result_type(function: Any) -> Any:
+    """The annotation of a function's return value. Any if there is none, or it cannot be resolved."""
+    try:
+        return get_type_hints(function).get("return", Any)
+    except _UNRESOLVED:
+        return _hint(function, "return", getattr(inspect.unwrap(function), "__globals__", {}))
+
+
+def fields(kind: Any) -> dict[str, Any]:
+    """The annotations of a class (`Page`), or of one with type arguments (`Page[Order]`), by field."""
+    origin = get_origin(kind) or kind
+    if not hasattr(origin, "__orig_bases__"):
+        return _hints(origin)
+    found: dict[str, Any] = {}
+    arguments = _type_arguments(kind)
+    for base in reversed(vars(origin).get("__orig_bases__", origin.__bases__)):
+        named = get_origin(base) or base
+        if isinstance(named, type) and named not in (Generic, Protocol):
+            found |= fields(_filled(base, arguments))
+    own = inspect.get_annotations(origin)
+    return found | {name: _filled(hint, arguments) for name, hint in _hints(origin).items() if name in own}
+
+
+def meant_by(kind: Any) -> Any:
+    """
+    The type that a qualified one, a NewType or a `type` alias stands for.
+
+    An alias is resolved here, when its definition is first needed. Any if it cannot be.
+    """
+    for _ in range(_MOST_NAMES):
+        origin = get_origin(kind)
+        if origin in _QUALIFIERS:
+            kind = get_args(kind)[0]
+        elif hasattr(kind, "__supertype__"):  # a NewType
+            kind = kind.__supertype__
+        elif type(origin or kind).__name__ == "TypeAliasType":  # since Python 3.12
+            try:
+                kind = _filled(kind.__value__, _type_arguments(kind))
+            except Exception:  # its definition is any expression
+                return Any
+        else:
+            return kind
+    return Any
+
+
+def _type_arguments(kind: Any) -> dict[TypeVar, Any]:
+    """What the type parameters of a class or an alias are. Empty if one is a ParamSpec or a TypeVarTuple."""
+    origin = get_origin(kind) or kind
+    parameters = getattr(origin, "__type_params__", ()) or getattr(origin, "__parameters__", ())
+    if not all(isinstance(one, TypeVar) for one in parameters):
+        return {}
+    return dict(zip(parameters, get_args(kind), strict=False))
+
+
+def _filled(kind: Any, arguments: dict[TypeVar, Any]) -> Any:
+    """An annotation with these arguments in the place of its type parameters."""
+    if isinstance(kind, TypeVar):
+        return arguments.get(kind, Any)
+    parameters = getattr(kind, "__parameters__", ()) if get_origin(kind) else ()
+    if not all(isinstance(one, TypeVar) for one in parameters):
+        return kind
+    return kind[tuple(arguments.get(one, Any) for one in parameters)] if parameters else kind
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The annotations of a class. Any for one that cannot be resolved."""
+    try:
+        return get_type_hints(kind)
+    except _UNRESOLVED:
+        return {
+            name: _hint(one, name, vars(sys.modules[one.__module__]))
+            for one in reversed(kind.__mro__)
+            for name in inspect.get_annotations(one)
+        }
+
+
+def _hint(owner: Any, name: str, names: dict[str, Any]) -> Any:
+    """Resolve one annotation alone. Others may name what is imported for type checkers only."""
+    annotations = inspect.get_annotations(owner)
+    try:
+        alone = types.SimpleNamespace(__annotations__={name: annotations[name]})
+        return get_type_hints(alone, names)[name]
+    except (*_UNRESOLVED, KeyError):
+        return Any

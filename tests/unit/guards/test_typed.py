@@ -1,0 +1,273 @@
+"""Results come back from their JSON as their annotations say, however these are written."""
+
+from __future__ import annotations
+
+import collections
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum, IntFlag
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    NewType,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    TypeVarTuple,
+)
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, computed_field
+from typing_extensions import TypeAliasType
+
+from steponce.guards.plain import plain
+from steponce.guards.typed import restore
+
+T, S = TypeVar("T"), TypeVar("S")
+
+
+@dataclass
+class Charge:
+    """A price has no form in JSON."""
+
+    amount: Decimal
+
+
+@dataclass
+class Refund:
+    """Another class with a price."""
+
+    amount: Decimal
+    why: str
+
+
+@dataclass
+class Page(Generic[T]):
+    """What it holds, its annotation says."""
+
+    items: list[T]
+    next: T | None = None
+
+
+@dataclass
+class Pages(Page[T], Generic[S, T]):
+    """Its parameters are in another order than its base's."""
+
+    by: dict[str, S] | None = None
+
+
+@dataclass
+class Charges(Page[Charge]):
+    """A base says what it holds."""
+
+
+@dataclass
+class Settled:
+    """A field that does not change."""
+
+    amount: Final[Decimal] = Decimal("1.5")  # type: ignore[misc]
+
+
+class Pair(NamedTuple, Generic[T]):
+    """A named tuple of anything."""
+
+    first: T
+    second: T
+
+
+class Box(TypedDict, Generic[T]):
+    """A typed dictionary of anything."""
+
+    of: T
+
+
+P, Ts = ParamSpec("P"), TypeVarTuple("Ts")
+
+
+@dataclass
+class Both(Generic[P, T]):
+    """Its parameters are left as they are."""
+
+    of: Any
+    call: Callable[P, T] | None = None
+
+
+@dataclass
+class Row(Generic[*Ts]):
+    """Any number of parameters."""
+
+    of: list[Any]
+
+
+OrderId = NewType("OrderId", UUID)
+Money = NewType("Money", Decimal)
+Amount = NewType("Amount", float)
+
+
+@dataclass
+class Ordered:
+    """A field of a type with a name of its own."""
+
+    id: OrderId
+
+
+class Rate(Enum):
+    """A value that JSON has no form for."""
+
+    LOW = Decimal("0.1")
+    HIGH = Decimal("0.2")
+
+
+class Day(Enum):
+    """A value that is a tuple, and one that is a day."""
+
+    PAIR = (1, 2)
+    NEW_YEAR = date(2026, 1, 1)
+
+
+class May(IntFlag):
+    """Members that can be joined."""
+
+    READ = 4
+    WRITE = 2
+
+
+class Cat(BaseModel):
+    """What is computed tells it from the other class."""
+
+    name: str
+
+    @computed_field
+    def kind(self) -> str:
+        """Computed."""
+        return "cat"
+
+
+class Dog(BaseModel):
+    """The other class."""
+
+    name: str
+
+    @computed_field
+    def kind(self) -> str:
+        """Computed."""
+        return "dog"
+
+
+@dataclass
+class Named(Page[Charge], Generic[T]):
+    """Its own parameter has the name of its base's."""
+
+    name: T | None = None
+
+
+ONE, TWO = Charge(Decimal("1.50")), Charge(Decimal("2"))
+Answer = TypeAliasType("Answer", Charge | None)  # type: ignore[misc]
+Many = TypeAliasType("Many", list[T], type_params=(T,))
+Swapped = TypeAliasType("Swapped", dict[str, tuple[S, T]], type_params=(T, S))
+
+RETURNED: list[tuple[Any, Any]] = [
+    (Answer, ONE),
+    (Answer, None),
+    (list[Answer], [ONE, None]),
+    (Answer | Refund, Refund(Decimal("1"), "late")),
+    (Many[Charge], [ONE]),
+    (Swapped[Charge, Money], {"a": (Money(Decimal("3")), ONE)}),
+    (OrderId, OrderId(UUID(int=1))),
+    (Money, Money(Decimal("1.5"))),
+    (Ordered, Ordered(OrderId(UUID(int=1)))),
+    (Settled, Settled()),
+    (Annotated[Charge, "paid"], ONE),
+    (Page[Charge], Page([ONE], TWO)),
+    (Page[Charge] | Page[str], Page(["a"])),
+    (Pages[Money, Charge], Pages([ONE], TWO, {"a": Money(Decimal("1"))})),
+    (Charges, Charges([ONE], TWO)),
+    (Pair[Charge], Pair(ONE, TWO)),
+    (Box[Charge], {"of": ONE}),
+    (Iterable[Charge], [ONE]),
+    (Collection[Charge], [ONE]),
+    (Sequence[Charge], [ONE]),
+    (Sequence[str], "text"),
+    (Iterable[str], {"a": 1}),
+    (Mapping[str, Charge], {"a": ONE}),
+    (collections.Counter[str], {"a": 1}),
+    (list[Charge] | date, date(2026, 1, 1)),
+    (list[Charge] | dict[str, Charge], {"a": ONE}),
+    (typing.List, [1]),  # noqa: UP006
+    (typing.Dict, {"a": 1}),  # noqa: UP006
+    (Rate, Rate.HIGH),
+    (Rate | None, Rate.LOW),
+    (Day, Day.PAIR),
+    (Day, Day.NEW_YEAR),
+    (May, May.READ | May.WRITE),
+    (Cat | Dog, Dog(name="Rex")),
+    (Page, Page(["a"], "b")),
+    (Named[Money], Named([ONE], TWO, Money(Decimal("1")))),
+    (Named, Named([ONE], TWO, "name")),
+    (float | None, 250.0),
+    (Amount | None, 250.0),
+    (int | float, 250),
+    (Any | None, "a"),
+    (date, date(2026, 1, 1)),
+    (date | datetime, datetime(2026, 1, 1, tzinfo=UTC)),
+    (date | str, "2026-01-01T05:00:00"),
+    (Both[[int], Charge], Both("text")),
+    (Row[int, str], Row([1])),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), RETURNED, ids=[str(kind) for kind, _ in RETURNED])
+def test_a_result_comes_back_as_it_was(kind: Any, value: Any):
+    """Value and class."""
+    found = restore(plain(value), kind)
+
+    assert value == found
+    assert type(value) is type(found)
+
+
+class Alias:
+    """A `type` alias of Python 3.12, which resolves its definition when that is needed."""
+
+    def __init__(self, definition: Callable[[Any], Any]) -> None:
+        self._definition = definition
+
+    @property
+    def __value__(self) -> Any:
+        return self._definition(self)
+
+
+Alias.__name__ = "TypeAliasType"
+
+
+def _not_imported(_alias: Any) -> Any:
+    raise NameError("Charge")
+
+
+@pytest.mark.parametrize("definition", [_not_imported, lambda _: {}["charge"], lambda alias: alias])
+def test_an_alias_that_cannot_be_resolved_changes_nothing(definition: Callable[[Any], Any]):
+    """As `type Answer = Charge`, where Charge is imported for type checkers only."""
+    assert {"a": 1} == restore({"a": 1}, Alias(definition))
+
+
+@pytest.mark.parametrize("value", [[["a"], "b"], "text", 7, None])
+def test_an_alias_may_hold_itself(value: Any):
+    """`type Json = list[Json] | tuple[Json, ...] | str | int | None`, and one that is its own choice."""
+    json = Alias(lambda alias: list[alias] | tuple[alias, ...] | str | int | None)
+    assert value == restore(value, json)
+    assert value == restore(value, Alias(lambda alias: list[Any] | alias | str | int | None))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(list[Charge], {"a": 1}), (Page[Charge], {"items": ["no charge"]})]
+)
+def test_what_does_not_fit_is_refused(kind: Any, value: Any):
+    """A replay gives no other class than the first call."""
+    with pytest.raises((TypeError, AttributeError)):
+        restore(value, kind)
