@@ -480,10 +480,10 @@ def test_a_finished_result_that_no_record_can_hold_is_loud(scene: Scene):
 
 def test_awaiting_steps_past_their_time_and_half_answered_ones_are_finished(scene: Scene):
     """One got no answer, one was answered with its token, one's answer was claimed and never sent."""
-    raw, claimed = (Waiting.begin(scene) for _ in range(2))
+    raw, claimed, waits = (Waiting.begin(scene) for _ in range(3))
     raw.answer_raw({"outcome": "success", "output": {"confirmed": True}})
     assert steps(scene).claim(claimed.record(), Answer("success", {"confirmed": "yes"}), "a call that died")
-    raw.expire(in_seconds=60)
+    waits.expire(in_seconds=60)
     near = monitor(scene)
     done = scene.client.wait(claimed.name, timeout_seconds=100)
     silent = Waiting.begin(scene, client=scene.hasty_client("AwaitConfirmation"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
@@ -26,7 +26,6 @@ from steponce.request.names import OPEN_SHARDS, shard_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import QueryOutputTypeDef
 
 KEPT = timedelta(days=30)
 """How long a record is kept after its step expired. So a later answer still gets `duplicate` or `late`."""
@@ -94,12 +93,18 @@ class AwaitingSteps:
         Returns:
             The ids in the index. It may lag behind the table, so `get` a record before you write to it.
         """
-        for page in self._pages(status, since, until, "SPECIFIC_ATTRIBUTES"):
-            yield from (item["awaitingStepId"]["S"] for item in page["Items"])
-
-    def count(self, status: str, *, since: str, until: str) -> int:
-        """Count what `ids` lists."""
-        return sum(page["Count"] for page in self._pages(status, since, until, "COUNT"))
+        expires, values = in_range("expiresAt", since, until)
+        for shard in range(self._open_shards):
+            with answering("DynamoDB"):
+                pages = self._dynamodb.get_paginator("query").paginate(
+                    TableName=self._table,
+                    IndexName="OpenSteps",
+                    KeyConditionExpression=f"openStatus = :open{expires}",
+                    ExpressionAttributeValues={":open": {"S": f"{status}#{shard}"}, **values},
+                    ProjectionExpression="awaitingStepId",
+                )
+                for page in pages:
+                    yield from (item["awaitingStepId"]["S"] for item in page["Items"])
 
     def under(
         self, prefix: str, *, consistent: bool = True, skip: Skip | None = None
@@ -280,26 +285,6 @@ class AwaitingSteps:
 
     def _open_status(self, status: str, step_id: str) -> str:
         return f"{status}#{shard_of(step_id, self._open_shards)}"
-
-    def _pages(
-        self,
-        status: str,
-        since: str | None,
-        until: str | None,
-        select: Literal["COUNT", "SPECIFIC_ATTRIBUTES"],
-    ) -> Iterator[QueryOutputTypeDef]:
-        wanted: Any = {"ProjectionExpression": "awaitingStepId"} if select == "SPECIFIC_ATTRIBUTES" else {}
-        expires, values = in_range("expiresAt", since, until)
-        for shard in range(self._open_shards):
-            with answering("DynamoDB"):
-                yield from self._dynamodb.get_paginator("query").paginate(
-                    TableName=self._table,
-                    IndexName="OpenSteps",
-                    KeyConditionExpression=f"openStatus = :open{expires}",
-                    ExpressionAttributeValues={":open": {"S": f"{status}#{shard}"}, **values},
-                    Select=select,
-                    **wanted,
-                )
 
     def _update(
         self, step_id: str, update: str, condition: str, values: Mapping[str, str | int]

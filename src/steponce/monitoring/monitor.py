@@ -139,9 +139,9 @@ class Monitor:
         self._settle_steps(tally, now)
         self._settle_locks(tally, now)
         tally.open_failures = sum(self._locks.count_open(FAILED, shard) for shard in range(self._open_shards))
-        tally.steps_near_timeout = self._steps.count(
-            PENDING, since=times.to_text(now), until=times.to_text(now + NEAR)
-        )
+        near = self._steps.ids(PENDING, since=times.to_text(now), until=times.to_text(now + NEAR))
+        kept = self._time() / 2
+        tally.steps_near_timeout = sum(self._waits(step_id, kept, tally) for step_id in near)
         return tally
 
     # -- Locks -----------------------------------------------------------------------------------
@@ -213,6 +213,25 @@ class Monitor:
                 tally.steps_closed += self._callbacks.settle(step_id)
             except Exception as error:
                 self._skip(error, tally, awaitingStepId=step_id)
+
+    def _waits(self, step_id: str, kept: float, tally: Tally) -> bool:
+        """
+        Whether the request of a waiting step still runs.
+
+        A step whose heartbeat was missed, or whose request was cancelled, is closed at its time-out only.
+        True if there is no time to look: so many seconds of the round are kept.
+        """
+        if self._time() <= kept:
+            return True
+        try:
+            step = self._steps.get(step_id)
+            lock = self._locks.get(step.lock_token) if step else None
+        except Exception as error:
+            self._skip(error, tally, awaitingStepId=step_id)
+            return True
+        if step is None or lock is None:
+            return step is not None
+        return (lock.status, lock.call_id) == (INPROGRESS, step.call_id)
 
     # -- Logging -----------------------------------------------------------------------------------
 

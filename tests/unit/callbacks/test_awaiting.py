@@ -536,7 +536,7 @@ def test_the_quick_table_of_other_tests_does_as_moto_does(records: Records, writ
 # -- The open index, by time ---------------------------------------------------------------------
 
 
-def test_waiting_steps_are_found_and_counted_by_their_time(records: Records):
+def test_waiting_steps_are_found_by_their_time(records: Records):
     """In every shard, of one status, and with both ends of the span."""
     steps = [AwaitingStep.from_event(event(f"run-{next(RUNS)}", timeoutSeconds=7 + n)) for n in range(30)]
     for step in steps:
@@ -546,7 +546,6 @@ def test_waiting_steps_are_found_and_counted_by_their_time(records: Records):
     wanted = {step.id for step in steps[10:21]} - {steps[12].id}
 
     assert wanted == set(records.steps.ids(PENDING, since=since, until=until))
-    assert 10 == records.steps.count(PENDING, since=since, until=until)
     assert [steps[12].id] == list(records.steps.ids(ANSWERING, since=since, until=until))
 
 

@@ -507,6 +507,28 @@ def test_a_step_that_has_time_is_left_alone(
     assert PENDING == stored.status
 
 
+@pytest.mark.parametrize(
+    ("status", "is_owner", "near"),
+    [(INPROGRESS, True, 1), (FAILED, True, 0), (RELEASED, True, 0), (INPROGRESS, False, 0)],
+)
+def test_a_step_whose_request_has_ended_is_not_near_its_time_out(
+    world: World,
+    wait: WaitingStep,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    is_owner: bool,
+    near: int,
+) -> None:
+    """It missed its heartbeat, or was cancelled. The alarm rang though nobody could answer it any more."""
+    step = world.put_step(wait)
+    wait.submit()
+    world.put(step.lock_token, None, status=status)
+    world.damage(step.lock_token, callId={"S": step.call_id if is_owner else "another"})
+    at(monkeypatch, minutes=110)
+
+    assert near == world.round(wait).steps_near_timeout
+
+
 def test_a_step_whose_end_cannot_be_seen_yet_is_left_to_the_next_round(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
