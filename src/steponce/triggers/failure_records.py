@@ -13,6 +13,11 @@ from typing import Any
 
 from steponce.next_step import NextStep
 
+_OTHER_PATHS = (
+    "If EventRequestIdPath, EventPayloadPath or EventLockTokenPath has another value than its default, take "
+    "the id, payload or lock token that it finds."
+)
+
 
 @dataclass(frozen=True)
 class Foreign:
@@ -67,8 +72,10 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             condition,
             str(batch.get("streamArn")),
             f"The records are in the stream until it forgets them. Read shard {batch.get('shardId')} from "
-            f"{batch.get('startSequenceNumber')} to {batch.get('endSequenceNumber')}. Put each record into "
-            "the stream again, or start it as a request.",
+            f"{batch.get('startSequenceNumber')} to {batch.get('endSequenceNumber')}. Start each record as a "
+            "request under its own id, so that a record that was started is not started again. Its id is its "
+            f"eventID, {batch.get('shardId')}:SEQUENCE_NUMBER, and its payload is the JSON in its data. "
+            f"{_OTHER_PATHS} Do not put a record into the stream again, since it gets another eventID there.",
             (NextStep("start request"),),
         )
     if "requestPayload" in body:

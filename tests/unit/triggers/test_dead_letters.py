@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,11 +19,13 @@ from hypothesis import strategies as st
 
 from steponce.aws import times
 from steponce.errors import InvalidRequest, PayloadTooLarge
+from steponce.next_step import NextStep
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
+from steponce.triggers.failure_records import foreign_record
 from steponce.triggers.messages import find_request, original, original_of, see
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
@@ -222,6 +225,27 @@ def test_a_record_of_aws_s_own_failures_starts_nothing(triggers: dict[str, Any],
     (letter,) = world.dead()
     assert [] == world.sfn.names()
     assert "no request" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
+
+
+def test_a_record_of_a_batch_that_lambda_gave_up_is_started_under_the_id_that_it_had(
+    triggers: dict[str, Any], world: World
+):
+    """Another record of the batch had failed, and this one was started. Its work must not run again."""
+    came = sample("start_from_stream")
+    triggers["event"].handler(copy.deepcopy(came), Context())
+    shard, _, number = came["Records"][0]["eventID"].partition(":")
+    given_up = STREAM | {"KinesisBatchInfo": {**STREAM["KinesisBatchInfo"], "shardId": shard}}
+
+    found = foreign_record(given_up, {})
+
+    assert found is not None
+    assert [NextStep("start request")] == list(found.next_steps)
+    (advised,) = re.findall(r"its eventID, (\S+SEQUENCE_NUMBER)", found.advice)
+    request_id = advised.replace("SEQUENCE_NUMBER", number)
+    assert triggers["event"].client.start(request_id, ORDER, lock_token="1").duplicate
+    assert 1 == len(world.sfn.executions)
+    for path in ("EventRequestIdPath", "EventPayloadPath", "EventLockTokenPath"):
+        assert path in found.advice
 
 
 @pytest.mark.parametrize(
