@@ -32,7 +32,10 @@ from steponce.triggers.dead_letters import Letter, Original
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, escaped
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 
-_SCHEDULES = ("aws.events", "aws.scheduler")
+SCHEDULED = "Scheduled Event"
+SCHEDULES = ("aws.events", "aws.scheduler")
+"""The detail-type of a schedule's events, and their sources."""
+
 _NOTIFIED = {
     "ObjectCreated": "Object Created",
     "ObjectRemoved": "Object Deleted",
@@ -103,6 +106,11 @@ def see(event: Mapping[str, Any]) -> dict[str, Any]:
         ) from None
 
 
+def id_of_schedule(arn: str, time: str) -> str:
+    """The id of a schedule's event in the uniform shape: the name in the rule's ARN, and the time."""
+    return f"{arn.partition('/')[2]} {time}"
+
+
 def original_of(event: Mapping[str, Any]) -> Original:
     """
     The event as it arrived, ready to become a dead letter.
@@ -129,9 +137,8 @@ def _size_of(event: Mapping[str, Any]) -> int:
 def _of_bus(event: EventBridgeEvent) -> dict[str, Any]:
     detail = json_or_text(event.detail, "The detail") if isinstance(event.detail, str) else event.detail
     seen = {"id": event.get_id, "time": _utc(event.time), "source": event.source, "detail": detail}
-    if event.source in _SCHEDULES and event.detail_type == "Scheduled Event":
-        name = event.resources[0].partition("/")[2]
-        return seen | {"id": f"{name} {event.time}"}
+    if event.source in SCHEDULES and event.detail_type == SCHEDULED:
+        return seen | {"id": id_of_schedule(event.resources[0], event.time)}
     if event.source == "aws.s3" and event.detail_type in _NOTIFIED.values():
         # Powertools' class would decode the key, but S3 does not encode it in EventBridge events.
         return seen | _of_object(event.detail_type, detail["bucket"]["name"], detail["object"])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steponce.next_step import NextStep
+from steponce.triggers.events import SCHEDULED, SCHEDULES, id_of_schedule
 
 _OTHER_PATHS = (
     "If EventRequestIdPath, EventPayloadPath or EventLockTokenPath has another value than its default, take "
@@ -54,13 +55,13 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
     records of a Kinesis stream"; EventBridge User Guide, "Using dead-letter queues".
     """
     if {"RULE_ARN", "TARGET_ARN", "ERROR_CODE"} <= set(attributes):
-        target = attributes["TARGET_ARN"]
+        advice, step = _how_to_deliver(body, attributes["RULE_ARN"], attributes["TARGET_ARN"])
         return Foreign(
             "event that EventBridge could not deliver",
             f"{attributes['ERROR_CODE']}: {attributes.get('ERROR_MESSAGE', '')}".rstrip(": "),
             attributes["RULE_ARN"],
-            "Remove the cause. Then save the body as event.json, and send it to the target.",
-            (NextStep("invoke function", target),),
+            advice,
+            (step,),
         )
     context = body.get("requestContext") if isinstance(body, Mapping) else None
     if not isinstance(context, Mapping) or not _has(context, ("requestId", "functionArn", "condition")):
@@ -88,6 +89,23 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             (NextStep("invoke function", function),),
         )
     return None
+
+
+def _how_to_deliver(body: Any, rule: str, target: str) -> tuple[str, NextStep]:
+    """EventBridge keeps an event as it was, and not what the rule's InputTransformer makes of it."""
+    event = body if isinstance(body, Mapping) else {}
+    is_schedule = event.get("source") in SCHEDULES and event.get("detail-type") == SCHEDULED
+    if not (is_schedule and isinstance(event.get("time"), str)):
+        return (
+            "Remove the cause. Then save the body as event.json, and send it to the target.",
+            NextStep("invoke function", target),
+        )
+    return (
+        "Remove the cause. The body has no payload, since the rule adds it on the way. Save the value of the "
+        "parameter SchedulePayload as a file, and start the request with it. The id is the rule's name and "
+        f"the scheduled time. {_OTHER_PATHS}",
+        NextStep("start request", id_of_schedule(rule, event["time"])),
+    )
 
 
 def _has(mapping: Mapping[str, Any], names: Collection[str]) -> bool:

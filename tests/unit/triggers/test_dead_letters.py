@@ -25,7 +25,7 @@ from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
-from steponce.triggers.failure_records import foreign_record
+from steponce.triggers.failure_records import Foreign, foreign_record
 from steponce.triggers.messages import find_request, original, original_of, see
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
@@ -212,6 +212,7 @@ FOREIGN = {
     "invocation": (FAILED_INVOCATION, {}),
     "stream": (STREAM, {}),
     "bus": (sample("start_from_event"), UNDELIVERED),
+    "schedule": (sample("start_from_schedule"), UNDELIVERED),
 }
 
 
@@ -246,6 +247,46 @@ def test_a_record_of_a_batch_that_lambda_gave_up_is_started_under_the_id_that_it
     assert 1 == len(world.sfn.executions)
     for path in ("EventRequestIdPath", "EventPayloadPath", "EventLockTokenPath"):
         assert path in found.advice
+
+
+def undelivered(event: Any, rule: str) -> Foreign | None:
+    """What EventBridge keeps of an event that it could not deliver: the event as it was."""
+    texts = {name: value["stringValue"] for name, value in UNDELIVERED.items()} | {"RULE_ARN": rule}
+    return foreign_record(event, texts)
+
+
+def test_a_schedule_that_was_not_delivered_is_started_with_its_payload(
+    triggers: dict[str, Any], world: World
+):
+    """EventBridge keeps no payload of it, and sent to the function as it is, it would run with none."""
+    delivered = sample("start_from_schedule") | {"detail": ORDER}
+    (rule,) = delivered["resources"]
+    kept = delivered | {"version": "0", "account": "123456789012", "region": "us-east-1", "detail": {}}
+
+    found = undelivered(kept, rule)
+
+    assert found is not None
+    (step,) = found.next_steps
+    assert "start request" == step.action
+    assert "SchedulePayload" in found.advice
+    triggers["event"].handler(delivered, Context())
+    assert triggers["event"].client.start(step.key, ORDER, lock_token="1").duplicate
+    assert 1 == len(world.sfn.executions)
+
+
+@pytest.mark.parametrize("other", [{"source": "com.example"}, {"detail-type": "Order Placed"}])
+def test_an_event_that_is_no_schedule_s_is_sent_to_its_function_as_it_is(other: dict[str, str]):
+    """Only a schedule's rule adds a payload."""
+    found = undelivered(sample("start_from_schedule") | other, "arn:aws:events:us-east-1:1:rule/StartRule")
+
+    assert found is not None
+    assert ["invoke function"] == [step.action for step in found.next_steps]
+
+
+@pytest.mark.parametrize("body", [[], "x", None, {"source": {}, "detail-type": []}])
+def test_whatever_stands_in_an_undelivered_event_it_is_recognised(body: Any):
+    """Somebody may have spoilt it."""
+    assert undelivered(body, "arn:aws:events:us-east-1:1:rule/StartRule") is not None
 
 
 @pytest.mark.parametrize(
