@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from steponce.next_step import Action, NextStep
 
@@ -29,6 +30,9 @@ _INVOKE = (
     "aws lambda invoke --function-name {key} --invocation-type Event --cli-binary-format raw-in-base64-out "
     "--payload file://event.json answer.json"
 )
+_OF_AWS = frozenset({"--profile", "--region"})
+"""The options of a stack that the AWS CLI has as well. Each has a value."""
+
 _ANOTHER_STACK = ("--stack", "NAME")
 _OF_NO_MACHINE = frozenset({"show limits"})
 _BY_TOKEN = frozenset({"inspect lock", "complete lock", "release lock", "retry lock"})
@@ -78,7 +82,7 @@ def commands(steps: Iterable[NextStep], options: Sequence[str], named: Named | N
 def _command(step: NextStep, options: Sequence[str]) -> str:
     key = shlex.quote(step.key) if step.key else "REQUEST_ID"
     if step.action == "invoke function":
-        return _INVOKE.format(key=key)
+        return " ".join([_INVOKE.format(key=key), *map(shlex.quote, _for_aws(options))])
     verb, _, rest = _COMMANDS[step.action].partition(" {key}")
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
@@ -87,6 +91,11 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])
     return " ".join(["steponce", verb, *arguments, *given])
+
+
+def _for_aws(options: Sequence[str]) -> list[str]:
+    """The profile and the region, as they were given. The AWS CLI has no word for a stack."""
+    return [part for pair in pairwise(options) if pair[0] in _OF_AWS for part in pair]
 
 
 def _key_option(lock_token: str) -> list[str]:
