@@ -504,6 +504,16 @@ def rule_templates_of_events_hold_no_foreign_placeholder(template: Template) -> 
     return complaints
 
 
+def rule_a_request_starts_no_other(template: Template) -> list[str]:
+    """Each execution sends events of aws.states, so a rule for all of them would start requests for ever."""
+    return [
+        f"{name} may name aws.states for {rule}"
+        for rule, properties in resources(template, "AWS::Events::Rule").items()
+        for name in _references(properties.get("EventPattern", {}).get("source", []))
+        if re.fullmatch(template["Parameters"][name].get("AllowedPattern", ".*"), "aws.states")
+    ]
+
+
 def rule_the_workflow_can_be_another(template: Template) -> list[str]:
     """Every other resource serves any workflow, and knows the state machine and nothing of what it needs."""
     graph = _dependencies(template)

@@ -234,6 +234,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         template.rule_templates_of_events_hold_no_foreign_placeholder,
         {"Parameters/SchedulePayload/AllowedPattern": GONE},
     ),
+    (template.rule_a_request_starts_no_other, {"Parameters/EventSources/AllowedPattern": GONE}),
     (
         template.rule_the_workflow_can_be_another,
         {f"{CHECK_OWNER}/Environment/Variables/Charges": {"Ref": "ChargesTable"}},

@@ -232,3 +232,18 @@ def test_a_rate_limit_that_the_workflow_cannot_count_is_refused(limit: str):
     """The message says what to give, as CloudFormation's does."""
     with pytest.raises(TemplateError, match=rf"RateLimit is '{limit}'.*a whole number up to 999999999"):
         read_plan(WHOLE_TEMPLATE, parameters={"RateLimit": limit}, stack_name="s", region="us-east-1")
+
+
+@pytest.mark.parametrize(
+    "sources", ["aws.states", "com.example,aws.states", "aws.states,aws.s3", "a, aws.states "]
+)
+def test_events_of_the_executions_themselves_start_no_requests(sources: str):
+    """Each request would start two more. The source may stand anywhere in the list."""
+    with pytest.raises(TemplateError, match=r"Parameter EventSources is .* Leave out aws\.states\."):
+        read_plan(WHOLE_TEMPLATE, parameters={"EventSources": sources}, stack_name="s", region="us-east-1")
+
+
+@pytest.mark.parametrize("sources", ["", "aws.s3", "com.example, aws.s3", "aws.statesman,com.aws.states"])
+def test_events_of_other_sources_start_requests(sources: str):
+    """Also of one that is named almost alike."""
+    read_plan(WHOLE_TEMPLATE, parameters={"EventSources": sources}, stack_name="s", region="us-east-1")
