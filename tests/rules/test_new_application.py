@@ -134,3 +134,16 @@ def test_the_commands_find_what_they_find_in_the_sample(own: dict[str, Any]):
 
     assert set() == wanted - own["Outputs"].keys()
     assert {"LockTokenPath", "PayloadHashPath", "AlarmsTopicArn"} <= own["Outputs"].keys()
+
+
+@pytest.mark.parametrize("page", ["own-application.md", "results.md"])
+def test_the_page_names_each_variable_that_keeping_a_large_result_reads(page: str):
+    """A new application has none of them, and without RetentionSeconds no result is ever deleted."""
+    text = (documents.ROOT / "src" / "steponce" / "results.py").read_text()
+    read = set(re.findall(r'environ\.get\("(\w+)"', text))
+    lines = (documents.ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    (said,) = [line for line in lines if " variable" in line and "`ResultBucket`" in line]
+    outputs = documents.template()["Outputs"]
+
+    assert {"ResultBucket", "RetentionSeconds"} == read == {name for name in outputs if name in read}
+    assert [] == [name for name in sorted(read) if f"`{name}`" not in said]
