@@ -11,8 +11,9 @@ from pathlib import Path
 import botocore.session
 from botocore import xform_name
 
-from .documents import ROOT
+from .documents import ROOT, workflow
 from .source import PACKAGE, imported_files
+from .template import resources
 
 SERVICES = ("cloudformation", "dynamodb", "lambda", "s3", "secretsmanager", "sqs", "stepfunctions")
 """Those of which the commands have clients."""
@@ -42,6 +43,9 @@ ACTIONS = {
     "update_item": {"dynamodb:UpdateItem"},
 }
 """What each call of the commands needs. Source: Service Authorization Reference."""
+
+ADVISED = {"kinesis:GetRecords", "kinesis:GetShardIterator", "lambda:InvokeFunction"}
+"""What a person needs beside the commands, to do as `letters show` says."""
 
 NOT_OF_COMMANDS = (
     "guards",
@@ -84,15 +88,31 @@ def modules_of_commands() -> set[Path]:
     return found
 
 
+def section() -> str:
+    """The page's part about an operator's role."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    return page.partition("\n## What an operator's role needs\n")[2].partition("\n## ")[0]
+
+
 def test_the_operator_s_role_is_complete() -> None:
     """No command makes a call whose permission the page does not name, and the page names no other."""
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = page.partition("\n## What an operator's role needs\n")[2].partition("\n## ")[0]
-    allowed = set(re.findall(r"`([a-z0-9]+:[A-Z]\w+)`", section))
+    allowed = set(re.findall(r"`([a-z0-9]+:[A-Z]\w+)`", section()))
 
     made = {call for path in modules_of_commands() for call in calls(path.read_text())}
     assert set(ACTIONS) == made
-    assert set().union(*ACTIONS.values()) == allowed
+    assert set().union(*ACTIONS.values(), ADVISED) == allowed
+
+
+def test_the_operator_may_invoke_each_function_whose_events_become_dead_letters() -> None:
+    """`letters show` prints the command that sends such an event to its function."""
+    failing = [
+        name
+        for name, properties in resources(workflow(), "AWS::Serverless::Function").items()
+        if "OnFailure" in properties.get("EventInvokeConfig", {}).get("DestinationConfig", {})
+    ]
+    (row,) = [line for line in section().splitlines() if line.startswith("| `aws lambda invoke`")]
+
+    assert sorted(failing) == sorted(re.findall(r"`(\w+Function)`", row))
 
 
 def test_a_call_is_found_however_it_is_made() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from samtranslator.yaml_helper import yaml_parse
+
 from steponce.local.template.reader import read_plan
 from steponce.scaffold import application
 from steponce.scaffold.application import Choices
 from tests.other_stack import names_of_parameters, share
+from tests.rules.documents import ROOT
 
 REGION = "us-east-1"
 
@@ -28,3 +31,21 @@ def test_both_templates_hand_on_what_there_is_and_no_more(tmp_path: Path):
     assert first.outputs["LocksTable"] == workflow["locksTable"]
     assert [workflow["stateMachineArn"]] == [one.arn for one in second.machines]
     assert any(workflow["stateMachineArn"] in json.dumps(one.pattern) for one in first.deliveries.rules)
+
+
+def test_the_waiting_steps_of_both_stacks_are_the_first_one_s(tmp_path: Path):
+    """Only that one's Outputs name what `awaiting` and `callback` need, and the page says so."""
+    shop, mails = tmp_path / "shop", tmp_path / "mails"
+    for folder in (shop, mails):
+        application.init(folder, Choices(folder.name))
+    share(shop, mails, "mails-run-once")
+    first, second = (
+        yaml_parse((folder / "template.yaml").read_text())["Outputs"] for folder in (shop, mails)
+    )
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
+    (said,) = [line for line in page.splitlines() if line.startswith("With `--callback`, add")]
+
+    needed = {"AwaitingStepsTable", "ResolveAwaitingStepFunction", "CallbackKey", "CallbacksUrl"}
+    assert needed <= first.keys()
+    assert set() == needed & second.keys()
+    assert "Give `awaiting` and `callback` the name of the first stack" in said
