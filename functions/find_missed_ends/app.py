@@ -15,9 +15,9 @@ from steponce import environment
 from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
 from steponce.camelcase import json_object
-from steponce.errors import RecordUnreadable
+from steponce.errors import RecordUnreadable, Unavailable
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import MissedEnds
+from steponce.monitoring.missed_ends import FallenBehind, MissedEnds
 from steponce.monitoring.place import Place
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.starter import COUNTED
@@ -63,7 +63,8 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     left_out: Counter[str] = Counter(Skipped=0, Unreadable=0)
 
     def skip(error: Exception, arn: str) -> None:
-        left_out["Unreadable" if isinstance(error, RecordUnreadable) else "Skipped"] += 1
+        is_passing = isinstance(error, Unavailable | ClientError | FallenBehind)
+        left_out["Skipped" if is_passing else "Unreadable"] += 1
         if left_out.total() <= LOGGED:  # the error's text is not logged, because it may quote a payload
             name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
             damage = error.public() if isinstance(error, RecordUnreadable) else {}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from steponce.errors import RecordUnreadable, Unavailable
-from steponce.monitoring.missed_ends import Looked
+from steponce.errors import InvalidPayload, RecordUnreadable, Unavailable
+from steponce.monitoring.missed_ends import FallenBehind, Looked
 from tests.fakes.errors import client_error
 from tests.unit.triggers.world import Context, World, function
 
@@ -41,20 +41,25 @@ def skipped(caplog: pytest.LogCaptureFixture) -> list[Any]:
 def test_it_counts_what_it_did_and_what_it_could_not_look_at(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ):
-    """Each skipped end is logged by its execution, without the error's text, which may quote a payload."""
+    """
+    Each skipped end is logged by its execution, without the error's text, which may quote a payload. What no
+    later round examines again rings an alarm at once.
+    """
     ends = Ends(
         RecordUnreadable("k", "attempt", "is missing"),
         Unavailable(CARD),
         client_error("AccessDeniedException", CARD),
+        FallenBehind(),
+        InvalidPayload(CARD),
     )
     with function("find_missed_ends", World(), DescribesPerSecond="5") as module:
         module.missed_ends = ends
         told = module.handler({}, Context())
 
     counted = next(json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line)
-    names = ["RecordUnreadable", "Unavailable", "AccessDeniedException"]
-    assert {"resent": 2, "deadLettered": 1, "left": 3, "skipped": 2, "unreadable": 1} == told
-    assert {"Resent": [2], "DeadLettered": [1], "Skipped": [2], "Unreadable": [1]}.items() <= counted.items()
+    names = ["RecordUnreadable", "Unavailable", "AccessDeniedException", "FallenBehind", "InvalidPayload"]
+    assert {"resent": 2, "deadLettered": 1, "left": 3, "skipped": 3, "unreadable": 2} == told
+    assert {"Resent": [2], "DeadLettered": [1], "Skipped": [3], "Unreadable": [2]}.items() <= counted.items()
     assert [(name, ARN) for name in names] == [(one.error, one.arn) for one in skipped(caplog)]
     damaged = vars(skipped(caplog)[0])
     assert {"key": "k", "attribute": "attempt", "problem": "is missing"}.items() <= damaged.items()
