@@ -15,10 +15,12 @@ from steponce.errors import (
     PayloadTooLarge,
     ResultNotKept,
     RetryLater,
+    Unsettled,
 )
 from steponce.guards.holder import Holder
 from steponce.guards.terms import Terms
 from steponce.guards.texts import failure_of, lost, without_text
+from steponce.guards.unfinished import expect_run, is_unfinished
 from steponce.locks.record import Failure, Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.next_step import NextStep
@@ -59,11 +61,12 @@ class Recorder:
             The record that it wrote.
 
         Raises:
-            CompletionRefused, NotRecorded: as `Run.complete`.
+            CompletionRefused, NotRecorded, Unsettled: as `Run.complete`.
         """
         limit = LARGEST_KEPT if self._results else WORKFLOW_LIMIT
         try:
             text = canonical_json(self._terms.serialize(result), "result", limit=limit)
+            expect_run(result)
         except Exception as error:  # `serialize` is the user's function
             self.hold_unwritable(result, error)
         try:
@@ -98,9 +101,12 @@ class Recorder:
             error: Why it cannot be written.
 
         Raises:
-            NotRecorded: always; it has the result.
+            NotRecorded: it has the result.
+            Unsettled: the result is a coroutine or a generator, so the work may not be done.
         """
         self.is_over = True
+        if is_unfinished(result):
+            self._hold_unfinished(result)
         too_large = isinstance(error, PayloadTooLarge | OutputTooLarge | ResultNotKept)
         name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
         cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
@@ -145,6 +151,16 @@ class Recorder:
         """
         cause = "The work is done, and its result was not recorded. Complete the lock with the result."
         self._hold(Failure(NotRecorded.__name__, cause), error)
+
+    def _hold_unfinished(self, result: object) -> NoReturn:
+        """What returned a coroutine may have had an effect before, so that a person decides."""
+        kind = type(result).__name__
+        why = f"The work returned a {kind} and not its result, so nobody knows whether it took effect."
+        self.hold_unknown(why)
+        raise Unsettled(
+            f"{why} The lock {self._token!r} waits for a person. Guard the `async def` itself, and return a "
+            "list instead of a generator."
+        )
 
     def _write_for(self, error: BaseException) -> Callable[[Failure], Lock | None]:
         try:

@@ -129,6 +129,8 @@ class Run:
         Raises:
             CompletionRefused: the lease was over, and another owner has the lock.
             NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result. The error has it.
+            Unsettled: the result is a coroutine or a generator, so the work may not be done. The request is
+                held for a person.
         """
         self._expect_begun("complete")
         self._state = "worked"

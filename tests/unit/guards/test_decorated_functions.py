@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,8 +16,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
 from steponce import (
+    NotRecorded,
     PayloadMismatch,
     RequestFailed,
+    Unsettled,
 )
 from steponce.errors import (
     InvalidLockToken,
@@ -25,7 +28,7 @@ from steponce.errors import (
     RecordUnreadable,
 )
 from steponce.locks.record import Lock
-from steponce.workflow import COMPLETED
+from steponce.workflow import COMPLETED, OUTCOME_UNKNOWN
 from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
 from tests.unit.guards.world import KEY, NOW, World
@@ -482,6 +485,64 @@ def test_a_generator_has_no_result_to_keep(world: World) -> None:
         @world.guard().idempotent(lock_token="key")
         def stream(key: str) -> Iterator[str]:
             yield key
+
+
+async def _charge_later(key: str) -> dict[str, Any]:
+    return DONE
+
+
+def _each(key: str) -> Iterator[str]:
+    yield key
+
+
+async def _each_later(key: str) -> AsyncIterator[str]:
+    yield key
+
+
+@pytest.mark.parametrize("work", [_charge_later, _each, _each_later])
+@pytest.mark.parametrize("options", [{}, {"serialize": str}, {"releases": (Exception,)}])
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_work_that_returns_a_coroutine_is_not_done(
+    world: World, work: Callable[[str], Any], options: dict[str, Any], is_async: bool
+) -> None:
+    """The record said that it was done, or had a text as its result. The wrapper may have had an effect."""
+
+    def wrapper(key: str) -> Any:
+        return work(key)
+
+    async def async_wrapper(key: str) -> Any:
+        return work(key)
+
+    guard = world.guard(when_outcome_unknown="take-over", **options)
+    decorate = guard.idempotent(name="", lock_token="key")
+    charge = decorate(async_wrapper if is_async else wrapper)
+    with pytest.raises(Unsettled, match="and not its result"):
+        asyncio.run(charge(KEY)) if is_async else charge(KEY)
+    failure = world.lock().failure
+    assert failure is not None
+    assert (OUTCOME_UNKNOWN, False) == (failure.error, "is done" in str(failure.cause))
+    with pytest.raises(RequestFailed, match="waits for a person"):
+        charge(KEY) if not is_async else asyncio.run(charge(KEY))
+    gc.collect()  # Python says here that the coroutine was never awaited
+
+
+def test_a_generator_that_serialize_runs_is_a_result(world: World) -> None:
+    """As in a block, which needs no result for itself."""
+    complete(world.guard(serialize=list), result=_each("o-1"))
+    assert ["o-1"] == complete(world.guard())
+    with pytest.raises(NotRecorded, match="is done"):
+        complete(world.guard(serialize=list), "another", result=_each("x" * 262_145))
+
+
+def test_an_async_generator_that_serialize_runs_is_a_result(world: World) -> None:
+    """A loop of its own runs it."""
+
+    async def listed(of: AsyncIterator[str]) -> list[str]:
+        return [one async for one in of]
+
+    complete(world.guard(serialize=lambda of: asyncio.run(listed(of))), result=_each_later("o-1"))
+    assert ["o-1"] == complete(world.guard())
 
 
 def test_the_guard_can_be_switched_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
