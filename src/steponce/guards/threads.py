@@ -30,6 +30,8 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     A request that was sent cannot be taken back. Without the wait it would take effect after the task's end.
 
+    If the call fails, its error is the `__cause__` of the CancelledError: it may have the work's result.
+
     If the loop's executor is shut down, or can start no thread, this thread makes the call, since an outcome
     must be recorded.
     """
@@ -54,6 +56,7 @@ async def in_thread(call: Callable[[], T]) -> T:
         ended()
     except Exception as error:
         _logger.warning("A cancelled call failed: %s", error)
+        cancelled.__cause__ = error
     try:
         raise cancelled
     finally:

@@ -11,8 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import pytest
+from botocore.exceptions import ConnectTimeoutError
 
-from steponce import AlreadyInProgress, RetryLater
+from steponce import AlreadyInProgress, NotRecorded, RetryLater
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.threads import in_thread
@@ -24,11 +25,12 @@ from tests.unit.guards.world import KEY, World
 
 
 class Held:
-    """Holds back one write of the world, the one of this number, until `go_on` is set."""
+    """Holds back one write of the world, the one of this number, until `go_on` is set. Then it may fail."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, number: int, error: Exception | None = None) -> None:
         self._world = world
         self._left = number
+        self._error = error
         self._loop = asyncio.get_running_loop()
         self.sent = asyncio.Event()
         self.go_on = threading.Event()
@@ -40,12 +42,16 @@ class Held:
             self._world.fault = None
             self._loop.call_soon_threadsafe(self.sent.set)
             assert self.go_on.wait(PATIENCE_SECONDS)
+            if self._error is not None:
+                raise self._error
         return forward()
 
 
-async def cancelled_twice(world: World, work: Callable[[], Awaitable[object]], number: int) -> None:
+async def cancelled_twice(
+    world: World, work: Callable[[], Awaitable[object]], number: int, error: Exception | None = None
+) -> asyncio.CancelledError:
     """Cancel a task twice while one of its writes is under way, as anyio does until the task ends."""
-    held = Held(world, number)
+    held = Held(world, number, error)
     task = asyncio.ensure_future(work())
     await held.sent.wait()
     for _ in range(2):
@@ -53,8 +59,9 @@ async def cancelled_twice(world: World, work: Callable[[], Awaitable[object]], n
         await turn()
         await turn()  # the task sees each of them
     held.go_on.set()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError) as cancelled:
         await task
+    return cancelled.value
 
 
 def test_a_task_cancelled_twice_while_it_begins_gives_the_lock_back(world: World) -> None:
@@ -77,6 +84,52 @@ def test_a_task_cancelled_twice_while_it_completes_keeps_its_result(world: World
 
     asyncio.run(cancelled_twice(world, lambda: charge(KEY), 2))
     assert COMPLETED == world.lock().status
+
+
+def test_a_cancelled_task_whose_result_is_not_written_has_it_in_its_error(world: World) -> None:
+    """Nobody had it, while its record said to complete the lock with it."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        return DONE
+
+    no_answer = ConnectTimeoutError(endpoint_url="https://dynamodb")
+    cancelled = asyncio.run(cancelled_twice(world, lambda: charge(KEY), 2, no_answer))
+    unwritten = cancelled.__cause__
+    assert isinstance(unwritten, NotRecorded)
+    assert DONE == unwritten.result
+    failure = world.lock().failure
+    assert failure is not None
+    assert "NotRecorded" == failure.error
+
+
+def test_a_task_cancelled_at_each_step_of_its_end_has_its_result_in_its_error(world: World) -> None:
+    """As by anyio: while its result is written, and while the record gets the failure."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        return DONE
+
+    async def work() -> asyncio.CancelledError:
+        held = Held(world, 2, ConnectTimeoutError(endpoint_url="https://dynamodb"))
+        task = asyncio.ensure_future(charge(KEY))
+        await held.sent.wait()
+        task.cancel()
+        await turn()
+        held.go_on.set()
+        while not task.done():
+            task.cancel()
+            await turn()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await task
+        return cancelled.value
+
+    error: BaseException | None = asyncio.run(work())
+    results = []
+    while error is not None:
+        results.append(getattr(error, "result", None))
+        error = error.__cause__ or error.__context__
+    assert DONE in results
 
 
 def test_who_is_interrupted_right_after_the_write_may_complete_again(
