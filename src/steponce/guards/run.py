@@ -133,7 +133,7 @@ class Run:
                 held for a person.
         """
         self._expect_begun("complete")
-        self._state = "worked"
+        self._state, self._process = "worked", os.getpid()
         if self._recorder is not None:
             try:
                 record = self._recorder.complete(result)
@@ -387,6 +387,8 @@ class Run:
             self._end(error)  # the coroutine is closed, and its loop has ended before
 
     def _end(self, error: BaseException | None) -> None:
+        if self._process != os.getpid():
+            return  # a forked child leaves the block, in which its parent still works
         if sys.is_finalizing():
             return  # the interpreter cannot call AWS any more: the lock goes by its lease
         self._stop_renewing()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -396,6 +397,16 @@ def test_a_generator_that_an_ending_interpreter_closes_writes_nothing(
     assert INPROGRESS == world.lock().status
 
 
+def no_answer_once(world: World) -> Callable[..., Any]:
+    """A fault of one write."""
+
+    def die(*_: Any) -> Any:
+        world.fault = None
+        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+    return die
+
+
 def test_a_run_does_not_begin_in_a_forked_child(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two children had one callId, so each took the other's lock for its own."""
     run = world.guard().begin(KEY, ORDER)
@@ -403,6 +414,36 @@ def test_a_run_does_not_begin_in_a_forked_child(world: World, monkeypatch: pytes
     monkeypatch.setattr(os, "getpid", lambda: child)
     with pytest.raises(RuntimeError, match="begins once"), run:
         pass
+
+
+@pytest.mark.parametrize("error", [None, SystemExit(0), RetryLater("not now"), ZeroDivisionError()])
+def test_a_forked_child_that_leaves_a_block_writes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
+) -> None:
+    """It failed or released the request of its parent, which still worked."""
+    run = world.guard().begin(KEY, ORDER).__enter__()
+    world.calls.clear()
+    with monkeypatch.context() as child:
+        pid = os.getpid() + 1
+        child.setattr(os, "getpid", lambda: pid)
+        run.__exit__(type(error) if error else None, error, None)
+        assert [] == world.calls
+    run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
+def test_a_forked_child_that_goes_on_in_place_of_its_parent_completes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a daemon does, whose parent has ended. If its result is not written, the record says so."""
+    pid = os.getpid() + 1
+    for key, answers in (("written", True), ("unwritten", False)):
+        run = world.guard().begin(key, ORDER)
+        with monkeypatch.context() as child, suppress(NotRecorded), run:
+            child.setattr(os, "getpid", lambda: pid)
+            world.fault = None if answers else no_answer_once(world)
+            run.complete(DONE)
+        assert (COMPLETED if answers else FAILED) == world.lock(key).status
 
 
 def test_a_run_does_not_begin_in_two_threads(world: World) -> None:
