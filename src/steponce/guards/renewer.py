@@ -36,7 +36,8 @@ class Renewer:
         self._thread.join()
 
     def _renew(self) -> None:
-        while not self._stopped.wait(self._lease_seconds / 3) and self._run() is not None:
+        pause = min(self._lease_seconds / 3, threading.TIMEOUT_MAX)
+        while not self._stopped.wait(pause) and self._run() is not None:
             try:
                 if self._holder.extend(self._lease_seconds) is not None:
                     return  # the lock is lost; the completion reports it

@@ -348,6 +348,17 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
 
 
+@pytest.mark.parametrize("seconds", [1e11, 1e300, float("inf")])
+def test_a_lease_longer_than_a_thread_can_wait_is_renewed(world: World, seconds: float) -> None:
+    """Its thread ended at once, with a stack trace. Python waits for 292 years at most."""
+    with world.guard().begin(KEY, ORDER, lease_seconds=seconds, renew=True) as run:
+        (renewing,) = (thread for thread in threading.enumerate() if thread.name == "steponce-lease")
+        renewing.join(0.05)
+        assert renewing.is_alive()
+        run.complete(DONE)
+    assert not renewing.is_alive()
+
+
 @pytest.mark.parametrize(("finalizing", "status"), [(False, FAILED), (True, INPROGRESS)])
 def test_a_coroutine_that_is_closed_without_a_loop_is_held_for_a_person(
     world: World, monkeypatch: pytest.MonkeyPatch, finalizing: bool, status: str
