@@ -10,6 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
 from typing import TypeVar
 
+from steponce.errors import NotRecorded
+from steponce.guards.texts import without_text
+
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
@@ -55,7 +58,8 @@ async def in_thread(call: Callable[[], T]) -> T:
     try:
         ended()
     except Exception as error:
-        _logger.warning("A cancelled call failed: %s", error)
+        lock_token = error.lock_token if isinstance(error, NotRecorded) else None
+        _logger.warning("A cancelled call failed: %s, lock %s", without_text(error).error, lock_token)
         cancelled.__cause__ = error
     try:
         raise cancelled
