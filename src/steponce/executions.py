@@ -162,6 +162,11 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
     )
 
 
+def nameless_error(status: str | None) -> str:
+    """What stands for the error of an execution that ended badly without one. None: its status is unknown."""
+    return _NAMELESS.get(status or "", "ExecutionFailed")
+
+
 def execution_events(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventTypeDef] | None:
     """
     Read an execution's history. Its newest events may be missing.

@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.errors import RecordUnreadable, Unavailable
-from steponce.executions import CANCELLED, describe_execution, read_input, states_entered
+from steponce.executions import CANCELLED, describe_execution, nameless_error, read_input, states_entered
 from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
 from steponce.locks.table import Locks
 from steponce.request.envelope import check_lock_token
@@ -134,8 +134,9 @@ def examine(
         execution = describe_execution(sfn, execution_arn)
         if execution is None:
             raise Unavailable(f"{execution_arn} cannot be described yet. Try again.")
-        given, error, began = execution.input, execution.failure.error, execution.started
-    error = str(error)
+        given, began = execution.input, execution.started
+        error = error or execution.failure.error  # a moment after its end it may still be shown as open
+    error = error or nameless_error(detail.get("status"))
     request = None if error == CANCELLED else _request_in(given, error)
     if request is None:
         return None
@@ -152,7 +153,7 @@ def examine(
             return None
         if doubt is None and end.may_be_answered:
             doubt = _MAY_BE_ANSWERED
-    name = end_of(execution_arn, given.get("callId"), detail.get("redriveCount", 0))
+    name = end_of(execution_arn, given.get("callId"), detail.get("redriveCount") or 0)
     return Unanswered(request, error, execution_arn, name, doubt)
 
 

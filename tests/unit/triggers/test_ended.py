@@ -384,6 +384,48 @@ def test_what_the_event_leaves_out_is_asked_for(left_out: dict[str, Any]):
     assert ("order-1", "RetryLater") == (found.request.request_id, found.error)
 
 
+LARGE: dict[str, Any] = {"input": None, "inputDetails": {"included": False}}
+
+
+def still_shown_open() -> World:
+    """DescribeExecution does not show the end yet, nor its error."""
+    world = World()
+    world.sfn.put("order-1", input=detail()["input"])
+    return world
+
+
+def test_a_cancelled_request_with_a_large_input_does_not_come_back():
+    """The event says that it was cancelled. DescribeExecution may not, a moment after the end."""
+    cancelled = detail(status="ABORTED", error="Cancelled", **LARGE)
+    assert None is examine(cancelled, still_shown_open().sfn, LOCKS)
+
+
+def test_a_large_request_that_the_rate_limit_refused_counts_in_the_next_window():
+    """Else it was refused in its old window each time, until its tries were used up."""
+    found = examine(detail(error="RateLimited", **LARGE), still_shown_open().sfn, LOCKS)
+    assert found is not None
+    assert found.request.count_at is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [("ABORTED", "ExecutionAborted"), ("TIMED_OUT", "States.Timeout"), ("FAILED", "ExecutionFailed")],
+)
+def test_an_end_without_an_error_has_the_name_of_its_status(status: str, error: str):
+    """A dead letter gives it as the reason."""
+    found = examine(detail(status=status, error=None), still_shown_open().sfn, LOCKS)
+    assert found is not None
+    assert error == found.error
+
+
+def test_an_end_without_a_redrive_has_one_name():
+    """The search for lost ends says 0, and its mark must be found."""
+    ended = detail(redriveCount=None)
+    found = examine(ended, World().sfn, LOCKS)
+    assert found is not None
+    assert end_of(ended["executionArn"], json.loads(ended["input"])["callId"], 0) == found.end
+
+
 def test_an_execution_too_new_to_be_described_is_asked_for_again():
     """Nothing is decided without its input."""
     with pytest.raises(Unavailable, match=f"{MACHINE.replace(':stateMachine:', ':execution:')}:order-1"):
