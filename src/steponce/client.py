@@ -251,11 +251,14 @@ class Client:
         while True:
             passed, until = time.monotonic() - start, max(timeout_seconds, NOT_YET_VISIBLE_SECONDS)
             try:
-                receipt = Lookup(self.machine, request_id, lock_token, payload_hash).run()
+                lookup = Lookup(self.machine, request_id, lock_token, payload_hash)
+                receipt = lookup.run()
                 lock_token = receipt.lock_token
                 # A released or expired record may be the last attempt's. The next may not be visible yet.
                 # So may an attempt that was refused by the rate limit: the limit may be reset at any time.
-                settled = not _may_be_over(receipt, seen_running) or passed >= NOT_YET_VISIBLE_SECONDS
+                # And a record of this id may be another machine's, with nothing of this one visible yet.
+                may_be_over = lookup.by_id_alone or _may_be_over(receipt, seen_running)
+                settled = not may_be_over or passed >= NOT_YET_VISIBLE_SECONDS
                 if receipt.status == "RUNNING":
                     until, seen_running = timeout_seconds, receipt.execution_arn
                 elif settled:

@@ -28,7 +28,13 @@ class Lookup:
         request_id: As the caller gave it.
         lock_token: The one that the request was started with. None: its first attempts tell it.
         payload_hash: Of the payload that the answer must be for. None: of any.
+
+    Attributes:
+        by_id_alone: Whether the record answers only because it has this id. Its execution is forgotten, it is
+            a guard's, or another machine's. Or an execution was started since, and is not visible yet.
     """
+
+    by_id_alone = False
 
     def __init__(
         self, machine: Machine, request_id: str, lock_token: str | None, payload_hash: str | None = None
@@ -53,7 +59,7 @@ class Lookup:
         """
         for _ in range(_READINGS):
             lock, now = self._read_lock(), times.now_text()
-            mismatch, receipt = None, None
+            mismatch, receipt, self.by_id_alone = None, None, False
             try:
                 if lock is None or lock.is_reusable(now):
                     receipt = self._by_attempt(lock, now)
@@ -76,13 +82,14 @@ class Lookup:
         """The record is another request's, or an earlier one's with this id. None if it tells nothing."""
         newest, attempt = self._machine.newest_of_request(self._request_id, 1)
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
-            return self._answer(lock, now) if lock.request_id == self._request_id else None
+            self.by_id_alone = lock.request_id == self._request_id
+            return self._answer(lock, now) if self.by_id_alone else None
         if newest.is_open:
             if not lock.has_payload(self._payload_hash):
                 self._expect_payload_of(newest)
             return self._running(attempt)
         if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
-            return self._answer(lock, now, duplicate=not self._machine.made(lock, self._request_id))
+            return self._answer(lock, now)
         if not newest.failure.turns_away:
             self._expect_same_payload(lock.has_payload(self._payload_hash))
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt, is_free=False)
@@ -106,10 +113,10 @@ class Lookup:
     def _read_lock(self) -> Lock | None:
         return self._machine.locks.get(self._lock_token)
 
-    def _answer(self, lock: Lock, now: str, *, duplicate: bool = False) -> Receipt:
+    def _answer(self, lock: Lock, now: str) -> Receipt:
         """`now` is when the record was read. It may expire while executions are described."""
         self._expect_same_payload(lock.has_payload(self._payload_hash))
-        results = self._machine.results
+        results, duplicate = self._machine.results, not self._machine.made(lock, self._request_id)
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
     def _running(self, attempt: int) -> Receipt:

@@ -14,6 +14,7 @@ from moto import mock_aws
 from steponce.aws import times
 from steponce.client import NOT_YET_VISIBLE_SECONDS
 from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, WaitTimeout
+from steponce.executions import NAME_KEPT
 from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
@@ -183,6 +184,40 @@ def test_a_refusal_is_not_the_last_word_once_the_key_is_free(world: Waiting, ref
     assert world.client.status("order-1").may_run_again
     world.show_second_attempt("SUCCEEDED", DONE)
     assert 7 == world.client.wait("order-1", payload=PAYLOAD).result
+
+
+ALIKE = {
+    "a guard's": {"lockedBy": "process/host/1"},
+    "another machine's": {"lockedBy": arn("order-1").replace(":m:", ":refunds:")},
+    "an earlier request's": {"callId": "call-0", "created": times.to_text(times.now() - NAME_KEPT)},
+}
+
+
+@pytest.mark.parametrize("record", ALIKE.values(), ids=ALIKE)
+def test_a_record_that_only_has_the_id_is_not_the_last_word(world: Waiting, record: dict[str, Any]):
+    """An execution that has just started is not visible yet. The other's result was told as its own."""
+    world.put(payloadHash="another", **DONE | record)
+
+    def show(_operation: str, _about: str) -> None:
+        if world.passed > 1:
+            world.sfn.before_call = None
+            world.execution("order-1", "FAILED", error="PayloadMismatch")
+
+    world.sfn.before_call = show
+    found = world.client.wait("order-1")
+    assert ("FAILED", "PayloadMismatch", None) == (found.status, found.error, found.result)
+
+
+@pytest.mark.parametrize("record", ALIKE.values(), ids=ALIKE)
+def test_a_record_that_only_has_the_id_answers_if_no_execution_appears(
+    world: Waiting, record: dict[str, Any]
+):
+    """A guard's call has none, and after 90 days it is forgotten. Who else's answer it is, is told."""
+    world.put(**DONE | record)
+    found = world.client.wait("order-1", timeout_seconds=1, payload=PAYLOAD)
+    assert (7, "lockedBy" in record) == (found.result, found.duplicate)
+    assert found == world.client.status("order-1")
+    assert NOT_YET_VISIBLE_SECONDS <= world.passed < NOT_YET_VISIBLE_SECONDS + 0.1
 
 
 SHORT = {
