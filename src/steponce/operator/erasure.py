@@ -11,7 +11,7 @@ from steponce.aws.dynamodb import Item
 from steponce.callbacks.awaiting import STATUS_AND_TRY, AwaitingSteps
 from steponce.callbacks.step import ANSWERING, PENDING, AwaitingStep
 from steponce.errors import RecordUnreadable, Refused
-from steponce.executions import YOUNG
+from steponce.executions import YOUNG, machine_of
 from steponce.locks.record import Lock
 from steponce.locks.reference import REFERENCE
 from steponce.locks.reference import Kept as LargeResult
@@ -199,7 +199,9 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
     for step in kept.steps:
         if step.status in (PENDING, ANSWERING) and _may_be_alive(machine, step):
             text = f"the step {step.step!r} of {step.lock_token!r} waits"
-            yield text, NextStep("answer step", step.id)
+            owner = machine_of(step.execution)
+            other = owner if owner != machine.arn else None
+            yield text, NextStep("cancel request", step.request_id, machine=other)
 
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:

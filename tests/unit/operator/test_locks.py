@@ -968,19 +968,40 @@ def test_an_empty_prefix_is_refused(world: World, prefix: str):
 
 
 def test_nothing_is_erased_while_something_runs_or_waits(world: World):
-    """Neither a lock in progress nor a step that waits; a few of them are named."""
+    """
+    Neither a lock in progress nor a step that waits; a few of them are named.
+
+    No command that follows gives the step its answer: the order would be placed.
+    """
     answered(world, "acme/o-1")
     world.step("acme/o-1", "PENDING")
     world.execution("order-1", "RUNNING", given={"callId": "as_1"})
     with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits") as raised:
         find_kept(world.machine, world.steps, "acme/")
-    assert ["answer step"] == [step.action for step in raised.value.next_steps]
+    assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
 
     for number in range(5):
         world.put(f"acme/p-{number}")
     with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*cancel it") as raised:
         find_kept(world.machine, world.steps, "acme/")
     assert [NextStep("inspect lock", f"acme/p-{number}") for number in range(3)] == [*raised.value.next_steps]
+
+
+def test_a_step_of_another_machine_is_cancelled_there(world: World):
+    """Both may know a request with this id."""
+    answered(world, "acme/o-1")
+    world.step("acme/o-1", "PENDING")
+    theirs = f"{ARN}-refunds"
+    execution = f"{theirs.replace(':stateMachine:', ':execution:')}:order-1"
+    change = {"UpdateExpression": "SET execution = :e", "ExpressionAttributeValues": {":e": {"S": execution}}}
+    (step,) = world.steps.under("acme/")
+    world.dynamodb.update_item(TableName="steps", Key={"awaitingStepId": {"S": step.id}}, **change)
+    runs = {"executionArn": execution, "status": "RUNNING", "input": "{}", "startDate": LONG_AGO}
+    world.sfn.executions[execution] = runs
+
+    with pytest.raises(Refused, match="waits") as raised:
+        find_kept(world.machine, world.steps, "acme/")
+    assert (NextStep("cancel request", "order-1", machine=theirs),) == raised.value.next_steps
 
 
 def test_what_waits_for_a_person_is_not_erased(world: World):
