@@ -53,7 +53,7 @@ class Confirmation:
         try:
             if not self.yes:
                 Screen(stderr=True).print(shown)
-            why = self.why or str(click.prompt(f"Why ({self.kept})", err=True)).strip()
+            why = self.why or click.prompt(f"Why ({self.kept})", err=True, value_proc=_reason)
             if self.yes or click.confirm(_in_a_line(question), err=True):
                 return why
         except click.Abort:
@@ -98,12 +98,23 @@ def _check_options(yes: bool, by: str | None, why: str | None, kept: str) -> Non
     if why is None and not on_a_terminal():
         raise click.UsageError(f"Say why with --why TEXT; it is {kept}.")
     for option, text in (("--by", by), ("--why", why)):
-        if text is not None and not text.strip():
-            raise click.UsageError(f"{option} is blank.")
-        if text is not None and not is_whole(text):
-            raise click.UsageError(f"{option} is not UTF-8.")
-        if text is not None and len(text) > LONGEST:
-            raise click.UsageError(f"{option} has {len(text):,} characters; {LONGEST:,} are allowed.")
+        if text is not None:
+            _check_text(option, text)
+
+
+def _check_text(which: str, text: str) -> None:
+    if not text.strip():
+        raise click.UsageError(f"{which} is blank.")
+    if not is_whole(text):
+        raise click.UsageError(f"{which} is not UTF-8.")
+    if len(text) > LONGEST:
+        raise click.UsageError(f"{which} has {len(text):,} characters; {LONGEST:,} are allowed.")
+
+
+def _reason(typed: str) -> str:
+    """The reason that was typed. After a UsageError click asks once more."""
+    _check_text("The reason", typed)
+    return typed.strip()
 
 
 def on_a_terminal() -> bool:

@@ -212,6 +212,28 @@ def test_people_who_say_yes_are_on_record_with_their_reason(
     assert ("carol", "released", "looked") == (done.by, done.what, done.why)
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("  ", "The reason is blank."),
+        ("caf\udce9", "The reason is not UTF-8."),
+        ("x" * 1_001, "The reason has 1,001 characters; 1,000 are allowed."),
+    ],
+    ids=["blank", "no UTF-8", "too long"],
+)
+def test_a_reason_that_cannot_be_kept_is_asked_for_again(
+    world: World, capsys: pytest.CaptureFixture[str], answers: list[str], typed: str, said: str
+):
+    """As --why refuses it."""
+    world.held()
+    answers += [typed, typed, "\tlooked ", "y"]
+
+    assert 0 == commands.run(["locks", "release", "order-1"])
+
+    assert 2 == capsys.readouterr().err.count(said)
+    assert ["looked"] == [done.why for done in world.lock().interventions]
+
+
 @pytest.mark.usefixtures("capsys")
 def test_a_reason_that_is_given_is_not_asked_for(world: World, answers: list[str]):
     """Only the question is left; with --yes not even that."""
