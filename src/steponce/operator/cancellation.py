@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -139,6 +139,8 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
         Refused: its work is done, and a person must record its result.
         RecordChanged: it ended by itself and this command has recorded nothing, somebody else stopped it, or
             it runs again or has run.
+        OwnerHidden: the execution has ended, and how its lock's owner ended may not be looked at.
+            Nobody else has settled the lock meanwhile.
         Unavailable: no answer, or its end is not visible yet; the same command is safe to try again.
 
     Source: StopExecution API reference (an execution that is closed stays as it is).
@@ -151,14 +153,20 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
                 executionArn=running.execution_arn, error=CANCELLED, cause=str(stopped.cause)
             )
     by_itself = False
-    for _ in _until_seen(running):
+    hidden: list[OwnerHidden] = []
+    for _ in _until_seen(running, hidden):
         execution = machine.describe_arn(running.execution_arn)
         if running.is_open if execution is None else execution.is_open:
             continue  # its end cannot be seen yet
         if running.is_open and execution is not None and not _ended_so(execution, stopped):
             by_itself = True
             _expect_own_answer(machine, running, execution, by=by, why=why)
-        if _is_settled(machine, running, stopped, by) and _answer(machine, running, by=by, why=why):
+        try:
+            is_settled = _is_settled(machine, running, stopped, by)
+        except OwnerHidden as error:
+            hidden[:] = [error]
+            continue  # the stack may look, and settles the lock meanwhile
+        if is_settled and _answer(machine, running, by=by, why=why):
             lock = _lock_of(machine, running)
             if running.lock_token is None or not _is_free(lock):
                 break  # else another request has released it just now
@@ -359,12 +367,14 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None) -> Lock:
     )
 
 
-def _until_seen(running: Running) -> Iterator[int]:
-    """Poll until the time is over."""
+def _until_seen(running: Running, hidden: Sequence[OwnerHidden]) -> Iterator[int]:
+    """Poll until the time is over. Then `hidden` is raised if it has an error."""
     end = time.monotonic() + _SEEN_WITHIN_SECONDS
     for look in count():
         yield look
         if time.monotonic() > end:
+            if hidden:
+                raise hidden[-1]
             seen = "is stopped, but" if running.is_open else "was redriven since you looked, or"
             raise Unavailable(
                 f"The execution {running.execution_arn} {seen} how it ended cannot be seen yet. The same "
@@ -421,6 +431,11 @@ def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -
             f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, and "
             "complete the lock with it.",
             next_steps=[NextStep("complete lock", lock.lock_token)],
+        )
+    if found.reason:
+        raise OwnerHidden(
+            f"The execution {running.execution_arn} has ended, and the lock {lock.lock_token!r} is not "
+            f"settled. {found.reason} Then the same command settles it."
         )
     return found.verdict != "alive"
 

@@ -12,7 +12,7 @@ import pytest
 from moto import mock_aws
 
 from steponce.aws import times
-from steponce.errors import RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
@@ -27,6 +27,7 @@ from steponce.operator.cancellation import (
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from tests.fakes.errors import client_error
 from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.two_machines import REFUNDS, at_refunds
 
@@ -586,3 +587,42 @@ def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypa
         cancelled(world)
     assert "Cancelled" == (world.lock().failure or Failure(None, None)).error
     assert INPROGRESS != world.lock().status
+
+
+def test_an_owner_whose_history_may_not_be_read_is_stopped_and_the_permission_is_named(world: World):
+    """With the permission, the same command settles the lock."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    before = world.put()
+
+    def deny(operation: str, _about: str) -> None:
+        if operation == "get_execution_history":
+            raise client_error("AccessDeniedException")
+
+    world.sfn.before_call = deny
+    for _ in range(2):
+        with pytest.raises(OwnerHidden, match=r"has ended, .* is not settled.*states:GetExecutionHistory"):
+            cancelled(world)
+        assert ("ABORTED", before) == (world.sfn.executions[arn("order-1")]["status"], world.lock())
+
+    world.sfn.before_call = None
+    assert "Cancelled" == (cancelled(world).failure or Failure(None, None)).error
+
+
+def test_what_the_stack_settles_meanwhile_needs_no_history(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Its own functions may read it, and hear of the end within seconds."""
+    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 15)
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    lock = world.put()
+    denied: list[str] = []
+
+    def deny(operation: str, _about: str) -> None:
+        if operation == "get_execution_history":
+            if denied:
+                world.machine.locks.hold(lock, CANCELLED, by="close_execution", why="it was cancelled")
+            denied.append(operation)
+            raise client_error("AccessDeniedException")
+
+    world.sfn.before_call = deny
+
+    assert "close_execution" == cancelled(world).interventions[-1].by
+    assert 2 == len(denied)
