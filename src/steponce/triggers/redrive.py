@@ -19,9 +19,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from steponce.aws import times
 from steponce.aws.errors import answering
-from steponce.errors import InvalidPayload, InvalidRequest, Refused, SteponceError
+from steponce.errors import InvalidPayload, InvalidRequest, Refused, SteponceError, Unavailable
 from steponce.next_step import NextStep
 from steponce.request.strict_json import json_or_text
 from steponce.triggers.dead_letters import LETTER, REASON, Letter
@@ -258,9 +260,10 @@ class Letters:
 
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
-            f"No letter {letter_id!r} can be seen. If somebody else looks at it, it is back in "
-            f"{HIDDEN_SECONDS} seconds. If it is in a FIFO queue, redrive the other letters of its message "
-            "group first: the queue shows only ten of them. List the letters.",
+            f"No letter {letter_id!r} can be seen. It may have been redriven. If somebody else looks at it, "
+            f"or could not give it back, it is back in {HIDDEN_SECONDS} seconds. If it is in a FIFO queue, "
+            "redrive the other letters of its message group first: the queue shows only ten of them. List "
+            "the letters.",
             next_steps=[NextStep("list letters")],
         )
 
@@ -286,7 +289,12 @@ class Letters:
         self._deleted.add(found.id)
 
     def _take(self, queue: DeadLetterQueue) -> Generator[Found]:
-        """Receive each letter of a queue once. At the end, all that were not deleted become visible again."""
+        """
+        Receive each letter of a queue once. At the end, all that were not deleted become visible again.
+
+        They do so by themselves a little later if SQS does not answer then. A refusal, as without the
+        permission, is raised unless a letter was put back: that would look as if it was not.
+        """
         receipts: dict[str, str] = {}
         try:
             while batch := self._receive(queue):
@@ -296,7 +304,14 @@ class Letters:
                 if not news:
                     return
         finally:
-            self._give_back(queue, [receipt for one, receipt in receipts.items() if one not in self._deleted])
+            left = [receipt for one, receipt in receipts.items() if one not in self._deleted]
+            try:
+                self._give_back(queue, left)
+            except Unavailable:
+                pass
+            except (BotoCoreError, ClientError):
+                if not self._deleted:
+                    raise
 
     def _receive(self, queue: DeadLetterQueue) -> list[Found]:
         with answering("SQS"):

@@ -340,6 +340,56 @@ def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
     assert ["order-1", "order-1"] == [one.request_id for one in stack.asked()]
 
 
+THROTTLED, DENIED = ("RequestThrottled", 403), ("AccessDenied", 403)
+
+
+def cannot_give_back(stack: Stack, monkeypatch: pytest.MonkeyPatch, code: str, status: int) -> None:
+    """From now on, no letter can be made visible again."""
+
+    def refuse(**_given: Any) -> None:
+        raise client_error(code, status=status)
+
+    monkeypatch.setattr(stack.sqs, "change_message_visibility_batch", refuse)
+
+
+@pytest.mark.parametrize("why", [THROTTLED, DENIED], ids=["throttled", "denied"])
+@pytest.mark.parametrize("everything", [False, True], ids=["one", "all"])
+def test_what_is_put_back_is_told_also_if_the_others_stay_hidden(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch, why: tuple[str, int], everything: bool
+):
+    """They come back by themselves; the same command would not find the letter again."""
+    stack.lay_aside("order-1")
+    stack.lay_aside("order-2")
+    stack.put("RequestsDeadLetterQueueUrl", "x" * MAX_REQUEST_BYTES)
+    put_back = [one for one in run("list")[1]["letters"] if one["canBePutBack"]][: 2 if everything else 1]
+    cannot_give_back(stack, monkeypatch, *why)
+
+    code, told = run("redrive", "--all" if everything else put_back[0]["id"])
+
+    assert (0, put_back) == (code, told["letters"])
+    assert [one["requestId"] for one in put_back] == [one.request_id for one in stack.asked()]
+    code, told = run("redrive", put_back[0]["id"])
+    assert (1, True) == (code, "may have been redriven" in told["error"]["message"])
+
+
+@pytest.mark.parametrize("why", [THROTTLED, DENIED], ids=["throttled", "denied"])
+@pytest.mark.parametrize("command", ["list", "show"])
+def test_what_was_found_is_shown_unless_each_command_would_hide_it(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch, why: tuple[str, int], command: str
+):
+    """A permission that is missing is named, since nothing was done yet."""
+    stack.lay_aside("order-1")
+    (letter,) = run("list")[1]["letters"]
+    cannot_give_back(stack, monkeypatch, *why)
+
+    code, told = run(command, *([letter["id"]] if command == "show" else []))
+
+    if why == DENIED:
+        assert (4, "AccessDenied") == (code, told["error"]["type"])
+    else:
+        assert (0, letter["id"]) == (code, (told if command == "show" else told["letters"][0])["id"])
+
+
 def test_poison_that_comes_back_at_once_does_not_keep_it_busy(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
