@@ -103,7 +103,7 @@ def find_running(machine: Machine, request_id: str) -> Running:
     Raises:
         InvalidRequestId: the id cannot be one.
         RequestNotFound: it has no execution.
-        Refused: it has its answer, or waits for a person.
+        Refused: it has its answer, is cancelled already, or waits for a person.
         Unavailable: no answer; safe to ask again.
     """
     name = name_of(request_id)
@@ -118,8 +118,9 @@ def find_running(machine: Machine, request_id: str) -> Running:
     may_run_again = _is_free(running.lock) and status != "SUCCEEDED" and running.lock_token is not None
     left = running.holds_the_lock or may_run_again
     if not running.is_open and not left:
+        nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
         raise Refused(
-            f"Nothing of request {request_id!r} runs: its execution is {status}. Look at what to do.",
+            f"{_done_before(running) or nothing_runs} Look at what to do.",
             next_steps=[NextStep("show request", request_id)],
         )
     return running
@@ -229,6 +230,16 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{_until(lock)}."
         )
     return f"{end}It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
+
+
+def _done_before(running: Running) -> str:
+    """That a request is cancelled already, and by whom; empty if its record does not say so."""
+    lock = running.lock
+    if lock is None or not lock.interventions or not _is_own(running, lock) or not _was_cancelled(lock):
+        return ""
+    last = lock.interventions[-1]
+    done = f"Request {running.request_id!r} is cancelled already ({last.what} by {last.by}: {last.why})."
+    return f"{done} Its record waits for a person." if lock.open_status is not None else done
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
@@ -409,6 +420,14 @@ def _expect_own_answer(
 def _is_cancelled(lock: Lock) -> bool:
     """Whether a record says `Cancelled` for good. One that waits for a person has another cause."""
     return (lock.status, lock.failure) == (FAILED, CANCELLATION)
+
+
+def _was_cancelled(lock: Lock) -> bool:
+    """Whether a record says that a person has cancelled it, for good or until a person settles it."""
+    failure = lock.failure
+    if lock.status != FAILED or failure is None or failure.error != CANCELLED:
+        return False
+    return (failure.cause or "").startswith(str(CANCELLATION.cause))
 
 
 def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -> bool:

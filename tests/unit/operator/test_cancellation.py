@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -94,7 +95,7 @@ def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed
         "No execution of it was running. A later start, also of another request"
     )
     says_so(world, lock)
-    with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
+    with pytest.raises(Refused, match=r"is cancelled already \(cancelled by alice: sent by mistake\)\."):
         find_running(world.machine, "order-1")
 
 
@@ -577,6 +578,40 @@ def test_an_execution_that_was_redriven_meanwhile_is_not_called_stopped(world: W
 
     with pytest.raises(Unavailable, match="was redriven since you looked, or how it ended"):
         cancel(world.machine, running, by="alice", why="sent by mistake")
+
+
+@pytest.mark.parametrize("states", [("IsRequestPrepared", "AcquireLock"), TO_WORK], ids=["before", "in"])
+def test_who_repeats_it_after_a_lost_answer_hears_that_it_is_done(world: World, states: tuple[str, ...]):
+    """And by whom, before its work or in it."""
+    world.execution("order-1", "RUNNING", *states)
+    world.put()
+    cancelled(world)
+
+    with pytest.raises(Refused, match=r"is cancelled already \(.* by alice: .*sent by mistake") as raised:
+        find_running(world.machine, "order-1")
+    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
+
+
+@pytest.mark.parametrize("error", ["Cancelled", "Boom"])
+@pytest.mark.parametrize("request_id", ["order-1", "order-9"])
+def test_a_failure_that_no_person_has_caused_is_not_called_cancelled(
+    world: World, error: str, request_id: str
+):
+    """An error of the work's own that is called so; another request's cancellation."""
+    cause = CANCELLED.cause if request_id == "order-9" else "by the bank"
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordFinalError", error=error)
+    held = [{"at": PAST, "by": "alice", "what": "held", "why": "x"}]
+    world.put(
+        name=request_id,
+        status=FAILED,
+        openStatus=None,
+        ttl=TTL,
+        failure=json.dumps({"Error": error, "Cause": cause}),
+        interventions=json.dumps(held),
+    )
+
+    with pytest.raises(Refused, match="Nothing of request 'order-1' runs"):
+        find_running(world.machine, "order-1")
 
 
 def test_an_end_that_cannot_be_seen_yet_leaves_the_answer(world: World, monkeypatch: pytest.MonkeyPatch):
