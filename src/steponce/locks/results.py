@@ -51,6 +51,7 @@ LATE_DAYS = 30
 
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NoSuchBucket", "MethodNotAllowed", "404"})
 _FORBIDDEN = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "403"})
+_EXPIRED = frozenset({"ExpiredToken", "TokenRefreshRequired"})
 _AT_ONCE = 1000
 
 ONE_TRY = Config(retries={"total_max_attempts": 1})
@@ -160,7 +161,7 @@ class Results:
 
         Raises:
             ResultForbidden: the bucket may not be listed.
-            Unavailable: S3 did not answer; safe to try again.
+            Unavailable: S3 did not answer, or the credentials have expired; safe to try again.
         """
         if self.bucket is None:
             return []
@@ -180,7 +181,7 @@ class Results:
 
         Raises:
             ResultForbidden: S3 has refused one.
-            Unavailable: S3 did not answer; safe to try again.
+            Unavailable: S3 did not answer, or the credentials have expired; safe to try again.
         """
         for first in range(0, len(objects), _AT_ONCE):
             some = [{"Key": key, "VersionId": version} for key, version in objects[first : first + _AT_ONCE]]
@@ -222,6 +223,11 @@ class Results:
             with answering("S3"):
                 yield
         except ClientError as error:
+            if error_code(error) in _EXPIRED:
+                raise Unavailable(
+                    f"The credentials have expired (S3 said {error_code(error)}). Log in to AWS again. The "
+                    "same command erases the rest."
+                ) from error
             raise self._not_erased(error_code(error)) from error
 
     def _not_erased(self, code: str) -> ResultForbidden:

@@ -393,6 +393,13 @@ def test_whoever_may_not_delete_hears_what_they_need():
             results.delete([("k", "v")])
 
 
+@pytest.mark.parametrize("code", ["ExpiredToken", "TokenRefreshRequired"])
+def test_credentials_that_have_expired_are_no_missing_permission(code: str):
+    """Whoever logs in again can go on."""
+    with pytest.raises(Unavailable, match=f"credentials have expired .*{code}"):
+        refusing(code).delete([("k", "v")])
+
+
 # -- receipts --------------------------------------------------------------------------------------
 def test_a_receipt_reads_a_large_result_once_and_when_it_is_asked_for(results: Results):
     """Whoever only wants to know the status waits for no S3."""
