@@ -29,6 +29,7 @@ from steponce.locks.record import Lock
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
+from steponce.recovery.work import failed_work_until
 from steponce.report.collector import collect_owner
 from steponce.report.story import GONE, Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
@@ -111,13 +112,17 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     is_gone = owner.status == GONE
     allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token)
     what_next = machines.commands(allowed)
+    until = None if owner.is_open else failed_work_until(lock, owner.stopped)
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
+        "workMayRunUntil": until,
         "links": links,
         "next": what_next,
     }
     rows = {f"{name} on AWS": link for name, link in links.items()}
+    if until:
+        rows["refused"] = f"until {until} or later, while its work may run: release, complete and retry"
     if not own:
         rows["note"] = "another machine's record: commands for that machine settle it"
     say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows), *to_copy(what_next)))

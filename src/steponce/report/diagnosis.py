@@ -8,6 +8,7 @@ from steponce.aws import times
 from steponce.executions import YOUNG, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
+from steponce.recovery.work import failed_work_until
 from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
@@ -180,11 +181,14 @@ class Case:
         is_gone = owner.status == GONE or self.owner_is_stranger
         if is_gone:  # and its payload with it
             again = "release the lock, and start the request with its payload."
+        closed, refused = None if self.owner_is_stranger else owner.stopped, ""
+        if self.lock is not None and (until := failed_work_until(self.lock, closed)):
+            refused = f" The work may run until {until} or later; both commands are refused until then."
         return Advice(
             "waits for a person",
             f"{failed} This is no final answer: it waits for a person, and nothing else runs under this lock "
             "token until then. Find out whether the work took effect. If it did, complete the lock with the "
-            f"result. If not, {again}",
+            f"result. If not, {again}{refused}",
             (
                 NextStep("complete lock", record.lock_token),
                 NextStep("release lock" if is_gone else "retry lock", record.lock_token),

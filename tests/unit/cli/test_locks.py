@@ -6,6 +6,7 @@ import getpass
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -672,7 +673,7 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
 
     code, told = run("locks", "inspect", "order-1")
 
-    assert (0, {"record", "owner", "links", "next"}) == (code, set(told))
+    assert (0, {"record", "owner", "workMayRunUntil", "links", "next"}) == (code, set(told))
     assert ("m/order-1", "Boom") == (told["record"]["lockToken"], told["record"]["error"])
     assert ("FAILED", "RecordError", arn("order-1")) == (
         told["owner"]["status"],
@@ -681,6 +682,32 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
     )
     assert "steponce locks retry m/order-1 --token" in told["next"]
     assert {"execution", "log"} == set(told["links"])
+
+
+@pytest.mark.parametrize("error", ["States.Timeout", "Boom"])
+def test_inspect_says_until_when_its_commands_are_refused(
+    world: World,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: str,
+):
+    """The refusal names the same time."""
+    world.execution("order-1", "FAILED", *TO_WORK, "RecordError", error=error, closed=datetime.now(UTC))
+    failure = json.dumps({"Error": error, "Cause": None})
+    world.put(status="FAILED", openStatus="FAILED#3", failure=failure, workTimeoutSeconds=900)
+
+    until = run("locks", "inspect", "order-1")[1]["workMayRunUntil"]
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    commands.run(["locks", "inspect", "order-1"])
+    code = commands.run(["locks", "release", "order-1", *SIGNED])
+    said = capsys.readouterr()
+
+    if error == "Boom":
+        assert (None, 0, False) == (until, code, "refused" in said.out)
+    else:
+        assert (3, True) == (code, f"until {until}; try again" in said.err)
+        assert f"until {until} or later" in said.out
 
 
 DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.settings import RequestRules
+from steponce.workflow import INIT_TIME
 from tests.unit.rate_limited import cause_until
 from tests.unit.report.world import (
     FAR,
@@ -214,6 +216,23 @@ def test_any_other_failure_waits_for_a_person(world: World):
     assert "waits for a person" == story.diagnosis
     assert "Find out whether the work took effect" in story.summary
     assert (NextStep("complete lock", "m/order-1"), NextStep("retry lock", "m/order-1")) == story.next_steps
+
+
+@pytest.mark.parametrize("error", ["States.Timeout", "ZeroDivisionError"])
+@pytest.mark.parametrize("seconds_ago", [5, 60])
+def test_it_is_said_until_when_the_work_may_run(world: World, error: str, seconds_ago: int):
+    """The commands are refused until then, after an error that does not end a function."""
+    closed = times.now() - timedelta(seconds=seconds_ago)
+    world.execution("order-1", "FAILED", "DoWork", error=error, stopDate=closed)
+    failure = Failure(error, None)
+    world.record("FAILED", failure=failure, open_status="FAILED#1", work_timeout_seconds=30)
+
+    summary = collect(world.client, "order-1").summary
+
+    until = times.to_text(closed + timedelta(seconds=30) + INIT_TIME)
+    said = f"The work may run until {until} or later; both commands are refused until then."
+    assert (error == "States.Timeout" and seconds_ago == 5) == (said in summary)
+    assert ("refused until" in summary) == (said in summary)
 
 
 def test_a_failure_without_a_name_is_told_too(world: World):
