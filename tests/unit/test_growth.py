@@ -25,7 +25,7 @@ from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
 from steponce.wrap.kept_lines import keep_lines
-from tests.unit.cost.definitions import END, PASS, choice, machine, to
+from tests.unit.cost.definitions import CALL, END, PASS, choice, machine, to
 from tests.unit.growth import is_linear
 
 RULES = RequestRules(key_prefix="shop")
@@ -232,6 +232,12 @@ def chain(size: int) -> dict[str, Any]:
     return machine(**{f"S{n}": to(PASS, f"S{n + 1}") for n in range(size)}, **{f"S{size}": END})
 
 
+def calls(size: int) -> dict[str, Any]:
+    """A definition whose Tasks and Pass states take turns."""
+    states = {f"S{n}": to((PASS, CALL)[n % 2], f"S{n + 1}") for n in range(size)}
+    return machine(**states, **{f"S{size}": END})
+
+
 def ways_of(definition: dict[str, Any]) -> dict[str, list[str]]:
     """Where each state leads."""
     return {name: [state["Next"]] if "Next" in state else [] for name, state in definition["States"].items()}
@@ -246,6 +252,7 @@ def fan(size: int) -> dict[str, Any]:
 def test_a_long_definition_is_checked_and_priced_in_proportion():
     """Whoever offers a template to a pipeline does not keep it busy."""
     assert is_linear(lint, chain, 1_024)
+    assert is_linear(lint, calls, 2_048)
     assert is_linear(lambda definition: loops_of("S0", ways_of(definition)), chain, 2_048)
     assert is_linear(estimate, fan, 2_048)
 

@@ -12,7 +12,8 @@ from steponce.lint.rule import Rules
 
 WAITING = Rules("general")
 
-_LIMITS = ("TimeoutSeconds", "TimeoutSecondsPath", "HeartbeatSeconds", "HeartbeatSecondsPath")
+_HEARTBEATS = {"HeartbeatSeconds", "HeartbeatSecondsPath"}
+_LIMITS = {"TimeoutSeconds", "TimeoutSecondsPath"} | _HEARTBEATS
 _CALL = {"callId", "callId.$"}
 
 
@@ -33,7 +34,7 @@ def task_timeout(machine: Machine) -> Complaints:
         return
     for state, call in machine.tasks():
         waits = call.pattern or call.integration == "activity"
-        if waits and not set(_LIMITS) & set(state.body):
+        if waits and not _LIMITS & set(state.body):
             text = "it may wait for three years. Give it TimeoutSeconds, or HeartbeatSeconds."
             yield Complaint(state.name, text)
 
@@ -52,19 +53,20 @@ def heartbeat_timeout(machine: Machine) -> Complaints:
     for refusal in machine.refusals:
         if refusal.kind == "heartbeat-timeout":
             yield Complaint(refusal.state, refusal.text)
+    passes = [state for state in machine.all_states() if state.kind == "Pass" and not state.is_jsonata]
     for state, _ in machine.tasks():
+        if not _HEARTBEATS & set(state.body):
+            continue
         heartbeat, timeout = (state.body.get(f"{kind}SecondsPath") for kind in ("Heartbeat", "Timeout"))
         if isinstance(heartbeat, str) and heartbeat == timeout:
             text = f"heartbeat and time-out are both {heartbeat}. The heartbeat must be less."
             yield Complaint(state.name, text)
         else:
-            yield from _written_by_a_pass(machine, state)
+            yield from _written_by_a_pass(passes, state)
 
 
-def _written_by_a_pass(machine: Machine, state: State) -> Complaints:
-    for other in machine.all_states():
-        if other.kind != "Pass" or other.is_jsonata:
-            continue
+def _written_by_a_pass(passes: list[State], state: State) -> Complaints:
+    for other in passes:
         heartbeat, timeout = (_seconds(state, other, kind) for kind in ("Heartbeat", "Timeout"))
         if heartbeat is not None and timeout is not None and heartbeat >= timeout:
             text = f"{other.name} gives it a heartbeat of {heartbeat} s and a time-out of {timeout} s."
@@ -96,7 +98,7 @@ def heartbeat_unheard(machine: Machine) -> Complaints:
     Source: [SendTaskHeartbeat](https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskHeartbeat.html).
     """
     for state, call in machine.tasks():
-        has_one = {"HeartbeatSeconds", "HeartbeatSecondsPath"} & set(state.body)
+        has_one = _HEARTBEATS & set(state.body)
         if has_one and call.integration in ("optimized", "sdk") and not call.waits_for_token:
             text = "it has a heartbeat, but no task token to send one with. Use TimeoutSeconds."
             yield Complaint(state.name, text)
