@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
@@ -55,9 +56,13 @@ class HttpApi:
         request.max_content_length = LONGEST_BODY
         try:
             event = _event(request, route, parameters)
+            answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
         except RequestEntityTooLarge:
             return _message(413, "Request Entity Too Large")
-        answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
+        except ClientError as error:  # an event of more than 6 MB, which a smaller body may become
+            if error.response["Error"]["Code"] != "RequestTooLargeException":
+                raise
+            return _message(413, "Request Entity Too Large")
         if "FunctionError" in answer:
             return _message(500, "Internal Server Error")
         return _response(json.loads(answer["Payload"].read()))

@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
@@ -43,3 +44,31 @@ def test_a_body_above_the_gateway_s_limit_is_a_413(status: int, size: int, told:
         environ["CONTENT_LENGTH"] = str(told)
     answer = client.post("/requests", input_stream=io.BytesIO(b"x" * size), environ_overrides=environ)
     assert (status, int(status == 200)) == (answer.status_code, function.invoked)
+
+
+class Refuses:
+    """A Lambda that takes no call."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def invoke(self, **_: Any) -> dict[str, Any]:
+        raise ClientError({"Error": {"Code": self.code}}, "Invoke")
+
+
+def post_to(function: Refuses) -> Any:
+    api = HttpApi()
+    api.deploy([RoutePlan("POST", "/requests", "http_api")], function)
+    return Client(Request.application(lambda request: api.answer(request)), Response).post("/requests")
+
+
+def test_an_event_above_lambda_s_limit_is_a_413():
+    """Lambda takes six megabytes, and escapes make an event larger than its body."""
+    answer = post_to(Refuses("RequestTooLargeException"))
+    assert (413, {"message": "Request Entity Too Large"}) == (answer.status_code, answer.json)
+
+
+def test_another_refusal_of_lambda_is_not_hidden():
+    """It is a fault of the local stack."""
+    with pytest.raises(ClientError):
+        post_to(Refuses("ResourceNotFoundException"))
