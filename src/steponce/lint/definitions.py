@@ -96,7 +96,7 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
         spoken = state.get("QueryLanguage", language) if isinstance(state, dict) else language
         yield from _state(name, state, spoken)
         for inside, inner in _inner_machines(state):
-            yield from _machine(inner, f"{name}.{inside}", spoken)
+            yield from _machine(inner, f"{name}.{inside}", language)
 
 
 def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:

@@ -167,7 +167,7 @@ def _machine(body: Body, language: str, owner: str, depth: int, around: tuple[st
             own = str(part.get("QueryLanguage", spoken))
             states[name] = State(name, part, own, depth, (*comments, str(part.get("Comment", ""))))
             inner += [
-                _machine(one, own, name, depth + 1, states[name].comments) for one in inner_bodies(part)
+                _machine(one, spoken, name, depth + 1, states[name].comments) for one in inner_bodies(part)
             ]
     return Machine(body, states, owner, tuple(inner))
 

@@ -58,6 +58,14 @@ def test_without_a_reason_nothing_is_ignored(comment: str):
     assert {"bad-ignore", "task-timeout"} == {finding.rule for finding in found}
 
 
+@pytest.mark.parametrize(("outside", "spoken"), [({}, "JSONPath"), ({"QueryLanguage": "JSONata"}, "JSONata")])
+def test_a_state_inside_another_is_in_the_language_of_the_machine(outside: dict[str, Any], spoken: str):
+    """Whatever the Map or the Parallel is in."""
+    each = {"Type": "Map", "QueryLanguage": "JSONata", "ItemProcessor": machine(A=WAITS), "End": True}
+    states = {state.name: state for state in read_machine(machine(Each=each) | outside).all_states()}
+    assert ("JSONata", spoken) == (states["Each"].language, states["A"].language)
+
+
 def test_what_an_ignore_says():
     """Several in one Comment, each on its line."""
     comment = "Why.\nlint: ignore a, b because of x.\nlint: ignore c because y"

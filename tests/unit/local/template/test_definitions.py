@@ -181,6 +181,15 @@ ACCEPTED: dict[str, Any] = {
     "JSONata in one state": choice(
         {"Condition": "{% true %}", "Output": 1, "Next": "B"}, QueryLanguage="JSONata"
     ),
+    "JSONPath in a branch of a Parallel in JSONata": definition(
+        A={
+            "Type": "Parallel",
+            "QueryLanguage": "JSONata",
+            "Branches": [definition(Inner=TASK | {"Parameters": {"a.$": "$.a"}})],
+            "Output": "{% 1 %}",
+            "End": True,
+        }
+    ),
     "an activity": definition(A=TASK | {"Resource": "arn:aws:states:us-east-1:123456789012:activity:a"}),
 }
 
