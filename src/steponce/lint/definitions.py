@@ -95,6 +95,9 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
     for name, state in states.items():
         spoken = state.get("QueryLanguage", language) if isinstance(state, dict) else language
         yield from _state(name, state, spoken)
+        if language == JSONATA and spoken == JSONPATH:
+            text = f"QueryLanguage cannot be {JSONPATH}, because the state machine is in {JSONATA}."
+            yield Refusal("invalid-definition", name, text)
         for inside, inner in _inner_machines(state):
             yield from _machine(inner, f"{name}.{inside}", language)
 

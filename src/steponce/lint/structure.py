@@ -22,7 +22,10 @@ def invalid_definition(machine: Machine) -> Complaints:
 
     CreateStateMachine refuses the definition. CloudFormation finds out in the middle of a deployment.
 
-    Source: [Amazon States Language](https://states-language.net/spec.html).
+    "You cannot revert a top-level JSONata-based state machine to a mix of JSONata and JSONPath states." So a
+    state of a machine in JSONata cannot be in JSONPath.
+
+    Source: [Amazon States Language](https://states-language.net/spec.html); [State machine structure](https://docs.aws.amazon.com/step-functions/latest/dg/statemachine-structure.html).
     """
     yield from _refused(machine, "invalid-definition")
 

@@ -18,6 +18,7 @@ INNER = {"StartAt": "Inner", "States": {"Inner": {"Type": "Succeed"}}}
 END: dict[str, Any] = {"Type": "Succeed"}
 TASK: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
 MAP: dict[str, Any] = {"Type": "Map", "ItemProcessor": INNER, "End": True}
+JSONATA = {"QueryLanguage": "JSONata"}
 TEST = {"Variable": "$.a", "IsPresent": True, "Next": "B"}
 
 ROLE = "arn:aws:iam::123456789012:role/any"
@@ -132,6 +133,12 @@ REFUSED: list[tuple[str, Any]] = [
     ("A: Error must be text", definition(A={"Type": "Fail", "Error": {"Ref": "E"}})),
     ("Branches must be a list", definition(A={"Type": "Parallel", "Branches": [], "End": True})),
     ("exclude each other", definition(A={"Type": "Fail", "Error": "x", "ErrorPath": "$.e"})),
+    ("cannot be JSONPath", definition(A=END | {"QueryLanguage": "JSONPath"}) | JSONATA),
+    (
+        "Inner: QueryLanguage cannot be JSONPath",
+        definition(A=MAP | {"ItemProcessor": definition(Inner=END | {"QueryLanguage": "JSONPath"})})
+        | JSONATA,
+    ),
 ]
 
 ACCEPTED: dict[str, Any] = {
@@ -181,6 +188,10 @@ ACCEPTED: dict[str, Any] = {
     "JSONata in one state": choice(
         {"Condition": "{% true %}", "Output": 1, "Next": "B"}, QueryLanguage="JSONata"
     ),
+    "each language named where it is spoken": definition(
+        A={"Type": "Pass", "Output": 1, "Next": "B"} | JSONATA, B=END | {"QueryLanguage": "JSONPath"}
+    )
+    | {"QueryLanguage": "JSONPath"},
     "JSONPath in a branch of a Parallel in JSONata": definition(
         A={
             "Type": "Parallel",
