@@ -57,7 +57,7 @@ _RETRIER = {
     "MaxDelaySeconds",
     "JitterStrategy",
 }
-_CATCHER = {"ErrorEquals", "Next", "ResultPath", "Assign", "Output"}
+_CATCHER = {"ErrorEquals", "Next", "Assign"}
 _KINDS = ("String", "Numeric", "Timestamp")
 _ORDERS = ("Equals", "LessThan", "GreaterThan", "LessThanEquals", "GreaterThanEquals")
 _COMPARISONS = (
@@ -84,7 +84,7 @@ def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
         yield f"a {kind} state in {language} has no field {field!r}."
     yield from _way_on(state, kind)
     yield from _one_of_each(state)
-    yield from _handlers(state)
+    yield from _handlers(state, language)
     if language != JSONATA:
         yield from _paths(state)
         yield from _templates(state)
@@ -112,8 +112,9 @@ def _one_of_each(state: dict[str, Any]) -> Iterator[str]:
             yield f"{field} and {field}Path exclude each other."
 
 
-def _handlers(state: dict[str, Any]) -> Iterator[str]:
-    for key, fields in (("Retry", _RETRIER), ("Catch", _CATCHER)):
+def _handlers(state: dict[str, Any], language: str) -> Iterator[str]:
+    catcher = _CATCHER | {"Output" if language == JSONATA else "ResultPath"}
+    for key, fields in (("Retry", _RETRIER), ("Catch", catcher)):
         parts = state.get(key, [])
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             yield f"{key} must be a list of objects."
@@ -121,7 +122,7 @@ def _handlers(state: dict[str, Any]) -> Iterator[str]:
         for place, part in enumerate(parts):
             where = f"{key}[{place}]"
             for field in sorted(set(part) - fields - {"Comment"}):
-                yield f"{where} has no field {field!r}."
+                yield f"{where} in {language} has no field {field!r}."
             names = part.get("ErrorEquals")
             if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
                 yield f"{where}: ErrorEquals must be a list of names, and not empty."
@@ -211,6 +212,8 @@ def _choice(state: dict[str, Any], language: str) -> Iterator[str]:
         if not isinstance(rule.get("Next"), str):
             yield f"{where}: Next must be a state's name."
         rest = {key: part for key, part in rule.items() if key not in ("Next", "Comment", "Assign", "Output")}
+        if language != JSONATA and "Output" in rule:
+            yield f"{where} in {language} has no field 'Output'."
         if language != JSONATA:
             yield from _test(rest, where)
         elif set(rest) != {"Condition"}:

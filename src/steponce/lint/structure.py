@@ -25,6 +25,9 @@ def invalid_definition(machine: Machine) -> Complaints:
     "You cannot revert a top-level JSONata-based state machine to a mix of JSONata and JSONPath states." So a
     state of a machine in JSONata cannot be in JSONPath.
 
+    "In JSONata States, a Catcher MAY have an 'Output' field", and "in JSONPath States, a Catcher MAY have a
+    'ResultPath' field". Likewise only a rule of a Choice in JSONata may have an `Output`.
+
     Source: [Amazon States Language](https://states-language.net/spec.html); [State machine structure](https://docs.aws.amazon.com/step-functions/latest/dg/statemachine-structure.html).
     """
     yield from _refused(machine, "invalid-definition")

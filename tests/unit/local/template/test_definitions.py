@@ -50,6 +50,10 @@ def retry(**fields: Any) -> dict[str, Any]:
     return definition(A=TASK | {"Retry": [{"ErrorEquals": ["States.ALL"], **fields}]})
 
 
+def catch(language: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return definition(A=TASK | language | {"Catch": [{"ErrorEquals": ["X"], "Next": "B", **fields}]}, B=END)
+
+
 REFUSED: list[tuple[str, Any]] = [
     ("not a JSON object", [1]),
     ("the state machine: States must be", {"StartAt": "A"}),
@@ -133,6 +137,9 @@ REFUSED: list[tuple[str, Any]] = [
     ("A: Error must be text", definition(A={"Type": "Fail", "Error": {"Ref": "E"}})),
     ("Branches must be a list", definition(A={"Type": "Parallel", "Branches": [], "End": True})),
     ("exclude each other", definition(A={"Type": "Fail", "Error": "x", "ErrorPath": "$.e"})),
+    ("Catch[0] in JSONata has no field 'ResultPath'", catch(JSONATA, ResultPath="$.error")),
+    ("Catch[0] in JSONPath has no field 'Output'", catch({}, Output="{% $states.errorOutput %}")),
+    ("Choices[0] in JSONPath has no field 'Output'", choice(TEST | {"Output": {"a": 1}})),
     ("cannot be JSONPath", definition(A=END | {"QueryLanguage": "JSONPath"}) | JSONATA),
     (
         "Inner: QueryLanguage cannot be JSONPath",
@@ -188,6 +195,9 @@ ACCEPTED: dict[str, Any] = {
     "JSONata in one state": choice(
         {"Condition": "{% true %}", "Output": 1, "Next": "B"}, QueryLanguage="JSONata"
     ),
+    "a catcher in JSONPath": catch({}, ResultPath="$.error", Assign={"error.$": "$"}, Comment="why"),
+    "a catcher in JSONata": catch(JSONATA, Output="{% $states.errorOutput %}", Assign={"a": 1}),
+    "a catcher that discards the error": catch({}, ResultPath=None),
     "each language named where it is spoken": definition(
         A={"Type": "Pass", "Output": 1, "Next": "B"} | JSONATA, B=END | {"QueryLanguage": "JSONPath"}
     )
