@@ -21,7 +21,8 @@ from steponce.cli.timeline import record_fields
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
 from steponce.operator.cancellation import cancel as cancel_running
-from steponce.operator.cancellation import find_running, meaning, what_was_done
+from steponce.operator.cancellation import find_running
+from steponce.operator.cancelled import meaning, what_was_done
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
 from steponce.operator.next_steps import steps_after_cancel

@@ -10,73 +10,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
-from itertools import count
-from typing import Any, Literal
 
 from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
-from steponce.executions import CANCELLATION, CANCELLED, Execution, machine_of
+from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.operator.allowed import expect_own
+from steponce.operator.cancelled import Running, done_before, is_cancelled
 from steponce.recovery.owner import settle_owner
-from steponce.recovery.work import proves_the_end
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
-from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS
+from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
 
-Done = Literal["cancelled", "recorded", "stopped", "nothing"]
-"""
-What `cancel` has done:
-
-    cancelled  the record says `Cancelled`
-    recorded   the work had ended, and its own outcome is on record
-    stopped    the execution is stopped, and the record is another request's, has an earlier answer, or is not
-               known
-    nothing    none of these
-"""
-
 _SEEN_WITHIN_SECONDS = 15.0
 """How long `cancel` waits until the end of the stopped execution is visible."""
-
-_MAY_RUN = (
-    "The work may still run until its time-out has passed, and the commands for it are refused until then."
-)
-
-
-@dataclass(frozen=True)
-class Running:
-    """
-    A request that can be cancelled.
-
-    Args:
-        request_id: As it was given.
-        execution_arn: The execution that has its lock, else its newest attempt.
-        lock_token: The request's business key; None if it is not known.
-        lock: The record of that key, also if another request holds it. None if there is none.
-        is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
-            died and left its lock.
-        given: What that execution was started with.
-    """
-
-    request_id: str
-    execution_arn: str
-    lock_token: str | None
-    lock: Lock | None
-    is_open: bool
-    given: Mapping[str, Any] = field(repr=False, default_factory=dict)
-
-    @property
-    def holds_the_lock(self) -> bool:
-        """Whether this execution holds the lock."""
-        return _holds(self.lock, self.execution_arn)
 
 
 @dataclass(frozen=True)
@@ -120,7 +75,7 @@ def find_running(machine: Machine, request_id: str) -> Running:
     if not running.is_open and not left:
         nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
         raise Refused(
-            f"{_done_before(running) or nothing_runs} Look at what to do.",
+            f"{done_before(running) or nothing_runs} Look at what to do.",
             next_steps=[NextStep("show request", request_id)],
         )
     return running
@@ -153,9 +108,8 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
             machine.sfn.stop_execution(
                 executionArn=running.execution_arn, error=CANCELLED, cause=str(stopped.cause)
             )
-    by_itself = False
-    hidden: list[OwnerHidden] = []
-    for _ in _until_seen(running, hidden):
+    by_itself, hidden = False, None
+    for _ in _looks():
         execution = machine.describe_arn(running.execution_arn)
         if running.is_open if execution is None else execution.is_open:
             continue  # its end cannot be seen yet
@@ -165,12 +119,14 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
         try:
             is_settled = _is_settled(machine, running, stopped, by)
         except OwnerHidden as error:
-            hidden[:] = [error]
+            hidden = error
             continue  # the stack may look, and settles the lock meanwhile
         if is_settled and _answer(machine, running, by=by, why=why):
             lock = _lock_of(machine, running)
             if running.lock_token is None or not _is_free(lock):
                 break  # else another request has released it just now
+    else:
+        raise hidden or _unseen(running)
     if not running.is_open and lock is not None and _has_run(machine, running, lock):
         raise RecordChanged(
             f"Request {running.request_id!r} has run since you looked: its record is {lock.status}, of "
@@ -178,68 +134,6 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
             next_steps=[NextStep("show request", running.request_id)],
         )
     return Cancelled(lock, by_itself)
-
-
-def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = False) -> Done:
-    """What `cancel` has done, in a word. Arguments as for `meaning`."""
-    if lock is not None and _says_cancelled(running, lock):
-        return "cancelled"
-    if lock is not None and _has_ended_meanwhile(running, lock):
-        return "recorded"
-    return "stopped" if running.is_open and not by_itself else "nothing"
-
-
-def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> str:
-    """What `cancel` has done, in words. `lock` and `by_itself` are as in `Cancelled`."""
-    end = "Its execution is stopped. " if running.is_open else "No execution of it was running. "
-    if by_itself:
-        end = "Its execution had ended by itself. "
-    if running.lock_token is None:
-        return end + "Its lock token is not known, so no record says that it is cancelled."
-    if lock is None:
-        return end + "There is no record any more."
-    if lock.status == INPROGRESS:
-        return (
-            f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started "
-            "again after that, this one may run."
-        )
-    if not _says_cancelled(running, lock):
-        if _has_ended_meanwhile(running, lock):
-            outcome = lock.status
-            if lock.failure is not None and lock.status == FAILED:
-                outcome += f" with {lock.failure.error or 'an error without a name'}"
-            stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
-            is_over = lock.failure is not None and proves_the_end(lock.failure.error)
-            if lock.open_status is not None and not is_over:
-                return f"{end}It is not cancelled: its outcome, {outcome}, {stays}. {_MAY_RUN}"
-            return f"{end}Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
-        if lock.open_status is not None:
-            return (
-                f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
-                "and waits for a person. After a release this request may run if it is started again."
-            )
-        if lock.is_reusable(times.now_text()):
-            return (
-                f"{end}The answer of its lock token, {lock.status}, has just expired, at {lock.expires_at}. "
-                "If this request is started again, it may run."
-            )
-        return f"{end}Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
-    if lock.open_status is None:
-        return (
-            f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
-            f"{_until(lock)}."
-        )
-    return f"{end}It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
-
-
-def _done_before(running: Running) -> str:
-    """That a request is cancelled already, and by whom; empty if its record does not say so."""
-    lock = running.lock
-    if lock is None or not lock.interventions or not _is_own(running, lock) or not _was_cancelled(lock):
-        return ""
-    last = lock.interventions[-1]
-    done = f"Request {running.request_id!r} is cancelled already ({last.what} by {last.by}: {last.why})."
-    return f"{done} Its record waits for a person." if lock.open_status is not None else done
 
 
 def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
@@ -305,26 +199,7 @@ def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
 def _has_run(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether a record is that of an attempt of this request which began after the operator looked."""
     seen = running.lock.call_id if running.lock else None
-    return machine.made(lock, running.request_id) and lock.call_id != seen and not _is_cancelled(lock)
-
-
-def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:
-    """Whether a record has the outcome of this request's own work, which it had not when it was found."""
-    before = running.lock
-    is_new = before is None or before.call_id != lock.call_id or before.status == INPROGRESS
-    return _is_own(running, lock) and is_new and lock.status in (COMPLETED, FAILED)
-
-
-def _says_cancelled(running: Running, lock: Lock) -> bool:
-    """Whether a record says that this request is cancelled. Another's does if it is final."""
-    is_cancelled = lock.failure is not None and lock.failure.error == CANCELLED
-    return is_cancelled and (lock.open_status is None or _is_own(running, lock))
-
-
-def _is_own(running: Running, lock: Lock) -> bool:
-    """Whether a record is of this id on this machine."""
-    machine = machine_of(running.execution_arn)
-    return lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
+    return machine.made(lock, running.request_id) and lock.call_id != seen and not is_cancelled(lock)
 
 
 def _is_free(lock: Lock | None) -> bool:
@@ -378,20 +253,22 @@ def _record_of(machine: Machine, running: Running, lock: Lock | None) -> Lock:
     )
 
 
-def _until_seen(running: Running, hidden: Sequence[OwnerHidden]) -> Iterator[int]:
-    """Poll until the time is over. Then `hidden` is raised if it has an error."""
+def _looks() -> Iterator[None]:
+    """Look again and again, until the time is over."""
     end = time.monotonic() + _SEEN_WITHIN_SECONDS
-    for look in count():
-        yield look
+    while True:
+        yield
         if time.monotonic() > end:
-            if hidden:
-                raise hidden[-1]
-            seen = "is stopped, but" if running.is_open else "was redriven since you looked, or"
-            raise Unavailable(
-                f"The execution {running.execution_arn} {seen} how it ended cannot be seen yet. The same "
-                "command settles its lock later, and so does the stack by itself."
-            )
+            return
         time.sleep(0.2)
+
+
+def _unseen(running: Running) -> Unavailable:
+    seen = "is stopped, but" if running.is_open else "was redriven since you looked, or"
+    return Unavailable(
+        f"The execution {running.execution_arn} {seen} how it ended cannot be seen yet. The same command "
+        "settles its lock later, and so does the stack by itself."
+    )
 
 
 def _ended_so(execution: Execution, stopped: Failure) -> bool:
@@ -406,7 +283,7 @@ def _expect_own_answer(
 ) -> None:
     """Raise RecordChanged unless this command's `Cancelled` is on record, for good."""
     lock = _lock_of(machine, running)
-    if lock is not None and lock.interventions and _is_cancelled(lock):
+    if lock is not None and lock.interventions and is_cancelled(lock):
         last = lock.interventions[-1]
         if (by, "cancelled", why) == (last.by, last.what, last.why):
             return
@@ -415,19 +292,6 @@ def _expect_own_answer(
         "by this command. Look again.",
         next_steps=[NextStep("show request", running.request_id)],
     )
-
-
-def _is_cancelled(lock: Lock) -> bool:
-    """Whether a record says `Cancelled` for good. One that waits for a person has another cause."""
-    return (lock.status, lock.failure) == (FAILED, CANCELLATION)
-
-
-def _was_cancelled(lock: Lock) -> bool:
-    """Whether a record says that a person has cancelled it, for good or until a person settles it."""
-    failure = lock.failure
-    if lock.status != FAILED or failure is None or failure.error != CANCELLED:
-        return False
-    return (failure.cause or "").startswith(str(CANCELLATION.cause))
 
 
 def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -> bool:
@@ -459,16 +323,8 @@ def _is_settled(machine: Machine, running: Running, stopped: Failure, by: str) -
     return found.verdict != "alive"
 
 
-def _until(lock: Lock) -> str:
-    return "" if lock.expires_at in (None, times.NEVER) else f" until {lock.expires_at}"
-
-
 def _lock_of(machine: Machine, running: Running) -> Lock | None:
     return machine.locks.get(running.lock_token) if running.lock_token else None
-
-
-def _holds(lock: Lock | None, execution_arn: str) -> bool:
-    return lock is not None and (lock.status, lock.locked_by) == (INPROGRESS, execution_arn)
 
 
 def _how(execution: Execution) -> str:

@@ -17,14 +17,8 @@ from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
-from steponce.operator.cancellation import (
-    Cancelled,
-    Running,
-    cancel,
-    find_running,
-    meaning,
-    what_was_done,
-)
+from steponce.operator.cancellation import Cancelled, cancel, find_running
+from steponce.operator.cancelled import Running, meaning, what_was_done
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
