@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from steponce.aws.errors import error_code
 from steponce.local.stack import LocalStack
 from steponce.local.template.plan import TablePlan
 
@@ -82,5 +83,5 @@ def _empty_bucket(s3: Any, name: str) -> None:
             for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
                 s3.delete_object(Bucket=name, Key=one["Key"], VersionId=one["VersionId"])
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchBucket":
+        if error_code(error) != "NoSuchBucket":
             raise

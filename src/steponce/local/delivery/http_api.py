@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
+from steponce.aws.errors import error_code
 from steponce.local.template.plan import RoutePlan
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class HttpApi:
         except RequestEntityTooLarge:
             return _message(413, "Request Entity Too Large")
         except ClientError as error:  # an event of more than 6 MB, which a smaller body may become
-            if error.response["Error"]["Code"] != "RequestTooLargeException":
+            if error_code(error) != "RequestTooLargeException":
                 raise
             return _message(413, "Request Entity Too Large")
         if "FunctionError" in answer:

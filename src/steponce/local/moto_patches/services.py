@@ -53,6 +53,7 @@ from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import boto_client
 
 from steponce.aws.clients import client_of
+from steponce.aws.errors import error_code
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
@@ -182,7 +183,7 @@ def _dynamodb_error(task: StateTaskService, env: Environment, ex: Exception) -> 
 
 def _dynamodb_error_name(error: ClientError) -> str:
     """AWS takes the SDK's class names, so a code without a class gets the service's general one."""
-    code = str(error.response["Error"]["Code"])
+    code = error_code(error)
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
     shapes = _clients["dynamodb"].meta.service_model.error_shapes
     if code in {shape.name for shape in shapes}:
@@ -221,7 +222,7 @@ def _lambda_function_error(task: StateTaskLambda, env: Environment, ex: Exceptio
 
 
 def _lambda_error_name(error: ClientError) -> str:
-    code = str(error.response["Error"]["Code"])
+    code = error_code(error)
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]
     if status == 429:
         return "TooManyRequestsException"
@@ -253,7 +254,7 @@ def _sdk_error(original: Any, prefix: str, service: str) -> Any:
             cause = json.dumps(ex.cause, separators=(",", ":"))
             return _task_failed(task, env, "EventBridge.FailedEntry", cause)
         if isinstance(ex, ClientError):
-            known = _CLASS_OF_CODE.get(ex.response["Error"]["Code"], type(ex).__name__)
+            known = _CLASS_OF_CODE.get(error_code(ex), type(ex).__name__)
             name = service if known == "ClientError" else known.removesuffix("Exception")
             return _task_failed(task, env, f"{prefix}.{name}Exception", _cause(ex, service))
         failure: FailureEvent = original(task, env, ex)
