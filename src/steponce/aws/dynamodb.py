@@ -125,10 +125,13 @@ def in_range(name: str, since: str | None, until: str | None) -> tuple[str, dict
     Returns:
         The condition, as it follows that of the partition key, and its values.
     """
-    values = {key: {"S": text} for key, text in ((":since", since), (":until", until)) if text is not None}
-    parts = {(): "", (":since",): ">= :since", (":until",): "<= :until"}
-    part = parts.get(tuple(values), "BETWEEN :since AND :until")
-    return part and f" AND {name} {part}", values
+    if since is None and until is None:
+        return "", {}
+    if until is None:
+        return f" AND {name} >= :since", {":since": {"S": since}}
+    if since is None:
+        return f" AND {name} <= :until", {":until": {"S": until}}
+    return f" AND {name} BETWEEN :since AND :until", {":since": {"S": since}, ":until": {"S": until}}
 
 
 def read_each(items: Iterable[Item], read: Callable[[Item], Record], skip: Skip | None) -> Iterator[Record]:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_ty
 _QUALIFIERS = (typing.Annotated, typing.Final, typing.Required, typing.NotRequired)
 
 _MOST_NAMES = 100
-"""So many names may one type have, one for another. An alias of itself has more."""
+"""So many names are followed from an annotation to its type. Only an alias of itself has more."""
 
 _UNRESOLVED = (NameError, TypeError, AttributeError)
 """What resolving an annotation raises."""

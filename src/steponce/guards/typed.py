@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
 """
-What `restore` raises for a value that does not fit a type. Decimal has an ArithmeticError for a text, and an
-alias that is one of its own choices a RecursionError.
+What `restore` raises for a value that does not fit a type. `Decimal` raises an ArithmeticError for a text
+that is no number. An alias that names itself among its choices raises a RecursionError.
 """
 
 
@@ -58,11 +58,11 @@ def _restore_collection(value: Any, kind: type, of: Any) -> Any:
     """Convert to a list or a dict, whose items or values are of a type."""
     if issubclass(kind, Mapping):
         return {key: restore(item, of) for key, item in value.items()}
-    if not issubclass(kind, Iterable) or not isinstance(value, list):
-        if issubclass(kind, Sequence) and not isinstance(value, kind):
-            raise TypeError(f"The value is no {kind.__name__}.")
-        return value
-    return [restore(item, of) for item in value]
+    if isinstance(value, list) and issubclass(kind, Iterable):
+        return [restore(item, of) for item in value]
+    if issubclass(kind, Sequence) and not isinstance(value, kind):
+        raise TypeError(f"The value is no {kind.__name__}.")
+    return value
 
 
 def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:

@@ -260,10 +260,9 @@ class Letters:
 
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
-            f"No letter {letter_id!r} can be seen. It may have been redriven. If somebody else looks at it, "
-            f"or could not give it back, it is back in {HIDDEN_SECONDS} seconds. If it is in a FIFO queue, "
-            "redrive the other letters of its message group first: the queue shows only ten of them. List "
-            "the letters.",
+            f"No letter {letter_id!r} can be seen. It may have been redriven. Another command may have "
+            f"received it: then it is back within {HIDDEN_SECONDS} seconds. A FIFO queue shows only ten "
+            "letters of a message group: redrive those first. List the letters.",
             next_steps=[NextStep("list letters")],
         )
 
