@@ -19,9 +19,16 @@ HERE = "the ARN of this execution"
 
 @dataclass(frozen=True)
 class Says:
-    """The output of a call as the service has it; of a Lambda invocation, what the function returns."""
+    """
+    The output of a call as the service has it; of a Lambda invocation, what the function returns.
+
+    Args:
+        output: It.
+        redriven: Whether the execution has been redriven when it gets this answer.
+    """
 
     output: Any = None
+    redriven: bool = False
 
 
 @dataclass(frozen=True)

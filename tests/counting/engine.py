@@ -32,6 +32,7 @@ from tests.patience import PATIENCE_SECONDS, eventually
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/test"
 NOWHERE = "http://127.0.0.1:9"
+REDRIVEN = "2026-01-31T12:00:00.000Z"
 TASK = {"clusterArn": "cluster", "taskArn": "task"}
 
 FIRST_ANSWERS: dict[str, dict[str, Any]] = {
@@ -231,6 +232,8 @@ class Engine:
                 cause=answer.cause,
             )
             raise self._faults.FailureEventException(self._faults._failure(task, env, fault))
+        if answer.redriven:
+            context["Execution"]["RedriveTime"] = REDRIVEN
         return json.loads(json.dumps(answer.output).replace(HERE, context["Execution"]["Id"]))
 
     def _ask(self, request: Request | None = None) -> Answer:

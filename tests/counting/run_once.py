@@ -92,6 +92,7 @@ OURS = record(callId="us", lockedBy=HERE)
 READ: list[Answer] = [
     Says({}),
     OURS,
+    replace(OURS, redriven=True),
     record(status="UNKNOWN", **FOREIGN),
     record(**PAID, **FOREIGN),
     record(**FOREIGN),

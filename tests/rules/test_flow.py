@@ -15,7 +15,7 @@ RULES = [rule for rule in rules_of(flow) if rule.__module__ == flow.__name__]
 OF_ANY_MACHINE = [flow.rule_loops_end]
 
 FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
-    (flow.rule_statuses_are_the_packages, {"States/IsLockHeld/Choices/3/StringEquals": "FREED"}),
+    (flow.rule_statuses_are_the_packages, {"States/IsLockHeld/Choices/4/StringEquals": "FREED"}),
     (
         flow.rule_statuses_are_the_packages,
         {"States/AcquireLock/Parameters/ExpressionAttributeValues/:released/S": "FREED"},

@@ -379,6 +379,16 @@ def test_the_end_before_a_redrive_is_not_the_end(stack: Stack) -> None:
     assert "unknown" == stack.settle(first + again, redriveCount=1)
 
 
+@pytest.mark.parametrize(("verdict", "minutes"), [("alive", 0), ("alive", 14.9), ("idle", 15)])
+def test_a_lock_that_was_taken_after_its_owner_s_end_is_left_alone(
+    stack: Stack, verdict: str, minutes: float
+) -> None:
+    """The owner was redriven and works. DescribeExecution shows its first end, but not for long."""
+    taken = NOW - timedelta(minutes=minutes)
+    ended = taken - timedelta(milliseconds=1)
+    assert verdict == stack.settle(history(("AcquireLock", ENVELOPE)), created=taken, stopDate=ended)
+
+
 def test_redrives_are_reported() -> None:
     """Whoever takes over compares them once more."""
     found = owner.settle_owner(
