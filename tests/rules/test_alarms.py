@@ -167,6 +167,21 @@ def test_a_misspelt_name_is_found(fault: dict[str, Any]) -> None:
         list(everything(spoilt(monitoring(), fault)).metrics())
 
 
+def test_a_search_for_lost_messages_that_is_not_invoked_is_missed() -> None:
+    """It has no errors then, and it counts nothing. Lambda's metric ends, and a new stack has none yet."""
+    alarm = everything(monitoring()).alarms()["ResendingSilent"]
+    watched = alarm["Namespace"], alarm["MetricName"], alarm["Dimensions"][0]["Value"]
+
+    assert ("AWS/Lambda", "Invocations") == watched[:2]
+    assert "FindMissedEndsFunction" in watched[2]
+    assert ("missing", "LessThanThreshold", 1) == (
+        alarm["TreatMissingData"],
+        alarm["ComparisonOperator"],
+        alarm["Threshold"],
+    )
+    assert alarm["InsufficientDataActions"]
+
+
 def test_nothing_is_made_that_nobody_wants() -> None:
     """Alarms, their topic, those of the FIFO queue and the stream, and the dashboard depend on parameters."""
     usual = Nested(monitoring())
