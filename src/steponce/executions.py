@@ -7,8 +7,9 @@ Both calls are eventually consistent. Step Functions may not find a new executio
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, islice
@@ -50,9 +51,15 @@ How many events of a history one call reads. Each may hold 256 KB, and reading i
 memory if it has an emoji. A function has 256 MB.
 """
 
+_is_time_up: ContextVar[Callable[[], bool]] = ContextVar("is_time_up", default=lambda: False)
+
 _UNKNOWN = ("ExecutionDoesNotExist", "InvalidArn")
 _DENIED = ("AccessDeniedException", "KmsAccessDeniedException")
 _NAMELESS = {"ABORTED": "ExecutionAborted", "TIMED_OUT": "States.Timeout"}
+
+
+class HistoryTooLong(Exception):
+    """There is no time to read an execution's whole history."""
 
 
 class Owned(Protocol):
@@ -189,12 +196,24 @@ def execution_events(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEven
     return chain(first, events)
 
 
+@contextmanager
+def reading_until(is_time_up: Callable[[], bool]) -> Iterator[None]:
+    """Raise `HistoryTooLong` inside of the block from a history that is not read to its end in time."""
+    before = _is_time_up.set(is_time_up)
+    try:
+        yield
+    finally:
+        _is_time_up.reset(before)
+
+
 def _each_event(sfn: SFNClient, execution_arn: str) -> Iterator[HistoryEventTypeDef]:
     with answering("Step Functions"):
         pages = sfn.get_paginator("get_execution_history").paginate(
             executionArn=execution_arn, PaginationConfig={"PageSize": _PAGE}
         )
         for page in pages:
+            if "nextToken" in page and _is_time_up.get()():
+                raise HistoryTooLong(execution_arn)
             events = page["events"]
             while events:  # none of them is kept while the next page is read
                 yield events.pop(0)
@@ -210,12 +229,25 @@ def find_lock_token(sfn: SFNClient, execution_arn: str) -> str | None:
     Raises:
         Unavailable: throttled, or no answer; safe to try again.
     """
+    found = find_envelope(sfn, execution_arn).get("lockToken")
+    return None if found is None else str(found)
+
+
+def find_envelope(sfn: SFNClient, execution_arn: str) -> Mapping[str, Any]:
+    """
+    Find the envelope with which an execution has asked for a lock in its history. It is read no further.
+
+    Returns:
+        Empty as long as it has not asked for a lock, or if Step Functions does not know it.
+
+    Raises:
+        Unavailable: throttled, or no answer; safe to try again.
+    """
     for event in execution_events(sfn, execution_arn) or []:
         entered = event.get("stateEnteredEventDetails")
         if entered is not None and entered["name"] == "AcquireLock":
-            found = read_input(entered.get("input", "{}")).get("lockToken")
-            return None if found is None else str(found)
-    return None
+            return read_input(entered.get("input", "{}"))
+    return {}
 
 
 def states_entered(sfn: SFNClient, execution_arn: str) -> frozenset[str]:

@@ -261,10 +261,12 @@ class StepFunctions:
             with self._call("get_execution_history", executionArn):
                 self._known(executionArn)
                 events = self.histories.get(executionArn, [])[: self.shown.get(executionArn)]
-            yield {"events": events[first : first + PAGE]}
+            page = {"events": events[first : first + PAGE]}
             first += PAGE
             if first >= len(events):
+                yield page
                 return
+            yield page | {"nextToken": str(first)}
 
     def _list_pages(
         self, *, stateMachineArn: str, PaginationConfig: Mapping[str, int], statusFilter: str | None = None

@@ -30,6 +30,7 @@ from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
+from steponce.executions import HistoryTooLong, reading_until
 from steponce.locks.table import Locks
 from steponce.monitoring.place import Bound, Place
 from steponce.triggers.ended import SEARCHED_AFTER, examine
@@ -48,6 +49,9 @@ LONGEST_LOOK = timedelta(days=14)
 
 FALLEN_BEHIND = timedelta(days=1)
 """How far the search may lag behind before it reports so. After a burst or an outage it catches up."""
+
+_MOST_OF_A_LOOK = 0.75
+"""What has had so much of a look's time is not examined again."""
 
 MOST_ENDS = 10_000
 """How many ends a round examines at most. It keeps them in memory."""
@@ -132,7 +136,8 @@ class MissedEnds:
         Resend what no event has brought back since the last look.
 
         A transient error (no answer, throttled, no permission) ends the look, and the next look begins at
-        that execution. After a permanent error the look goes on with the next execution.
+        that execution. After a permanent error the look goes on with the next execution. So it does after a
+        history that takes longer to read than most of a look.
 
         Args:
             seconds_left: Returns how much time is left.
@@ -140,7 +145,7 @@ class MissedEnds:
             pace: The rate limit that all descriptions of this round share.
             skip: Is called with each error, and the ARN of the execution or machine that it concerns.
         """
-        looked = Looked()
+        looked, whole = Looked(), seconds_left()
         until = _as_written(times.now() - SEARCHED_AFTER)
         try:
             since = self._since(until)
@@ -156,8 +161,15 @@ class MissedEnds:
             except Unavailable:  # no time left: the next round examines the rest
                 reached = end.at
                 break
+            had = seconds_left()
             try:
-                self._look_at(end, pace, looked)
+                with reading_until(lambda: seconds_left() <= 0):
+                    self._look_at(end, pace, looked)
+            except HistoryTooLong as error:
+                if had < whole * _MOST_OF_A_LOOK:  # the next look begins with it, and has more time
+                    reached = end.at
+                    break
+                skip(error, end.execution_arn)
             except (Unavailable, ClientError) as error:
                 skip(error, end.execution_arn)
                 reached = end.at

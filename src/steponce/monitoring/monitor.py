@@ -29,6 +29,7 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.step import ANSWERING, PENDING
 from steponce.errors import RecordUnreadable
+from steponce.executions import reading_until
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import Finding
@@ -50,6 +51,12 @@ LOGGED = 100
 """How many overdue locks a round logs one by one. The same limit holds for skipped and unreadable records."""
 
 _SHARE_OF_STEPS = 0.25
+
+_SHORT_SECONDS = 5
+"""A step's history that takes no longer is always read to its end."""
+
+_COUNTING_SECONDS = 5
+"""What a history leaves of a round. It may hold 25,000 events of 256 KB, and take longer than a round."""
 
 _AFTER_EVERY_TIME = f"{times.NEVER}~"
 
@@ -182,7 +189,8 @@ class Monitor:
         """Examine one lock. Returns whether it is settled now, by this round or by somebody else."""
         try:
             self._pace.turn(self._time())
-            found = self._repairer.repair(lock)
+            with reading_until(lambda: self._seconds_left() <= _COUNTING_SECONDS):
+                found = self._repairer.repair(lock)
         except Exception as error:
             self._skip(error, tally, **_whose(lock))
             return False
@@ -209,10 +217,16 @@ class Monitor:
             if self._time() <= kept:
                 break
             try:
-                self._pace.turn(self._time())
-                tally.steps_closed += self._callbacks.settle(step_id)
+                tally.steps_closed += self._close(step_id, kept)
             except Exception as error:
                 self._skip(error, tally, awaitingStepId=step_id)
+
+    def _close(self, step_id: str, kept: float) -> bool:
+        """Settle one step, unless its history takes the time that is kept for the locks."""
+        self._pace.turn(self._time())
+        until = min(kept, self._time() - _SHORT_SECONDS)
+        with reading_until(lambda: self._time() <= until):
+            return self._callbacks.settle(step_id)
 
     def _waits(self, step_id: str, kept: float, tally: Tally) -> bool:
         """
@@ -229,8 +243,8 @@ class Monitor:
         except Exception as error:
             self._skip(error, tally, awaitingStepId=step_id)
             return True
-        if step is None or lock is None:
-            return step is not None
+        if step is None or lock is None:  # a request that runs has a record
+            return False
         return (lock.status, lock.call_id) == (INPROGRESS, step.call_id)
 
     # -- Logging -----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from steponce.aws import times
 from steponce.errors import OwnerHidden
-from steponce.executions import YOUNG, Execution, describe_execution, looking_at, runs_on
+from steponce.executions import YOUNG, Execution, describe_execution, find_envelope, looking_at, runs_on
 from steponce.locks.record import Failure, Lock
 from steponce.locks.table import Locks
 from steponce.recovery.child import Child, look_at_child
@@ -247,16 +247,15 @@ def _look(
     `settled` means here that the end holds the outcome. The end is None if the owner is alive, or if the
     execution that was found is not this lock's owner.
     """
-    if owner is not None and owner.is_open and owner.owns(lock):
-        return "alive", None
+    if owner is not None and owner.is_open:
+        call_id = owner.input.get("callId") or find_envelope(sfn, lock.locked_by).get("callId")
+        return "alive" if call_id in (None, lock.call_id) else "unknown", None
     history = None if owner is None else History.read(sfn, lock.locked_by)
     if owner is None or history is None:
         return "alive" if _age(lock.created) < YOUNG else "unknown", None
     owned = owner.owns(lock)
     if owned is None and history.call_id is not None:
         owned = history.call_id == lock.call_id
-    if owner.is_open:
-        return "unknown" if owned is False else "alive", None
     if not history.is_whole(owner):
         return "alive", None
     if not owned:

@@ -29,7 +29,7 @@ from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
 from steponce.triggers.written_letters import WrittenLetters, end_of
 from tests.fakes.errors import client_error
-from tests.fakes.step_functions import StepFunctions
+from tests.fakes.step_functions import PAGE, StepFunctions
 from tests.fakes.tables import create_table
 from tests.unit.one_owner import ITEM, NOW
 from tests.unit.shared_clients import shared
@@ -54,6 +54,13 @@ class World:
         self.place = Place(self.dynamodb, "locks", MACHINE)
         self.written = WrittenLetters(self.dynamodb, "locks")
         self.locks: Any = Locks(self.dynamodb, "locks")
+        self.pages = 0
+        self.a_page_takes = 0.0
+        self.sfn.before_call = self._count
+
+    def _count(self, operation: str, _about: str) -> None:
+        """Count what is read."""
+        self.pages += operation == "get_execution_history"
 
     def objection(self, asked: StartRequest, why: str) -> str | None:
         """What the re-sender says."""
@@ -108,8 +115,9 @@ class World:
             self.written,
             self.place,
         )
+        self.pages = 0
         return ends.look(
-            seconds_left=lambda: seconds,
+            seconds_left=lambda: seconds - self.pages * self.a_page_takes,
             per_second=per_second,
             pace=Pace(1e6),
             skip=lambda error, arn: self.skipped.append((type(error).__name__, arn.rpartition(":")[2])),
@@ -563,6 +571,22 @@ def test_what_does_not_pass_by_itself_keeps_nobody(world: World, error: Exceptio
     assert Looked(resent=2) == world.look()
     assert [(type(error).__name__, "o-1")] == world.skipped
     assert Looked() == world.look()
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(80, []), (300, [("HistoryTooLong", "o-1")])])
+def test_a_history_that_is_too_long_for_a_whole_round_keeps_nobody(
+    world: World, seconds: int, named: list[tuple[str, str]]
+) -> None:
+    """A round that has no more time for it leaves it to the next one, which begins with it."""
+    for number in range(3):
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=9 - number // 2))  # two at once
+        events = {0: 10, 1: seconds}.get(number, 1) * PAGE
+        world.sfn.histories[arn(f"o-{number}")] = [{"type": "TaskStateExited"}] * events
+    world.a_page_takes = 1.0
+    for _ in range(3):
+        world.look()
+    assert named == world.skipped
+    assert {"o-0", "o-1", "o-2"} - {name for _, name in named} == set(world.names())
 
 
 def test_a_damaged_record_loses_nothing_and_keeps_nobody(world: World) -> None:

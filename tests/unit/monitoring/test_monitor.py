@@ -25,7 +25,7 @@ from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.fakes.step_functions import StepFunctions
+from tests.fakes.step_functions import PAGE, StepFunctions
 from tests.fakes.tables import create_table
 from tests.fakes.waiting_step import WaitingStep
 from tests.unit.aws.pace_clock import PaceClock
@@ -48,11 +48,14 @@ class World:
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.seconds = 240.0
         self.a_look_takes = 0.0
+        self.pages = 0
+        self.a_page_takes = 0.0
 
     def _note(self, operation: str, about: str) -> None:
-        """Remember who was asked for."""
+        """Remember who was asked for, and count what was read."""
         if operation == "describe_execution":
             self.asked.append(about)
+        self.pages += operation == "get_execution_history"
 
     def put(
         self,
@@ -95,7 +98,12 @@ class World:
 
     def seconds_left(self) -> float:
         """What is left of the round's time."""
-        return self.seconds - len(self.asked) * self.a_look_takes
+        return self.seconds - len(self.asked) * self.a_look_takes - self.pages * self.a_page_takes
+
+    def lengthen(self, arn: str, seconds: int) -> None:
+        """Let the history of an execution take so long to read."""
+        self.sfn.histories[arn][1:1] = [{"type": "TaskStateExited"}] * (PAGE * seconds)
+        self.a_page_takes = 1.0
 
     def damage(self, token: str, **attributes: Any) -> dict[str, Any]:
         """Change a lock's attributes past the package, or remove them (None)."""
@@ -362,6 +370,29 @@ def test_a_round_ends_in_time(world: World) -> None:
     assert len(world.asked) <= 6
 
 
+@pytest.mark.parametrize(("seconds", "named"), [(200, []), (300, ["arn:k-3"])])
+def test_a_history_that_takes_longer_than_a_round_is_named(
+    world: World, seconds: int, named: list[str]
+) -> None:
+    """And the round is counted. It was stopped before that. A person's commands read the whole history."""
+    for number in range(6):
+        world.put(f"k-{number}")
+    world.lengthen("arn:k-3", seconds)
+    tally = world.round()
+    assert 6 == tally.repairs + tally.missing_tasks
+    assert (6 == tally.repairs) == (named == [])
+    assert world.seconds_left() > 0
+    assert named == [facts["owner"] for _, facts in world.logged if facts.get("error") == "HistoryTooLong"]
+
+
+def test_the_history_of_an_owner_that_runs_is_read_to_its_lock_only(world: World) -> None:
+    """One that was started by hand has its callId there. The rest can take as long as it likes."""
+    world.put("k-1", None, input="{}")
+    world.sfn.histories["arn:k-1"] += [{"type": "TaskStateExited"}] * (PAGE * 1_000)
+    world.a_page_takes = 1.0
+    assert Tally(missing_tasks=1) == world.round()
+
+
 def test_rounds_share_what_is_too_much_for_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each lock is looked at within as many rounds as there are shares; no place is remembered."""
     tokens = {world.put(f"k-{number}", None, due=NOW + timedelta(hours=number % 2)) for number in range(60)}
@@ -468,6 +499,39 @@ def test_a_step_whose_time_is_over_is_late(
     assert (LATE, None) == (stored.status, stored.answer)
 
 
+def test_a_step_with_a_long_history_does_not_keep_the_round_from_the_locks(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps have a quarter of the time."""
+    step = world.put_step(wait)
+    wait.submit()
+    wait.time_out()
+    wait.finish()
+    wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
+    wait.sfn.before_call, world.a_page_takes = world._note, 1.0
+    world.put("k-1")
+    at(monkeypatch, hours=3)
+    tally = world.round(wait)
+    assert (1, 0, 1) == (tally.repairs, tally.steps_closed, tally.skipped)
+    ((_, facts),) = [event for event in world.logged if event[0] == "could not be examined"]
+    assert (step.id, "HistoryTooLong") == (facts["awaitingStepId"], facts["error"])
+
+
+def test_a_short_history_of_a_step_is_read_to_its_end(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the steps' time is nearly over."""
+    world.put_step(wait)
+    wait.submit()
+    wait.time_out()
+    wait.finish()
+    wait.sfn.before_call, world.a_page_takes = world._note, 1.0
+    world.seconds = SPARE_SECONDS + 4.0
+    at(monkeypatch, hours=3)
+    assert Tally(steps_closed=1) == world.round(wait)
+    assert world.pages > 1
+
+
 def test_a_step_that_was_answered_with_its_token_says_so(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,6 +563,8 @@ def test_a_step_that_has_time_is_left_alone(
     """And counted when that is short."""
     step = world.put_step(wait)
     wait.submit()
+    world.put(step.lock_token, None, due=NOW + timedelta(days=1))
+    world.damage(step.lock_token, callId={"S": step.call_id})
     assert Tally() == world.round(wait)
     at(monkeypatch, minutes=110)
     assert Tally(steps_near_timeout=1) == world.round(wait)
@@ -527,6 +593,8 @@ def test_a_step_whose_request_has_ended_is_not_near_its_time_out(
     at(monkeypatch, minutes=110)
 
     assert near == world.round(wait).steps_near_timeout
+    world.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": step.lock_token}})
+    assert 0 == world.round(wait).steps_near_timeout
 
 
 def test_a_step_whose_end_cannot_be_seen_yet_is_left_to_the_next_round(
