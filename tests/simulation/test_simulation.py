@@ -22,7 +22,7 @@ from tests.simulation.wiring import definition
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
-SEEDS = 20
+SEEDS = 10
 """Schedules in one test."""
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "letters put back": {"puts_back": True},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
-FEW, MANY = range(1), range(1, 3)
+FEW, MANY = range(1), range(1, 6)
 
 NOT_SIMULATED = {
     "callbacks, which have schedules of their own": {
@@ -106,6 +106,7 @@ def test_a_seed_gives_the_same_schedule_again() -> None:
         assert examine(seed).trace == examine(seed).trace
 
 
+@pytest.mark.full
 def test_the_schedules_reach_every_state() -> None:
     """No state of the workflow is left out, but for those with tests of their own."""
     left = definition("replay")["States"].keys() - set().union(*NOT_SIMULATED.values())

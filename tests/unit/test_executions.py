@@ -73,6 +73,7 @@ def test_of_a_long_history_only_a_few_pages_are_in_memory(read: Any):
     """Each event may hold an input of 256 KB, and a function has 256 MB."""
     alive: WeakSet[Page] = WeakSet()
     most = 0
+    gc.freeze()  # what other tests have left takes a second each time
 
     def pages(**_whose: object) -> Iterator[Page]:
         nonlocal most

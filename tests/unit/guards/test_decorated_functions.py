@@ -524,7 +524,7 @@ def test_work_that_returns_a_coroutine_is_not_done(
     assert (OUTCOME_UNKNOWN, False) == (failure.error, "is done" in str(failure.cause))
     with pytest.raises(RequestFailed, match="waits for a person"):
         charge(KEY) if not is_async else asyncio.run(charge(KEY))
-    gc.collect()  # Python says here that the coroutine was never awaited
+    gc.collect(1)  # Python says here that the coroutine was never awaited
 
 
 def test_a_generator_that_serialize_runs_is_a_result(world: World) -> None:

@@ -20,10 +20,15 @@ FUNCTIONS = {
     "resolve_awaiting_step": "ResolveAwaitingStepFunction",
     "http_api": "HttpApiFunction",
 }
+SLOW = ("start_from_queue", "start_from_event")
+"""They start dozens of the largest requests."""
+
 MEBIBYTE = 2**20
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full if name in SLOW else ()) for name in FUNCTIONS]
+)
 def test_the_largest_batch_or_result_fits_into_the_function_s_memory(name: str):
     """In a process of its own, since other tests need memory, too."""
     template = documents.whole_template()
