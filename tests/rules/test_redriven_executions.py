@@ -15,6 +15,8 @@ from tests.rules.documents import machine
 from tests.simulation.definition import choose
 
 HERE = "arn:aws:states:us-east-1:123456789012:execution:steponce-run-once:order-1"
+FIRST = {"Execution": {"Id": HERE}}
+AGAIN = {"Execution": {"Id": HERE, "RedriveTime": "2026-01-31T12:00:00.000Z"}}
 OURS = {
     "status": {"S": "INPROGRESS"},
     "callId": {"S": "us"},
@@ -26,7 +28,10 @@ OURS = {
 
 @pytest.mark.parametrize(
     ("state", "first", "redriven"),
-    [("IsLockHeld", "KeepLock", "AlreadyInProgress"), ("IsTakeoverConfirmed", "DoWork", "HoldLock")],
+    [
+        ("IsLockHeld", "KeepLock", "AlreadyInProgress"),
+        ("IsTakeoverConfirmed", "DoWork", "HoldLock"),
+    ],
 )
 def test_a_redriven_execution_does_not_work_with_the_lock_that_it_had(state: str, first: str, redriven: str):
     """Before a redrive it does: the answer of AcquireLock was lost, or the takeover is confirmed."""
@@ -38,6 +43,14 @@ def test_a_redriven_execution_does_not_work_with_the_lock_that_it_had(state: str
     }
     choice = machine("run_once")["States"][state]
 
-    assert first == choose(choice, given, {"Execution": {"Id": HERE}})
-    again = {"Execution": {"Id": HERE, "RedriveTime": "2026-01-31T12:00:00.000Z"}}
-    assert redriven == choose(choice, given, again)
+    assert first == choose(choice, given, FIRST)
+    assert redriven == choose(choice, given, AGAIN)
+
+
+@pytest.mark.parametrize("verdict", ["idle", "unknown"])
+def test_a_redriven_execution_takes_no_lock_over(verdict: str):
+    """It could only be held for a person then. The next request takes it over."""
+    choice = machine("run_once")["States"]["IsOwnerAlive"]
+
+    assert "TakeOverLock" == choose(choice, {"owner": {"verdict": verdict}}, FIRST)
+    assert "AlreadyInProgress" == choose(choice, {"owner": {"verdict": verdict}}, AGAIN)
