@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from steponce.triggers.dead_letters import REASON
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED, REASON
 from steponce.triggers.redrive import DeadLetterQueue, Letters
 from tests.simulation.faults import PASSING
 from tests.simulation.installation import Installation
@@ -13,9 +13,6 @@ from tests.simulation.queue import Message
 from tests.simulation.requests import Order
 from tests.simulation.wiring import WIRING
 from tests.unit.triggers.world import DEAD, QUEUE
-
-IF_NOT_ANSWERED = "only if it was not answered"
-"""Letters say so of which only a person can know whether they were answered."""
 
 _MOST_LISTED, _MOST_MOVED = 100, 5
 

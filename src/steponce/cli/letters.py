@@ -78,14 +78,15 @@ def show(letter_id: str, target: Target) -> int:
 
 @letters.command()
 @click.argument("letter_id", metavar="ID", required=False)
-@click.option("--all", "everything", is_flag=True, help="All that can be put back.")
+@click.option("--all", "everything", is_flag=True, help="All but those that may have been answered.")
 @where_to_which
 def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     """
     Redrive a letter: it asks for the same id, payload and key as the first time.
 
     First remove the cause that its reason names, or it becomes a dead letter again. Redriving twice does no
-    harm. AWS's own failure records are no requests; `show` says what to do with each.
+    harm. A letter whose reason says "only if it was not answered" runs the work again if it was. AWS's own
+    failure records are no requests; `show` says what to do with each.
     """
     if everything == (letter_id is not None):
         raise click.UsageError("Give the ID of one letter, or --all.")

@@ -36,6 +36,9 @@ LETTER = "steponceLetter"
 
 OURS = (REASON, LETTER)
 
+IF_NOT_ANSWERED = "Put this letter back only if it was not answered."
+"""Ends the reason of a letter that a person has to decide about: put back, it may run work twice."""
+
 _MAX_TEXT = 1_000
 
 Shape = Literal["message", "event", "request"]

@@ -28,6 +28,7 @@ from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
 from steponce.locks.table import Locks
 from steponce.request.envelope import check_lock_token
 from steponce.request.names import attempt_name, split_attempt
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
 from steponce.triggers.written_letters import WrittenLetters, end_of
@@ -54,8 +55,7 @@ ListExecutions may lag behind.
 """
 
 _MAY_BE_ANSWERED = (
-    "a record of its lock token that has expired or is gone may have answered it. Put this letter back only "
-    "if it was not answered."
+    f"a record of its lock token that has expired or is gone may have answered it. {IF_NOT_ANSWERED}"
 )
 
 

@@ -26,7 +26,7 @@ from steponce.aws.errors import answering
 from steponce.errors import InvalidPayload, InvalidRequest, Refused, SteponceError, Unavailable
 from steponce.next_step import NextStep
 from steponce.request.strict_json import json_or_text
-from steponce.triggers.dead_letters import LETTER, REASON, Letter
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED, LETTER, REASON, Letter
 from steponce.triggers.failure_records import Foreign, foreign_record
 from steponce.triggers.messages import original
 from steponce.triggers.resend import REQUEST_ID, TRIES
@@ -241,8 +241,8 @@ class Letters:
 
     def redrive_all(self) -> Iterator[Found]:
         """
-        Redrive all letters that are requests, one by one. Letters that arrive meanwhile may stay, and letters
-        that are too large for their queue do.
+        Redrive all letters that are requests, one by one. Letters that arrive meanwhile may stay. Letters
+        that are too large for their queue do, and those that may have been answered.
 
         Raises:
             Unavailable: throttled or no answer. The letters until then are redriven.
@@ -254,7 +254,7 @@ class Letters:
             most = max(self._count(queue, _VISIBLE), _BATCH)
             with closing(self._take(queue)) as taken:
                 for found in islice(taken, most):
-                    if can_be_put_back(found):
+                    if can_be_put_back(found) and not may_be_answered(found):
                         self._put_back(found)
                         yield found
 
@@ -369,6 +369,11 @@ def can_be_put_back(found: Found) -> bool:
     return is_foreign(found) is None and not found.is_too_large
 
 
+def may_be_answered(found: Found) -> bool:
+    """Whether a person has to find out first whether the message was answered."""
+    return found.reason.endswith(IF_NOT_ANSWERED)
+
+
 def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
     foreign = _foreign(found)
@@ -382,7 +387,14 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
             "its body, keep the large part in S3, and send a request with the address.",
             (NextStep("show letter", found.id),),
         )
-    return "Remove the cause that its reason names, and redrive it.", (NextStep("redrive letter", found.id),)
+    redriven = NextStep("redrive letter", found.id)
+    if may_be_answered(found):
+        return (
+            "Find out whether its work took effect. If it did not, redrive the letter. If it did, delete the "
+            "letter in the SQS console: redriven, it runs the work again.",
+            (redriven,),
+        )
+    return "Remove the cause that its reason names, and redrive it.", (redriven,)
 
 
 def reason_of(found: Found) -> str:

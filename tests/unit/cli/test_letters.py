@@ -16,7 +16,7 @@ from moto import mock_aws
 from steponce.cli import commands, target
 from steponce.local.delivery.mappings import record
 from steponce.triggers import redrive
-from steponce.triggers.dead_letters import DeadLetters
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
@@ -295,6 +295,21 @@ def test_a_letter_with_a_key_twice_is_listed_and_shown(stack: Stack, run: Run):
     code, told = run("list")
     assert (0, [letter_id]) == (code, [one["id"] for one in told["letters"]])
     assert 0 == run("show", letter_id)[0]
+
+
+def test_a_letter_that_may_have_been_answered_is_left_to_a_person(stack: Stack, run: Run):
+    """Put back with all others, it would run its work a second time."""
+    stack.lay_aside("order-1", f"AlreadyInProgress: a record may have answered it. {IF_NOT_ANSWERED}")
+    stack.lay_aside("order-2")
+    code, told = run("redrive", "--all")
+    assert (0, ["order-2"], 1) == (code, [one["requestId"] for one in told["letters"]], told["more"])
+
+    (letter,) = run("list")[1]["letters"]
+    _, shown = run("show", letter["id"])
+    assert shown["advice"].startswith("Find out whether its work took effect.")
+    assert [f"steponce letters redrive {letter['id']}"] == shown["next"]
+    assert 0 == run("redrive", letter["id"])[0]
+    assert 2 == len(stack.take("RequestsQueueUrl"))
 
 
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
