@@ -24,6 +24,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.errors import RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED, describe_execution, nameless_error, read_input, states_entered
+from steponce.limits.countable import AHEAD_SECONDS
 from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
 from steponce.locks.table import Locks
 from steponce.request.envelope import check_lock_token
@@ -275,8 +276,10 @@ def _count_at(given: Mapping[str, Any], error: str) -> datetime | None:
     refused for ever.
     """
     if error == RATE_LIMITED:
-        window_end = given.get("limit", {}).get("resetsAt")
-        return times.now() if window_end is None else max(times.now(), times.from_text(window_end))
+        now, window_end = times.now(), given.get("limit", {}).get("resetsAt")
+        if window_end is None or times.from_text(window_end) > now + timedelta(seconds=AHEAD_SECONDS):
+            return now  # a deployment has replaced the rule of this window
+        return max(now, times.from_text(window_end))
     text = given["redelivery"].get("countAt")
     return None if text is None else times.from_text(text)
 
