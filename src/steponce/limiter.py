@@ -229,7 +229,7 @@ class Limiter:
         now = times.now()
         if at is None:
             return now
-        check_time(at, now, self.window, self._kept, longer="Keep them longer with kept_seconds.")
+        check_time(at, now, self.window, self._kept, then="Keep them longer with kept_seconds.")
         return at
 
 

@@ -37,7 +37,7 @@ def check_user(user: str) -> None:
         )
 
 
-def check_time(at: datetime, now: datetime, window: Window, kept: timedelta, *, longer: str = "") -> None:
+def check_time(at: datetime, now: datetime, window: Window, kept: timedelta, *, then: str) -> None:
     """
     Check that an event of this time can be counted.
 
@@ -46,7 +46,7 @@ def check_time(at: datetime, now: datetime, window: Window, kept: timedelta, *, 
         now: This clock.
         window: The limit's.
         kept: How long the counts of a window are kept after its end.
-        longer: What to do if they are deleted too early.
+        then: What to do if the counts may be deleted.
 
     Raises:
         InvalidEventTime: the time has no zone, is over 300 seconds ahead of this clock, or is so old that the
@@ -62,7 +62,7 @@ def check_time(at: datetime, now: datetime, window: Window, kept: timedelta, *, 
     if _is_forgotten(at, now, window, kept):
         raise InvalidEventTime(
             f"The time {at.isoformat()} is so long ago that the counts of its window may be deleted. "
-            f"Nothing was counted. {longer}".rstrip()
+            f"Nothing was counted. {then}"
         )
 
 

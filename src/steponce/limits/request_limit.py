@@ -21,6 +21,8 @@ from steponce.limits.window import Window
 if TYPE_CHECKING:
     from steponce.limits.counters import Counters
 
+_BY_HAND = "Start the request by hand, with its id and lock token, and without a time. Then it counts now."
+
 _KEPT = timedelta(seconds=KEPT_SECONDS)
 
 
@@ -59,7 +61,7 @@ class RequestLimit:
             InvalidEventTime: the time is too far in the future, or too old.
         """
         check_user(who)
-        check_time(at, now, self.window, _KEPT)
+        check_time(at, now, self.window, _KEPT, then=_BY_HAND)
         given = {
             "key": key_of(self.name, self.window, who, at),
             "who": who,

@@ -95,6 +95,12 @@ def test_a_time_that_no_window_can_count_is_refused(option: str, at: datetime) -
     Envelope.make("order-1", ANN, RequestRules("shop"), **{option: at})
 
 
+def test_a_request_that_is_too_old_to_be_counted_says_how_it_can_run() -> None:
+    """Its dead letter keeps its time, and would come back each time that it is redriven."""
+    with pytest.raises(InvalidEventTime, match="Start the request by hand"):
+        limit_of(requested_at=NOW - timedelta(days=1, seconds=KEPT_SECONDS))
+
+
 def test_a_time_needs_a_zone() -> None:
     """Or nobody knows its window."""
     with pytest.raises(InvalidRequest, match="count_at"):
