@@ -24,6 +24,7 @@ STAYS = (
     "the executions' histories, for 90 days",
     "logs, as long as they are kept",
     "messages in the queues and the dead-letter queue",
+    "requests without a record, such as those that wait for a rate limit",
     "the tables' backups, for 35 days",
     "large results whose records have expired, until the bucket's lifecycle deletes them",
     "what the work keeps itself",
