@@ -77,9 +77,10 @@ class Keys:
         return time.monotonic() - self._read_at
 
     def _read(self) -> None:
+        began = time.monotonic()  # the secret may be rotated between the two calls
         (current, self._made), (previous, _) = self._version("AWSCURRENT"), self._version("AWSPREVIOUS")
         self._keys = [key for key in (current, previous) if key]
-        self._read_at = time.monotonic()
+        self._read_at = began
 
     def _version(self, stage: str) -> tuple[str | None, datetime | None]:
         """A key, and when it was made."""

@@ -228,6 +228,26 @@ def test_a_key_that_was_rotated_out_opens_nothing_ten_seconds_later(secret: Secr
         verify(keys, STEP, given)
 
 
+def test_keys_are_as_old_as_the_begin_of_their_read(
+    secret: Secret, keys: Keys, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """A rotation between its two calls leaves the old key twice."""
+    read = secret.get_secret_value
+
+    def slowly(SecretId: str, VersionStage: str) -> dict[str, Any]:
+        answer = read(SecretId, VersionStage)
+        if VersionStage == "AWSCURRENT":
+            clock.seconds += 2
+            secret.rotate("key-2")
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secret, "get_secret_value", slowly)
+        assert ["key-1", "key-1"] == keys.valid()
+    clock.seconds += CACHED_SECONDS - 2
+    assert ["key-2", "key-1"] == keys.valid()
+
+
 def test_a_link_with_a_key_that_is_newer_than_the_cache_is_genuine(secret: Secret, keys: Keys, clock: Clock):
     """The secret was rotated under the cache; another look finds the new key."""
     keys.valid()
