@@ -49,6 +49,7 @@ class Confirmation:
 
         Raises:
             Declined: the operator did not confirm.
+            click.UsageError: what was typed is not in the encoding of the terminal's locale.
         """
         try:
             if not self.yes:
@@ -58,6 +59,8 @@ class Confirmation:
                 return why
         except click.Abort:
             sys.stderr.write("\n")
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"What was typed is not {error.encoding.upper()}.") from None
         raise Declined("You have not confirmed it, so this was not done.")
 
 

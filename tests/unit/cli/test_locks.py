@@ -235,6 +235,29 @@ def test_a_reason_that_cannot_be_kept_is_asked_for_again(
     assert ["looked"] == [done.why for done in world.lock().interventions]
 
 
+@pytest.mark.parametrize("before", [[], ["looked"]], ids=["at the reason", "at the question"])
+def test_what_is_typed_in_another_encoding_changes_nothing(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[str],
+    before: list[str],
+):
+    """In most locales Python itself refuses it."""
+    held = world.held()
+    answers += before
+
+    def read(_: str) -> str:
+        return answers.pop(0) if answers else b"caf\xe9".decode()
+
+    monkeypatch.setattr(click.termui, "visible_prompt_func", read)
+
+    assert 2 == commands.run(["locks", "release", "order-1"])
+
+    assert "What was typed is not UTF-8." in capsys.readouterr().err
+    assert held == world.lock()
+
+
 @pytest.mark.usefixtures("capsys")
 def test_a_reason_that_is_given_is_not_asked_for(world: World, answers: list[str]):
     """Only the question is left; with --yes not even that."""
