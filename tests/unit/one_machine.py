@@ -115,16 +115,24 @@ class World:
         assert found is not None
         return found
 
-    def step(self, token: str, status: str = "ANSWERED", step_id: str = "as_1") -> None:
+    def step(
+        self,
+        token: str,
+        status: str = "ANSWERED",
+        step_id: str = "as_1",
+        *,
+        name: str = "confirmation",
+        request_id: str = "order-1",
+    ) -> None:
         """Write an awaiting step of a key."""
         event = {
-            "step": "confirmation",
+            "step": name,
             "taskToken": "t",
             "enteredAt": times.to_text(LONG_AGO),
             "retryCount": 0,
             "timeoutSeconds": 60,
-            "execution": arn("order-1"),
-            "requestId": "order-1",
+            "execution": arn(request_id),
+            "requestId": request_id,
             "lockToken": token,
             "callId": step_id,
             "attempt": 1,

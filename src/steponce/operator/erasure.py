@@ -126,7 +126,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
             f"Not everything under {prefix!r} is at rest: {', '.join(text for text, _ in busy[:_NAMED])}"
             f"{more}. Nothing was erased. Wait for it, cancel it, or settle it. Correct in the table what "
             "cannot be read, or delete it there.",
-            next_steps=[step for _, step in busy[:_NAMED] if step is not None],
+            next_steps=list(dict.fromkeys(step for _, step in busy if step is not None))[:_NAMED],
         )
     return found
 

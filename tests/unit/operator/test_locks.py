@@ -987,6 +987,18 @@ def test_nothing_is_erased_while_something_runs_or_waits(world: World):
     assert [NextStep("inspect lock", f"acme/p-{number}") for number in range(3)] == [*raised.value.next_steps]
 
 
+def test_a_request_that_waits_in_several_steps_is_named_once(world: World):
+    """To cancel it twice is refused, and there is room for another request."""
+    for number in range(3):
+        world.step("acme/o-1", "PENDING", name=f"confirmation-{number}")
+    world.step("acme/o-2", "PENDING", step_id="as_2", request_id="order-2")
+    for number in (1, 2):
+        world.execution(f"order-{number}", "RUNNING", given={"callId": f"as_{number}"})
+    with pytest.raises(Refused, match="and 1 more") as raised:
+        find_kept(world.machine, world.steps, "acme/")
+    assert ["order-1", "order-2"] == sorted(step.key for step in raised.value.next_steps)
+
+
 def test_a_step_of_another_machine_is_cancelled_there(world: World):
     """Both may know a request with this id."""
     answered(world, "acme/o-1")
