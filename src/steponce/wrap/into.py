@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,7 +173,8 @@ def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> lis
             decisions.append(f"The placeholder {name} of the definition has no value in the template.")
     _allow(template, machine, [one for one in ours.statements() if "logs:" not in str(one)])
     ours.template["Outputs"]["RunOnceStateMachineArn"]["Value"] = tagged("!Ref", machine)
-    ours.resource(STACK)["Properties"]["Parameters"]["StateMachineName"] = deepcopy(properties["Name"])
+    parameters = ours.resource(STACK)["Properties"]["Parameters"]
+    parameters["StateMachineName"] = template_file.copied(properties["Name"])
     return decisions
 
 

@@ -10,9 +10,11 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.anchor import Anchor
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.tag import Tag
@@ -133,6 +135,15 @@ def _written(yaml: YAML, template: CommentedMap) -> str:
 def tagged(tag: str, value: str) -> Any:
     """A short function of one text: `!Ref Machine`."""
     return TaggedScalar(value=value, style='"' if tag == "!Sub" else None, tag=tag)
+
+
+def copied(value: Any) -> Any:
+    """A value to be written once more. An anchor may stand in a text only once, so the copy has none."""
+    copy = deepcopy(value)
+    for one in [copy, *(inner for _, _, inner in _values(copy))]:
+        if hasattr(one, Anchor.attrib):
+            delattr(one, Anchor.attrib)
+    return copy
 
 
 def function(tag: str, arguments: list[Any]) -> Any:

@@ -152,6 +152,20 @@ def test_an_activity_of_the_template_releases_no_lock(write: Write, value: str):
     assert "SayRetryLater" not in made["States"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["&name orders", '&name !Sub "${AWS::StackName}-orders"', "&name !Join [-, [&a orders, *a]]"],
+    ids=["text", "function", "list"],
+)
+def test_an_anchor_at_the_name_is_written_once(write: Write, name: str):
+    """The installation gets the name as well. YAML that has an anchor twice is refused."""
+    path = write(NAMED.replace("Name: orders", f"Name: {name}") + "  Name: { Value: *name }\n")
+    found = changed(path)
+    given = found["Resources"]["OrdersStateMachine"]["Properties"]["Name"]
+    assert given == found["Outputs"]["Name"]["Value"]
+    assert given == found["Resources"]["Steponce"]["Properties"]["Parameters"]["StateMachineName"]
+
+
 def test_the_role_of_the_template_gets_the_permissions(write: Write):
     """Where the machine has one; its other policies stay."""
     (policy,) = changed(write(WITH_ROLE))["Resources"]["OrdersRole"]["Properties"]["Policies"]
