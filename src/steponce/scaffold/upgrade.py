@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -46,6 +47,8 @@ def upgrade(folder: Path) -> Changes:
         InstallationEdited: it is not as it was written.
     """
     place = folder / installation.FOLDER
+    if place.is_symlink():
+        place = Path(os.path.realpath(place))  # the link stays
     _put_back(place)
     manifest = _unedited(place)
     new = installation.files(callback=manifest.callback)

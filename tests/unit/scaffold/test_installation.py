@@ -165,6 +165,23 @@ def test_an_upgrade_that_was_killed_can_be_repeated(app: Path, monkeypatch: pyte
     assert not (app / f".{PLACE}.old").exists()
 
 
+def test_an_upgrade_replaces_the_folder_behind_a_link(
+    app: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Other applications may have links to it as well. The next upgrade goes on from there."""
+    shared = tmp_path / "shared"
+    (app / PLACE).rename(shared)
+    (app / PLACE).symlink_to(shared)
+    before = sorted(app.iterdir())
+
+    upgrade(app)
+    monkeypatch.setattr(installation, "files", another_version)
+    upgrade(app)
+
+    assert another_version(callback=False) == contents(shared)
+    assert (before, shared) == (sorted(app.iterdir()), (app / PLACE).readlink())
+
+
 def test_what_is_no_application_is_not_upgraded(tmp_path: Path):
     """The error says what is missing."""
     with pytest.raises(NotWritten, match=r"There is no .*manifest\.json"):
