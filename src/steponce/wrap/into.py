@@ -191,8 +191,9 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
         policies.append(document)
         properties["Policies"] = policies
         return
-    owner = template["Resources"].get(shown(role).removesuffix(".Arn"), {})
-    if tag_of(role) != "!GetAtt" or owner.get("Type") != "AWS::IAM::Role":
+    name = _attribute(role).removesuffix(".Arn")
+    owner = template["Resources"].get(name, {})
+    if owner.get("Type") != "AWS::IAM::Role":
         raise CannotWrap(
             [
                 f"The Role of {machine} is not in the template, so it cannot get the permissions of the "
@@ -202,9 +203,18 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
     given = owner.get("Properties") or CommentedMap()
     policies = given.get("Policies") or CommentedSeq()
     template_file.expect_own(template, [owner, given, policies], f"The Role of {machine}")
-    _expect_list(policies, shown(role).removesuffix(".Arn"))
+    _expect_list(policies, name)
     owner["Properties"], given["Policies"] = given, policies
     policies.append(CommentedMap({"PolicyName": "RunOnce", "PolicyDocument": document}))
+
+
+def _attribute(value: Any) -> str:
+    """`Role.Arn`, if the value is a GetAtt of it in any form; empty if it is another one."""
+    if isinstance(value, CommentedMap):
+        value = value.get("Fn::GetAtt", "")
+    elif tag_of(value) != "!GetAtt":
+        return ""
+    return ".".join(map(shown, value)) if isinstance(value, CommentedSeq) else shown(value)
 
 
 def _expect_list(policies: Any, whose: str) -> None:

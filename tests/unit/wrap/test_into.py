@@ -166,9 +166,19 @@ def test_an_anchor_at_the_name_is_written_once(write: Write, name: str):
     assert given == found["Resources"]["Steponce"]["Properties"]["Parameters"]["StateMachineName"]
 
 
-def test_the_role_of_the_template_gets_the_permissions(write: Write):
+@pytest.mark.parametrize(
+    "role",
+    [
+        "!GetAtt OrdersRole.Arn",
+        "!GetAtt [OrdersRole, Arn]",
+        "{ Fn::GetAtt: OrdersRole.Arn }",
+        '{ "Fn::GetAtt": ["OrdersRole", "Arn"] }',
+    ],
+)
+def test_the_role_of_the_template_gets_the_permissions(write: Write, role: str):
     """Where the machine has one; its other policies stay."""
-    (policy,) = changed(write(WITH_ROLE))["Resources"]["OrdersRole"]["Properties"]["Policies"]
+    path = write(WITH_ROLE.replace("!GetAtt OrdersRole.Arn", role))
+    (policy,) = changed(path)["Resources"]["OrdersRole"]["Properties"]["Policies"]
     assert "RunOnce" == policy["PolicyName"]
     assert "lambda:InvokeFunction" in json.dumps(policy)
 
