@@ -34,7 +34,7 @@ def init(folder: Path, name: str | None, callback: bool, http: bool) -> int:
         written = application.init(folder, choices)
     except NotWritten as error:
         raise click.UsageError(str(error)) from None
-    place = shlex.quote(str(folder))
+    place = shlex.quote(f"./{folder}" if str(folder).startswith("-") else str(folder))
     what_next = [f"cd {place}", "make setup", "make test", "make up"]
     say(
         {"folder": str(folder), "stack": choices.name, "files": written, "next": what_next},

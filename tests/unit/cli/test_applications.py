@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def test_init_takes_another_name_for_the_stack(here: Path, answer: Answer):
 
     assert 0 == commands.run(["init", "my_orders", "--name", "my-orders"])
     assert "my-orders" == answer()["stack"]
+
+
+@pytest.mark.parametrize("folder", ["my orders", "-orders", "-"])
+def test_a_shell_goes_into_any_folder(here: Path, answer: Answer, folder: str):
+    """What begins with a dash would be an option, and a dash alone the folder before."""
+    assert 0 == commands.run(["init", "--name", "orders", "--", folder])
+    shell = subprocess.run(["sh", "-c", f"{answer()['next'][0]} && pwd -P"], capture_output=True, check=True)
+    assert here / folder == Path(shell.stdout.decode().strip())
 
 
 def test_init_does_not_write_over_anything(here: Path, answer: Answer):
