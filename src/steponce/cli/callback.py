@@ -54,7 +54,8 @@ def callback(context: click.Context) -> None:
     """
     Answer a step that waits. The first answer counts, and each gets one verdict.
 
-    ID is the awaiting step's, or that of its request. If the request has had several steps, name the step.
+    ID is the awaiting step's, or that of its request, which stands for the step of its newest attempt. If
+    that one has had several steps, or an earlier attempt was answered, name the step.
     """
     ask_which(context)
 

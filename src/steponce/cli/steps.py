@@ -36,15 +36,16 @@ def awaiting_steps(stack: Stack) -> AwaitingSteps:
 
 def which_step(machines: Machines, given: str) -> str:
     """
-    Find the awaiting-step id: the given one, or that of the only step in which the given request has waited.
+    Find the awaiting-step id: the given one, or that of the only step of the given request's newest attempt.
 
     A request with several steps does not stand for the one that waits now. An answer to an earlier step that
     comes again, also from another person, would go to the next one. The same holds if an earlier attempt has
-    its answer. An unknown id counts as an awaiting-step id.
+    its answer. If its step timed out without one, the newest attempt is meant. An unknown id counts as an
+    awaiting-step id.
 
     Raises:
-        click.UsageError: the request has several steps, or its newest attempt has not reached one yet and an
-            earlier attempt's has its answer; the message names them.
+        click.UsageError: the request has several such steps, or its newest attempt has not reached one yet
+            and an earlier attempt's has its answer; the message names them.
     """
     if _STEP_ID.fullmatch(given):
         return given

@@ -78,7 +78,8 @@ def show(given: str, with_link: bool, target: Target) -> int:
     """
     Show one step: its request, until when it waits, and its outcome; never its task token.
 
-    ID is the awaiting step's, or that of its request. If the request has had several steps, name the step.
+    ID is the awaiting step's, or that of its request, which stands for the step of its newest attempt. If
+    that one has had several steps, or an earlier attempt was answered, name the step.
     """
     machines = Machines.reach(target)
     stack = machines.stack

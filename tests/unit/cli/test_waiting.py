@@ -649,8 +649,9 @@ def told(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         [attempt((STEP, "ANSWERING"))],
         [attempt((STEP, "ANSWERED"), status="SUCCEEDED")],
         [attempt((OTHER, "PENDING"), status="ABORTED"), attempt((STEP, "PENDING"), number=2)],
+        [attempt((OTHER, "LATE"), status="TIMED_OUT"), attempt((STEP, "PENDING"), number=2)],
     ],
-    ids=["waits", "is answered", "was answered", "second attempt"],
+    ids=["waits", "is answered", "was answered", "second attempt", "after a late one"],
 )
 def test_a_request_stands_for_the_step_that_it_waits_in(
     stack: FakeStack, pipe: Pipe, told: list[Any], attempts: list[Attempt]
