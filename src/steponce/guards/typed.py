@@ -70,8 +70,8 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     Convert to the type of a union that the value fits.
 
     If it fits several, those count of which `plain` makes the same value again. Of `str | date`, which both
-    fit a text, the first one counts. Two classes that fit raise TypeError, because a replay must not give
-    another class than the first call.
+    fit a text, the first one counts, but `Sequence[str]` only if no other does. Two classes that fit raise
+    TypeError, because a replay must not give another class than the first call.
     """
     kinds = [meant_by(kind) for kind in kinds]
     if value is None and type(None) in kinds:
@@ -82,7 +82,7 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     with_fields = [(type(found), found) for kind, found in fitting if _has_fields(kind)]
     if not fitting or any(one != with_fields[0] for one in with_fields):
         raise TypeError(f"The value does not fit one of {', '.join(map(str, kinds))}.")
-    return fitting[0][1]
+    return min(fitting, key=lambda fit: _is_unchanged(value, *fit))[1]
 
 
 def _fitting(value: Any, kind: Any) -> list[Any]:
@@ -102,6 +102,11 @@ def _is_same(value: Any, kind: Any, found: Any) -> bool:
     if typing.is_typeddict(kind) and not set(value) <= set(kind.__annotations__):
         return False
     return bool(plain(found) == value)
+
+
+def _is_unchanged(value: Any, kind: Any, found: Any) -> bool:
+    """Whether an abstract type of collection has a value that is none: a text is a Sequence, too."""
+    return found is value and inspect.isabstract(get_origin(kind))
 
 
 def _has_fields(kind: Any) -> bool:
