@@ -76,7 +76,9 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     kinds = [meant_by(kind) for kind in kinds]
     if value is None and type(None) in kinds:
         return None
-    fitting = [(kind, found) for kind in kinds for found in _fitting(value, kind)]
+    others = _with_other_names(kinds, value)
+    likely = [kind for kind in kinds if kind not in others]
+    fitting = _fitting(value, likely) or _fitting(value, others)
     if len(fitting) > 1:
         fitting = [(kind, found) for kind, found in fitting if _is_same(value, kind, found)]
     with_fields = [(type(found), found) for kind, found in fitting if _has_fields(kind)]
@@ -85,7 +87,31 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     return min(fitting, key=lambda fit: _is_unchanged(value, *fit))[1]
 
 
-def _fitting(value: Any, kind: Any) -> list[Any]:
+def _with_other_names(kinds: Sequence[Any], value: Any) -> list[Any]:
+    """
+    The dataclasses of a union whose fields are not those of the value, if another one has just these.
+
+    They are tried last: if each class restored all levels of a value that holds itself, and so at each level,
+    the time would double with each.
+    """
+    names = [_names(kind) for kind in kinds]
+    if not isinstance(value, dict) or value.keys() not in names:
+        return []
+    return [kind for kind, own in zip(kinds, names, strict=True) if own not in (None, value.keys())]
+
+
+def _names(kind: Any) -> set[str] | None:
+    """The names of a dataclass's fields. None if the type is none."""
+    kind = get_origin(kind) or kind
+    return {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else None
+
+
+def _fitting(value: Any, kinds: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """The types of a union that the value fits, and the value as each of them has it."""
+    return [(kind, found) for kind in kinds for found in _restored(value, kind)]
+
+
+def _restored(value: Any, kind: Any) -> list[Any]:
     """The value as a type of a union has it. Empty if it does not fit."""
     try:
         found = restore(value, kind)

@@ -42,6 +42,21 @@ class Charge:
 
 
 @dataclass
+class Text:
+    """It may go on."""
+
+    next: Text | Image | None
+
+
+@dataclass
+class Image:
+    """It may go on, too."""
+
+    next: Text | Image | None
+    width: int = 0
+
+
+@dataclass
 class Refund:
     """Another class with a price."""
 
@@ -106,6 +121,14 @@ class Row(Generic[*Ts]):
     """Any number of parameters."""
 
     of: list[Any]
+
+
+@dataclass
+class Reason:
+    """The names of a Refund, and another type."""
+
+    amount: Decimal
+    why: date
 
 
 OrderId = NewType("OrderId", UUID)
@@ -282,3 +305,17 @@ def test_what_does_not_fit_is_refused(kind: Any, value: Any):
     """A replay gives no other class than the first call."""
     with pytest.raises((TypeError, AttributeError)):
         restore(value, kind)
+
+
+def test_a_long_chain_of_two_classes_comes_back_soon():
+    """Each class was tried at each level, so 20 levels took longer than a Lambda may run."""
+    chain = None
+    for _ in range(30):
+        chain = Text(Image(chain))
+
+    assert chain == restore(plain(chain), Text | Image)
+
+
+def test_a_result_of_a_subclass_with_the_names_of_another_class_comes_back():
+    """What the other class does not take goes to the annotated one, without the fields of the subclass."""
+    assert ONE == restore({"amount": "1.50", "why": "late"}, Charge | Reason)
