@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
@@ -18,7 +19,17 @@ _UNRESOLVED = (NameError, TypeError, AttributeError)
 
 
 def result_type(function: Any) -> Any:
-    """The annotation of a function's return value. Any if there is none, or it cannot be resolved."""
+    """
+    The annotation of what a call returns. Any if there is none, or it cannot be resolved.
+
+    Args:
+        function: Also a `functools.partial`, or an object with a `__call__`.
+    """
+    if "return" not in inspect.get_annotations(function):
+        if isinstance(function, functools.partial):
+            return result_type(function.func)
+        if not isinstance(function, type) and not inspect.isroutine(function):
+            function = type(function).__call__
     try:
         return get_type_hints(function).get("return", Any)
     except _UNRESOLVED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -216,6 +217,35 @@ def test_a_replayed_result_has_the_annotated_type(world: World, kind: Any, value
     work.__annotations__["return"] = kind
     guarded = world.guard().idempotent(lock_token="key")(work)
     assert value == guarded("o-1") == guarded("o-1")
+
+
+class _Till:
+    currency: str = "EUR"
+
+    def __call__(self, key: str) -> Decimal:
+        return Decimal(key)
+
+
+def _charged(key: str) -> Decimal:
+    return Decimal(key)
+
+
+class _AsyncTill:
+    async def __call__(self, key: str) -> Decimal:
+        return Decimal(key)
+
+
+@pytest.mark.parametrize("function", [_Till(), functools.partial(_Till()), functools.partial(_charged)])
+def test_an_object_and_a_partial_have_annotations_too(world: World, function: Any) -> None:
+    """Their replays had JSON's types."""
+    charge = world.guard().idempotent(name="charge", lock_token="key")(function)
+    assert [Decimal("1.5")] * 2 == [charge(key="1.5"), charge(key="1.5")]
+
+
+def test_an_object_whose_call_is_async_has_an_annotation_too(world: World) -> None:
+    """Its replay was a text."""
+    charge = world.guard().idempotent(name="charge", lock_token="key")(_AsyncTill())
+    assert [Decimal("1.5")] * 2 == [asyncio.run(charge("1.5")), asyncio.run(charge("1.5"))]
 
 
 def test_equal_calls_have_equal_keys(world: World) -> None:
