@@ -171,14 +171,19 @@ def _restore_class(value: Any, annotation: Any) -> Any:
 
 
 def _restore_member(value: Any, kind: type[Enum]) -> Enum:
-    """Convert to a member of an Enum. It is stored by its value, or by what `plain` makes of that."""
+    """
+    Convert to a member of an Enum. It is stored by its value, or by what `plain` makes of that.
+
+    The default that the class's `_missing_` may return counts only if no member is stored so.
+    """
+    stored = (member for member in kind if plain(member) == value)
     try:
-        return kind(value)
-    except ValueError:
-        for member in kind:
-            if plain(member) == value:
-                return member
-        raise
+        found = kind(value)
+    except MISFITS:
+        if (member := next(stored, None)) is None:
+            raise
+        return member
+    return found if plain(found) == value else next(stored, found)
 
 
 def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:

@@ -157,6 +157,27 @@ class Day(Enum):
     NEW_YEAR = date(2026, 1, 1)
 
 
+class Level(Enum):
+    """An unknown value has a default."""
+
+    LOW = Decimal("0.1")
+    UNKNOWN = Decimal("0")
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return cls.UNKNOWN
+
+
+class Tariff(Enum):
+    """An unknown value is looked up elsewhere."""
+
+    LOW = Decimal("0.1")
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        return {}[value]
+
+
 class May(IntFlag):
     """Members that can be joined."""
 
@@ -240,6 +261,9 @@ RETURNED: list[tuple[Any, Any]] = [
     (Rate | None, Rate.LOW),
     (Day, Day.PAIR),
     (Day, Day.NEW_YEAR),
+    (Level, Level.LOW),
+    (Level, Level.UNKNOWN),
+    (Tariff, Tariff.LOW),
     (May, May.READ | May.WRITE),
     (Cat | Dog, Dog(name="Rex")),
     (Page, Page(["a"], "b")),
@@ -264,6 +288,13 @@ def test_a_result_comes_back_as_it_was(kind: Any, value: Any):
 
     assert value == found
     assert type(value) is type(found)
+
+
+def test_a_value_that_no_member_has_is_what_its_enum_makes_of_it():
+    """The member of an old record may be gone."""
+    assert Level.UNKNOWN is restore("0.3", Level)
+    with pytest.raises(KeyError):
+        restore("0.3", Tariff)
 
 
 class Alias:
