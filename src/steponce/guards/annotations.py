@@ -53,7 +53,7 @@ def fields(kind: Any) -> dict[str, Any]:
 
 def meant_by(kind: Any) -> Any:
     """
-    The type that a qualified one, a NewType or a `type` alias stands for.
+    The type that a qualified one, a NewType, a `type` alias or a `typing.Tuple` stands for.
 
     An alias is resolved here, when its definition is first needed. Any if it cannot be.
     """
@@ -68,6 +68,8 @@ def meant_by(kind: Any) -> Any:
                 kind = _filled(kind.__value__, _type_arguments(kind))
             except Exception:  # its definition is any expression
                 return Any
+        elif kind is typing.Tuple:  # noqa: UP006 - old code has this name
+            return tuple
         else:
             return kind
     return Any

@@ -257,6 +257,8 @@ RETURNED: list[tuple[Any, Any]] = [
     (list[Charge] | dict[str, Charge], {"a": ONE}),
     (_without_arguments("List"), [1]),
     (_without_arguments("Dict"), {"a": 1}),
+    (_without_arguments("Tuple"), (1, "a")),
+    (_without_arguments("Tuple") | None, (1, "a")),
     (Rate, Rate.HIGH),
     (Rate | None, Rate.LOW),
     (Day, Day.PAIR),
