@@ -51,6 +51,11 @@ def fields(kind: Any) -> dict[str, Any]:
     return found | {name: _filled(hint, arguments) for name, hint in _hints(origin).items() if name in own}
 
 
+def is_typeddict(kind: Any) -> bool:
+    """Whether a type is a TypedDict, of `typing` or of typing_extensions."""
+    return isinstance(kind, type) and hasattr(kind, "__required_keys__")
+
+
 def meant_by(kind: Any) -> Any:
     """
     The type that a qualified one, a NewType, a `type` alias or a `typing.Tuple` stands for.

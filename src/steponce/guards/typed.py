@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from uuid import UUID
 
-from steponce.guards.annotations import fields, meant_by
+from steponce.guards.annotations import fields, is_typeddict, meant_by
 from steponce.guards.plain import has_secret, is_model, plain
 
 if TYPE_CHECKING:
@@ -119,13 +119,13 @@ def _restored(value: Any, kind: Any) -> list[Any]:
         return []
     if kind is Any or (kind is float and type(found) is int):  # JSON has 250 for 250.0
         return [found]
-    is_kind = not isinstance(kind, type) or typing.is_typeddict(kind) or isinstance(found, kind)
+    is_kind = not isinstance(kind, type) or is_typeddict(kind) or isinstance(found, kind)
     return [found] if is_kind else []
 
 
 def _is_same(value: Any, kind: Any, found: Any) -> bool:
     """Whether a type has taken in all of a value, and has added nothing."""
-    if typing.is_typeddict(kind) and not set(value) <= set(kind.__annotations__):
+    if is_typeddict(kind) and not set(value) <= set(kind.__annotations__):
         return False
     return bool(plain(found) == value)
 
@@ -137,7 +137,7 @@ def _is_unchanged(value: Any, kind: Any, found: Any) -> bool:
 
 def _has_fields(kind: Any) -> bool:
     kind = get_origin(kind) or kind
-    has_names = dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or hasattr(kind, "_fields")
+    has_names = dataclasses.is_dataclass(kind) or is_typeddict(kind) or hasattr(kind, "_fields")
     return has_names or (isinstance(kind, type) and is_model(kind))
 
 
@@ -156,7 +156,7 @@ def _restore_class(value: Any, annotation: Any) -> Any:
         given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
         accepted = {field.name for field in dataclasses.fields(kind) if field.init}
         return kind(**{name: item for name, item in given.items() if name in accepted})
-    if typing.is_typeddict(kind):
+    if is_typeddict(kind):
         hints = fields(annotation)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
     if is_model(kind):

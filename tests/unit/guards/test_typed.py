@@ -24,6 +24,7 @@ from typing import (
 from uuid import UUID
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel, computed_field
 from typing_extensions import TypeAliasType
 
@@ -102,6 +103,13 @@ class Box(TypedDict, Generic[T]):
     """A typed dictionary of anything."""
 
     of: T
+
+
+class Crate(typing_extensions.TypedDict, Generic[T]):
+    """What pydantic asks for before Python 3.12."""
+
+    of: T
+    weight: typing_extensions.NotRequired[Decimal]
 
 
 P = ParamSpec("P")
@@ -242,6 +250,9 @@ RETURNED: list[tuple[Any, Any]] = [
     (Charges, Charges([ONE], TWO)),
     (Pair[Charge], Pair(ONE, TWO)),
     (Box[Charge], {"of": ONE}),
+    (Crate[Charge], {"of": ONE, "weight": Decimal("2")}),
+    (Crate[Charge] | Refund, {"of": ONE}),
+    (Crate | None, {"of": "a", "weight": Decimal("2")}),
     (Iterable[Charge], [ONE]),
     (Collection[Charge], [ONE]),
     (Sequence[Charge], [ONE]),
