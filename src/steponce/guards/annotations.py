@@ -14,7 +14,7 @@ _QUALIFIERS = (typing.Annotated, typing.Final, typing.Required, typing.NotRequir
 _MOST_NAMES = 100
 """So many names are followed from an annotation to its type. Only an alias of itself has more."""
 
-_UNRESOLVED = (NameError, TypeError, AttributeError)
+_UNRESOLVED = (NameError, TypeError, AttributeError, SyntaxError)
 """What resolving an annotation raises."""
 
 

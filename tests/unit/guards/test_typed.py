@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, IntFlag
@@ -139,6 +139,7 @@ class Reason:
     why: date
 
 
+Priced = make_dataclass("Priced", [("amount", "in cents"), ("charge", Charge)])
 OrderId = NewType("OrderId", UUID)
 Money = NewType("Money", Decimal)
 Amount = NewType("Amount", float)
@@ -242,6 +243,7 @@ RETURNED: list[tuple[Any, Any]] = [
     (OrderId, OrderId(UUID(int=1))),
     (Money, Money(Decimal("1.5"))),
     (Ordered, Ordered(OrderId(UUID(int=1)))),
+    (Priced, Priced(150, ONE)),
     (Settled, Settled(Decimal("1.5"))),
     (Annotated[Charge, "paid"], ONE),
     (Page[Charge], Page([ONE], TWO)),
