@@ -102,7 +102,7 @@ class Recorder:
 
         Raises:
             NotRecorded: it has the result.
-            Unsettled: the result is a coroutine or a generator, so the work may not be done.
+            Unsettled: the result is a coroutine, a generator or a future, so the work may not be done.
         """
         self.is_over = True
         if is_unfinished(result):
@@ -154,12 +154,12 @@ class Recorder:
 
     def _hold_unfinished(self, result: object) -> NoReturn:
         """What returned a coroutine may have had an effect before, so that a person decides."""
-        kind = type(result).__name__
-        why = f"The work returned a {kind} and not its result, so nobody knows whether it took effect."
+        returned = f"an unfinished {type(result).__name__}"
+        why = f"The work returned {returned} and not its result, so nobody knows whether it took effect."
         self.hold_unknown(why)
         raise Unsettled(
-            f"{why} The lock {self._token!r} waits for a person. Guard the `async def` itself, and return a "
-            "list instead of a generator."
+            f"{why} The lock {self._token!r} waits for a person. Guard the `async def` itself, await "
+            "all that it starts, and return a list instead of a generator."
         )
 
     def _write_for(self, error: BaseException) -> Callable[[Failure], Lock | None]:

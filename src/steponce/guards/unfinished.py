@@ -1,14 +1,24 @@
-"""What work may return in the place of its result: a coroutine or a generator, which still has to run."""
+"""What work may return in the place of its result: a coroutine, a generator or a future, which has to run."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from concurrent.futures import Future
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any
 
 
 def is_unfinished(result: object) -> bool:
-    """Whether a result is a coroutine or a generator that is not at its end."""
-    return _state(result) not in (None, inspect.CORO_CLOSED, inspect.GEN_CLOSED)
+    """
+    Whether a result is a coroutine, a generator or a future that is not at its end.
+
+    So is a list, tuple or dict of nothing else, which nobody has gathered.
+    """
+    if type(result) in (list, tuple, dict) and result:
+        held: Any = result.values() if isinstance(result, dict) else result
+        return all(map(_has_to_run, held))
+    return _has_to_run(result)
 
 
 def expect_run(result: object) -> None:
@@ -20,6 +30,12 @@ def expect_run(result: object) -> None:
     """
     if _state(result) in (inspect.CORO_CREATED, inspect.GEN_CREATED):
         raise TypeError(f"This {type(result).__name__} has not run.")
+
+
+def _has_to_run(result: object) -> bool:
+    if isinstance(result, Future | asyncio.Future):
+        return not result.done()
+    return _state(result) not in (None, inspect.CORO_CLOSED, inspect.GEN_CLOSED)
 
 
 def _state(result: object) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -555,6 +556,40 @@ def test_work_that_returns_a_coroutine_is_not_done(
     with pytest.raises(RequestFailed, match="waits for a person"):
         charge(KEY) if not is_async else asyncio.run(charge(KEY))
     gc.collect(1)  # Python says here that the coroutine was never awaited
+
+
+def _charge_all(key: str) -> Any:
+    return [_charge_later(key), _charge_later(key)]
+
+
+def _charge_by_name(key: str) -> Any:
+    return {key: _charge_later(key)}
+
+
+def _charge_in_a_thread(key: str) -> Any:
+    return Future()
+
+
+@pytest.mark.parametrize("work", [_charge_all, _charge_by_name, _charge_in_a_thread])
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_work_that_awaits_nothing_of_what_it_starts_is_not_done(
+    world: World, work: Callable[[str], Any]
+) -> None:
+    """The record said that it was done, and told to complete it by hand."""
+    with pytest.raises(Unsettled, match="and not its result"):
+        world.guard().idempotent(name="", lock_token="key")(work)(KEY)
+    failure = world.lock().failure
+    assert failure is not None
+    assert OUTCOME_UNKNOWN == failure.error
+    gc.collect(1)  # Python says here that the coroutine was never awaited
+
+
+def test_a_result_beside_a_generator_is_not_lost(world: World) -> None:
+    """No record can hold it, and the error has it."""
+    result = [_each("o-1"), "ch-1"]
+    with pytest.raises(NotRecorded, match="is done") as raised:
+        complete(world.guard(), result=result)
+    assert result is raised.value.result
 
 
 def test_a_generator_that_serialize_runs_is_a_result(world: World) -> None:
