@@ -145,7 +145,7 @@ def examine(
     try:
         lock = locks.get(given["lockToken"])
     except RecordUnreadable as unreadable:
-        doubt = f"{unreadable} Then put this letter back."
+        doubt = f"{unreadable} {IF_NOT_ANSWERED}"
     end = _End(execution_arn, error, began, _stopped(detail), lock, sfn, before_call)
     if end.has_answer_to(given):
         return None

@@ -14,6 +14,7 @@ import pytest
 from steponce.aws import times
 from steponce.errors import Unavailable
 from steponce.locks.table import Locks
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED
 from steponce.triggers.ended import Unanswered, examine
 from steponce.triggers.start_request import StartRequest
 from steponce.triggers.written_letters import end_of
@@ -258,7 +259,20 @@ def test_a_late_report_of_a_death_at_a_lock_that_is_gone_is_for_a_person(state: 
     found = examine(late(error="Lambda.ServiceException"), world.sfn, LOCKS)
 
     assert found is not None
-    assert may_be_answered == (found.doubt is not None)
+    assert may_be_answered == (found.doubt or "").endswith(IF_NOT_ANSWERED)
+
+
+def test_a_message_whose_record_is_damaged_is_for_a_person():
+    """Its letter advises to mend or to delete the record, which may have the answer."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    world.locks[TOKEN]["attempt"] = {"N": "1.5"}
+
+    found = examine(late(), world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert found.doubt is not None
+    assert found.doubt.endswith(IF_NOT_ANSWERED)
 
 
 @pytest.mark.parametrize(("hours", "may_be_answered"), [(2, True), (4, False)])
