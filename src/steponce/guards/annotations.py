@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_ty
 _QUALIFIERS = (typing.Annotated, typing.Final, typing.Required, typing.NotRequired)
 
 _MOST_NAMES = 100
-"""So many names are followed from an annotation to its type. Only an alias of itself has more."""
+"""How many names are followed from an annotation to its type. An alias that names itself has no end."""
 
 _UNRESOLVED = (NameError, TypeError, AttributeError, SyntaxError)
 """What resolving an annotation raises."""
@@ -73,8 +73,8 @@ def meant_by(kind: Any) -> Any:
                 kind = _filled(kind.__value__, _type_arguments(kind))
             except Exception:  # its definition is any expression
                 return Any
-        elif kind is typing.Tuple:  # noqa: UP006 - old code has this name
-            return tuple
+        elif origin is tuple and not get_args(kind) and not isinstance(kind, types.GenericAlias):
+            return tuple  # `typing.Tuple`, which has no arguments but an origin
         else:
             return kind
     return Any

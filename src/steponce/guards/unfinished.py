@@ -13,7 +13,7 @@ def is_unfinished(result: object) -> bool:
     """
     Whether a result is a coroutine, a generator or a future that is not at its end.
 
-    So is a list, tuple or dict of nothing else, which nobody has gathered.
+    So is a list, tuple or dict that has nothing else in it: somebody has forgotten to await them.
     """
     if type(result) in (list, tuple, dict) and result:
         held: Any = result.values() if isinstance(result, dict) else result
