@@ -347,9 +347,7 @@ def test_a_damaged_step_does_not_keep_the_round_from_the_others(
             "expiresAt": {"S": times.to_text(LONG_AGO)},
         },
     )
-    wait.submit()
-    wait.time_out()
-    wait.finish()
+    end_unanswered(wait)
     at(monkeypatch, hours=3)
     tally = world.round(wait)
     assert (1, 1, 0) == (tally.steps_closed, tally.unreadable, tally.skipped)
@@ -484,14 +482,19 @@ def at(monkeypatch: pytest.MonkeyPatch, **later: float) -> None:
     monkeypatch.setattr(times, "now", lambda: NOW + timedelta(**later))
 
 
+def end_unanswered(wait: WaitingStep) -> None:
+    """The step waits for its whole time, and the execution ends."""
+    wait.submit()
+    wait.time_out()
+    wait.finish()
+
+
 def test_a_step_whose_time_is_over_is_late(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The history says that nothing arrived."""
     step = world.put_step(wait)
-    wait.submit()
-    wait.time_out()
-    wait.finish()
+    end_unanswered(wait)
     at(monkeypatch, hours=3)
     assert Tally(steps_closed=1) == world.round(wait)
     stored = world.steps.get(step.id)
@@ -504,9 +507,7 @@ def test_a_step_with_a_long_history_does_not_keep_the_round_from_the_locks(
 ) -> None:
     """Steps have a quarter of the time."""
     step = world.put_step(wait)
-    wait.submit()
-    wait.time_out()
-    wait.finish()
+    end_unanswered(wait)
     wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
     wait.sfn.before_call, world.a_page_takes = world._note, 1.0
     world.put("k-1")
@@ -522,9 +523,7 @@ def test_a_short_history_of_a_step_is_read_to_its_end(
 ) -> None:
     """Though the steps' time is nearly over."""
     world.put_step(wait)
-    wait.submit()
-    wait.time_out()
-    wait.finish()
+    end_unanswered(wait)
     wait.sfn.before_call, world.a_page_takes = world._note, 1.0
     world.seconds = SPARE_SECONDS + 4.0
     at(monkeypatch, hours=3)
