@@ -198,10 +198,10 @@ class Guard:
             ValueError: this guard has a function of the same qualified name in another module. Each would
                 get the other's results.
 
-        A replayed result has the type of the function's annotation: a dataclass, TypedDict, pydantic model,
-        or a list, dict or union of these. The classes of a union need different fields, or a field with a
-        Literal. `serialize` and `deserialize` replace this conversion. Calls raise what `begin` and its block
-        raise.
+        A result goes through JSON, for the first call as for a replay, and has the type of the function's
+        annotation again: a dataclass, TypedDict, pydantic model, or a list, dict or union of these. The
+        classes of a union need different fields, or a field with a Literal. `serialize` and `deserialize`
+        replace this conversion. Calls raise what `begin` and its block raise.
         """
 
         def decorate(function: F) -> F:

@@ -53,12 +53,12 @@ class Recorder:
         self._large: tuple[str, str] | None = None
         self.is_over = False
 
-    def complete(self, result: Any) -> Lock:
+    def complete(self, result: Any) -> tuple[Lock, str]:
         """
         Write the result. Safe to repeat while it is not over.
 
         Returns:
-            The record that it wrote.
+            The record that it wrote, and the result as JSON text, also where the record has but its address.
 
         Raises:
             CompletionRefused, NotRecorded, Unsettled: as `Run.complete`.
@@ -70,8 +70,8 @@ class Recorder:
         except Exception as error:  # `serialize` is the user's function
             self.hold_unwritable(result, error)
         try:
-            text = self._fitting(text)
-            refused = self._holder.complete(text)
+            recorded = self._fitting(text)
+            refused = self._holder.complete(recorded)
         except ResultNotKept as error:
             self.hold_unwritable(result, error)
         except Exception as error:  # whatever it is, the result must not be lost with it
@@ -90,7 +90,7 @@ class Recorder:
                 self._token,
                 result,
             )
-        return self._holder.finished(text)
+        return self._holder.finished(recorded), text
 
     def hold_unwritable(self, result: Any, error: Exception) -> NoReturn:
         """

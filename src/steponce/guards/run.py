@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 import os
 import sys
@@ -109,7 +110,7 @@ class Run:
     @property
     def result(self) -> Any:
         """
-        The result: this call's, or the one that is replayed.
+        The result: this call's, or the one that is replayed. Both are what `deserialize` makes of the record.
 
         Raises:
             NotFinished: there is no result yet.
@@ -136,13 +137,30 @@ class Run:
         self._state, self._process = "worked", os.getpid()
         if self._recorder is not None:
             try:
-                record = self._recorder.complete(result)
+                record, written = self._recorder.complete(result)
             finally:
                 if self._recorder.is_over:
                     self._state = "over"
             self._kept.keep(record)
         self._stop_renewing()
         self._result, self._has_result, self._state = result, True, "over"
+        if self._recorder is not None:
+            self._result = self._as_replayed(written, result)
+
+    def _as_replayed(self, written: str, result: Any) -> Any:
+        """
+        The result as replays will have it, so that everyone gets the same answer.
+
+        Args:
+            written: The JSON text of the result.
+            result: What the work returned. It stays if the JSON does not fit its type.
+        """
+        try:
+            return self._terms.deserialize(json.loads(written))
+        except Exception as error:  # the work is done, and its caller must get the result
+            problem = f"its result is not of the call's type ({type(error).__name__})"
+            _logger.warning("No other call can replay %r: %s.", self.lock_token, problem)
+            return result
 
     def extend(self, seconds: float | None = None) -> None:
         """

@@ -7,11 +7,11 @@ import functools
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 from uuid import UUID
 
 import pytest
@@ -341,6 +341,51 @@ def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
     assert "alice" not in str(world.lock("test_a_replay_gives_no_mask_for_a_secret.<locals>.work/o-1").result)
     with pytest.raises(RecordUnreadable, match="type"):
         work("o-1")
+
+
+@dataclass
+class Stamped:
+    """It keeps more than its fields have as JSON."""
+
+    amount: float
+    note: str = field(default="none", init=False)
+
+
+@pytest.mark.parametrize(("kind", "same"), [(Stamped, "none"), (Any, None)])
+def test_the_first_call_gets_what_replays_get(world: World, kind: Any, same: str | None) -> None:
+    """What JSON cannot keep shows at once, and not when a message comes twice."""
+
+    def work(key: str) -> Any:
+        stamped = Stamped(250.0)
+        stamped.note = "by work"
+        return stamped
+
+    work.__annotations__["return"] = kind
+    guarded = world.guard().idempotent(lock_token="key")(work)
+    first = guarded("o-1")
+    assert first == guarded("o-1")
+    assert same == getattr(first, "note", None)
+
+
+def test_a_block_gets_what_replays_get(world: World) -> None:
+    """Of a tuple, JSON makes a list."""
+    with world.guard().begin("o-1", {}) as run:
+        run.complete({"pages": (1, 2.0)})
+        assert {"pages": [1, 2]} == run.result
+
+
+def test_a_result_that_no_replay_can_convert_reaches_its_caller(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The work is done. The log says whose answer is lost to others, and not what it is."""
+
+    @world.guard().idempotent(lock_token="key", name="work")
+    def work(key: str) -> int | Charge:
+        return cast(Charge, "a text")
+
+    assert "a text" == work("o-1")
+    assert "No other call can replay 'work/o-1'" in caplog.text
+    assert "a text" not in caplog.text
 
 
 def test_an_argument_of_an_unknown_type_does_not_change_the_type_of_a_replay(world: World) -> None:
