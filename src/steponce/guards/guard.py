@@ -110,7 +110,7 @@ class Guard:
         self._dynamodb = own_connections(made)
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
-        self._finished = Finished(cache_size)
+        self._finished = Finished(_size(cache_size))
         self._modules: dict[str, str] = {}
 
     @classmethod
@@ -368,6 +368,12 @@ class _Call:
         called = _called(self._function)
         problem = f"have nothing at {expression!r}, which is to be the {what}"
         return f"The arguments of {called} {problem}. Nothing ran."
+
+
+def _size(of_cache: object) -> int:
+    if isinstance(of_cache, bool) or not isinstance(of_cache, int) or of_cache < 0:
+        raise InvalidSetting(f"cache_size is {shown(of_cache)}. Give a number of records, or 0 to keep none.")
+    return of_cache
 
 
 def _called(function: Callable[..., Any]) -> str:

@@ -213,7 +213,7 @@ class Holder:
 
     def give_back(self, failure: Failure) -> None:
         """
-        Free the lock after an `acquire` whose answer was lost, so that its attempt is unknown.
+        Free the lock after an `acquire` or a `take_over` whose answer was lost: its attempt is unknown.
 
         The fence is callId and owner, without the attempt. This call has taken the lock at most once.
         """

@@ -291,10 +291,12 @@ class Run:
 
     def _take(self, holder: Holder) -> Lock | None:
         kept = self._kept.get(self.lock_token)
-        if kept is not None:
-            return kept
+        return kept or self._taking(holder, lambda: holder.acquire(self._lease_seconds))
+
+    def _taking(self, holder: Holder, take: Callable[[], Lock | None]) -> Lock | None:
+        """Make the write that takes the lock, so that the lock never stays taken without work."""
         try:
-            found = holder.acquire(self._lease_seconds)
+            found = take()
             if found is None:
                 self._renew_if_late(holder)
             return found
@@ -379,10 +381,7 @@ class Run:
     def _settle(self, holder: Holder, record: Lock) -> bool:
         """Take over or hold a lock whose lease is over. Returns whether this call holds it now."""
         if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
-            if holder.take_over(record, self._lease_seconds) is not None:
-                return False
-            self._renew_if_late(holder)
-            return True
+            return self._taking(holder, lambda: holder.take_over(record, self._lease_seconds)) is None
         hold_after_lease(record, self._locks, by=holder.locked_by)
         return False
 

@@ -64,6 +64,10 @@ class Terms:
         _expect_one_of("when_completed", self.when_completed, "replay", "refuse")
         _expect_exceptions("releases", self.releases)
         _expect_exceptions("final", self.final)
+        _expect_function("serialize", self.serialize)
+        _expect_function("deserialize", self.deserialize)
+        if self.on_replay is not None:
+            _expect_function("on_replay", self.on_replay)
 
 
 def expect_seconds(name: str, seconds: object) -> None:
@@ -92,3 +96,8 @@ def _expect_exceptions(name: str, classes: object) -> None:
     every = classes if isinstance(classes, tuple) else (None,)
     if not all(isinstance(one, type) and issubclass(one, BaseException) for one in every):
         raise InvalidSetting(f"{name} is {shown(classes)}. Give a tuple of classes of exceptions.")
+
+
+def _expect_function(name: str, value: object) -> None:
+    if not callable(value):
+        raise InvalidSetting(f"{name} is {shown(value)}. Give a function, or leave it out.")

@@ -365,6 +365,9 @@ def test_a_guard_has_a_stack_s_rules(world: World) -> None:
         {"lease_seconds": "5"},
         {"wait_seconds": "5"},
         {"wait_seconds": float("nan")},
+        {"serialize": None},
+        {"deserialize": "json"},
+        {"on_replay": "log"},
     ],
     ids=str,
 )
@@ -375,6 +378,13 @@ def test_an_option_that_means_nothing_is_refused(world: World, option: dict[str,
     with pytest.raises(InvalidSetting, match=next(iter(option))):
         complete(world.guard(), **option)
     assert [] == world.calls
+
+
+@pytest.mark.parametrize("size", [-1, "100", True, None])
+def test_a_cache_size_that_is_none_is_refused(world: World, size: Any) -> None:
+    """The first answer that it was to keep was an error after the work."""
+    with pytest.raises(InvalidSetting, match="cache_size"):
+        world.guard(cache_size=size)
 
 
 class _Speechless(Exception):
