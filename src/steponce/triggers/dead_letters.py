@@ -40,6 +40,7 @@ IF_NOT_ANSWERED = "Put this letter back only if it was not answered."
 """Ends the reason of a letter that a person has to decide about: put back, it may run work twice."""
 
 _MAX_TEXT = 1_000
+_END = 100
 
 Shape = Literal["message", "event", "request"]
 _SHAPES: Mapping[str, Shape] = {"message": "message", "event": "event", "request": "request"}
@@ -127,7 +128,7 @@ class Original:
 
     def to_send(self, reason: str | None = None) -> dict[str, Mapping[str, Any]]:
         """The attributes of its dead letter. Without a reason: the attributes of the redriven message."""
-        ours = {} if reason is None else {REASON: text_attribute(_short(reason))}
+        ours = {} if reason is None else {REASON: text_attribute(_without_middle(reason))}
         given = {name: value for name, value in self.attributes.items() if name not in OURS}
         by_size = sorted(given, key=lambda name: size_of(name, given[name]), reverse=True)
         folded = {name: given.pop(name) for name in by_size[MAX_ATTRIBUTES - len(OURS) :]}
@@ -169,6 +170,11 @@ class DeadLetters:
 
 def _short(text: str) -> str:
     return text[:_MAX_TEXT]
+
+
+def _without_middle(reason: str) -> str:
+    """A reason's beginning and end, which says what may be done with the letter."""
+    return reason if len(reason) <= _MAX_TEXT else f"{reason[: _MAX_TEXT - _END - 1]}…{reason[-_END:]}"
 
 
 def _folded(attribute: Mapping[str, Any]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
         attributes: Its text attributes.
 
     Returns:
-        None for every other message.
+        None for every other message, also for Lambda's record of an invocation that succeeded.
 
     Source: Lambda Developer Guide, "Capturing records of asynchronous invocations" and "Retaining discarded
     records of a Kinesis stream"; EventBridge User Guide, "Using dead-letter queues".
@@ -79,7 +79,7 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             f"{_OTHER_PATHS} Do not put a record into the stream again, since it gets another eventID there.",
             (NextStep("start request"),),
         )
-    if "requestPayload" in body:
+    if "requestPayload" in body and condition != "Success":
         return Foreign(
             "invocation that Lambda gave up",
             condition,

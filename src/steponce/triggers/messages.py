@@ -137,7 +137,7 @@ def see(record: SQSRecord) -> dict[str, Any]:
             "messageId": letter.message_id or record.message_id,
             "sentAt": _text_of_time(letter.sent_at or ""),
         }
-    return {**seen, "attributes": attributes, "body": body}
+    return {**seen, "attributes": dict(sorted(attributes.items())), "body": body}
 
 
 def _letter_of(record: SQSRecord) -> Letter | None:
@@ -168,7 +168,11 @@ def _is_notification(body: Any) -> bool:
 
 
 def _attributes(given: Any, kind: str, text: str, binary: str) -> dict[str, str]:
-    """Attributes by name. `kind`, `text` and `binary` are the field names that SQS or SNS uses."""
+    """
+    Attributes, sorted by name, because the order of a delivery must not change what a path finds.
+
+    `kind`, `text` and `binary` are the field names that SQS or SNS uses.
+    """
     if not isinstance(given, Mapping):
         return {}
     found = {}
@@ -180,7 +184,7 @@ def _attributes(given: Any, kind: str, text: str, binary: str) -> dict[str, str]
             value = base64.b64encode(value).decode()
         if isinstance(value, str):
             found[name] = value
-    return found
+    return dict(sorted(found.items()))
 
 
 def _sent_at(attributes: Mapping[str, Any]) -> str | None:

@@ -154,7 +154,7 @@ class Found:
     def put_back(self) -> tuple[str, dict[str, Mapping[str, Any]]]:
         """The body and attributes of the message that redrives it."""
         given = dict(self.attributes)
-        if all(name in given for name in _SNS_SAYS):
+        if LETTER not in given and all(name in given for name in _SNS_SAYS):
             given = {name: value for name, value in given.items() if name not in _SNS_SAYS}
         if TRIES in given and LETTER not in given:
             return self.body, given

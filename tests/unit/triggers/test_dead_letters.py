@@ -24,9 +24,10 @@ from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
-from steponce.triggers.dead_letters import DeadLetters, Letter, Original
+from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters, Letter, Original
 from steponce.triggers.failure_records import Foreign, foreign_record
 from steponce.triggers.messages import find_request, original, original_of, see
+from steponce.triggers.redrive import DeadLetterQueue, Found
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.triggers.start_request import MAX_READ_BYTES, RequestPaths, StartRequest
@@ -454,6 +455,39 @@ def test_what_the_queue_itself_has_given_up_keeps_its_id():
         again["body"],
     )
     assert "steponceReason" not in message["MessageAttributes"]
+
+
+def test_a_letter_of_many_attributes_has_them_in_the_same_order_again():
+    """It folds the smallest ones, and a path may read all of them."""
+    sent = {f"k{n}": {"dataType": "String", "stringValue": "v" * n} for n in range(1, 11)}
+    came = SQSRecord(sqs_record(json.dumps(ORDER), "first", messageAttributes=sent))
+    letter = {"MessageBody": came.body, "MessageAttributes": original_of(came).to_send("why")}
+    again = SQSRecord(received(letter, "anew"))
+    assert list(see(came)["attributes"].items()) == list(see(again)["attributes"].items())
+
+
+def test_a_letter_put_back_keeps_what_sns_would_have_added():
+    """Its sender gave it these attributes. SNS adds none to a letter that a trigger has written."""
+    names = ("ErrorCode", "ErrorMessage", "RequestID")
+    sent = {name: {"dataType": "String", "stringValue": name} for name in names}
+    came = SQSRecord(sqs_record(json.dumps(ORDER), "first", messageAttributes=sent))
+    message = {
+        "MessageId": "m",
+        "ReceiptHandle": "r",
+        "Body": came.body,
+        "MessageAttributes": original_of(came).to_send("why"),
+        "Attributes": {"SentTimestamp": "1769860800000"},
+    }
+    _, attributes = Found.from_message(DeadLetterQueue("queue", DEAD, QUEUE), message).put_back()
+    assert set(names) <= set(attributes)
+
+
+def test_the_end_of_a_long_reason_stays():
+    """There it says whether the letter may be put back."""
+    reason = f"The record {'x' * 2_000!r} cannot be read. {IF_NOT_ANSWERED}"
+    told = Original(Letter("event", "x"), "{}").to_send(reason)["steponceReason"]["StringValue"]
+    assert told.endswith(IF_NOT_ANSWERED)
+    assert len(told) == 1_000
 
 
 def test_an_event_s_letter_is_an_event():

@@ -15,7 +15,7 @@ from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, In
 from steponce.triggers import messages
 from steponce.triggers.messages import original_of, see
 from steponce.triggers.start_request import RequestPaths, StartRequest
-from tests.unit.triggers.world import ORDER, notification, sqs_record
+from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, notification, sqs_record
 
 TEXT = json.dumps(ORDER)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -173,6 +173,29 @@ def test_what_cannot_be_decoded_is_refused(body: str):
     """Whatever the decoder raises."""
     with pytest.raises(InvalidRequest):
         find_request(record(body), RequestPaths("messageId", "powertools_json(powertools_base64_gzip(body))"))
+
+
+@pytest.mark.parametrize("of_topic", [False, True])
+def test_the_order_of_attributes_does_not_make_another_request(of_topic: bool):
+    """Neither SQS nor SNS promises one."""
+    paths = RequestPaths("join('/', values(attributes))", "body")
+    ids = set()
+    for names in (("tenant", "order"), ("order", "tenant")):
+        given = {
+            name: {"Type": "String", "Value": name, "dataType": "String", "stringValue": name}
+            for name in names
+        }
+        body = notification(TEXT, MessageAttributes=given)
+        came = record(body) if of_topic else record(messageAttributes=given)
+        ids.add(find_request(came, paths).request_id)
+    assert {"order/tenant"} == ids
+
+
+def test_the_record_of_an_invocation_that_succeeded_is_a_message():
+    """A function may send its result on, by a destination for success."""
+    succeeded = {"requestContext": FAILED_INVOCATION["requestContext"] | {"condition": "Success"}}
+    body = json.dumps(FAILED_INVOCATION | succeeded | {"responsePayload": ORDER})
+    assert find_request(record(body), RequestPaths("messageId", "body.responsePayload")).payload == ORDER
 
 
 def test_the_lock_token_is_found_by_a_path():
