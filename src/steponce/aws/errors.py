@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from steponce.errors import Unavailable
 
@@ -49,8 +49,19 @@ def answering(service: str) -> Iterator[None]:
         raise
     except (HTTPClientError, ConnectionError) as error:
         raise Unavailable(
-            f"{service} did not answer ({error}). The same call is safe to try again."
+            f"{service} did not answer ({words_of(error)}). The same call is safe to try again."
         ) from error
+
+
+def words_of(error: BotoCoreError) -> str:
+    """
+    What botocore says of an error. What it did not expect itself is not quoted: the error of a header that
+    cannot be sent holds the header, which may be a session token.
+    """
+    if type(error) is not HTTPClientError:
+        return str(error)
+    cause = type(error.kwargs.get("error")).__name__
+    return f"its HTTP client failed with {cause}; a line break in the credentials does this"
 
 
 def is_conflict(error: Unavailable) -> bool:

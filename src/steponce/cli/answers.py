@@ -15,6 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from steponce.cli.shell import on_screen
 from steponce.request.receipt import Receipt
 
 DONE, FAILED, USAGE, CONFLICT, UNREACHABLE, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
@@ -109,7 +110,7 @@ def copyable(text: str, language: str) -> Text:
 
 def to_copy(commands: Iterable[str]) -> list[Text]:
     """The next commands for people. A terminal that is too narrow breaks none, so that each can be pasted."""
-    lines = [plain(f"  {command}") for command in commands]
+    lines = [plain(f"  {on_screen(command)}") for command in commands]
     for line in lines:
         line.no_wrap, line.overflow = True, "ignore"
     return lines

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from steponce.aws.errors import error_code
+from steponce.aws.errors import error_code, words_of
 from steponce.cli import answers
 from steponce.cli.answers import (
     BUG,
@@ -92,7 +92,7 @@ def report_error(
     line = " ".join(message.split())
     what_next = commands(error.next_steps, options, named) if isinstance(error, SteponceError) else []
     complain(f"steponce: {kind}: {plain(line)}\n")
-    complain("".join(f"  {plain(command)}\n" for command in what_next))
+    complain("".join(f"{line}\n" for line in answers.to_copy(what_next)))
     shown: dict[str, Any] = {"type": kind, "message": message}
     return shown | ({"next": what_next} if what_next else {}), code
 
@@ -113,7 +113,7 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
         return error_code(error), f"{error.operation_name} was refused: {said}", UNREACHABLE
     if isinstance(error, BotoCoreError):
         hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
-        return kind, f"{error}. {hint}".replace("..", ".").strip(), UNREACHABLE
+        return kind, f"{words_of(error)}. {hint}".replace("..", ".").strip(), UNREACHABLE
     # The text and the local variables may hold a payload, so only the places are shown.
     complain("".join(traceback.format_tb(error.__traceback__)))
     return kind, "This is a bug in steponce; the lines above say where.", BUG

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say, to_copy
+from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
 from steponce.request.workflows import Workflow
@@ -47,7 +48,7 @@ def letters(context: click.Context) -> None:
 
 
 @letters.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
+@limited(100)
 @where_to_which
 def list_letters(limit: int, target: Target) -> int:
     """List the dead letters with their reasons, without their content."""

@@ -18,6 +18,7 @@ from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, ask_which, counted, plain, say
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
+from steponce.cli.listing import limited
 from steponce.cli.target import Stack, Target, Unreachable, where_to
 from steponce.cli.timeline import intervention
 from steponce.errors import RecordChanged, Refused
@@ -57,7 +58,7 @@ def limits(context: click.Context) -> None:
 
 @limits.command()
 @_user
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many to list.")
+@limited(20)
 @where_to
 def show(user: str, limit: int, target: Target) -> int:
     """

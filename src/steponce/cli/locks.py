@@ -19,6 +19,7 @@ from steponce.cli import console
 from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.left_out import LeftOut
+from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
 from steponce.cli.payload import read_json
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
@@ -67,7 +68,7 @@ def locks(context: click.Context) -> None:
 @click.option("--running", is_flag=True, help="Only those in progress.")
 @click.option("--overdue", is_flag=True, help="Only those in progress for longer than expected.")
 @click.option("--failed", is_flag=True, help="Only those that failed and wait for a person.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
+@limited(100)
 @where_to_which
 def list_locks(running: bool, overdue: bool, failed: bool, limit: int, target: Target) -> int:
     """

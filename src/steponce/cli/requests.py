@@ -22,6 +22,7 @@ from steponce.cli import waiting
 from steponce.cli.answers import COLOURS, DONE, ask_which, plain
 from steponce.cli.errors import report_error
 from steponce.cli.left_out import LeftOut
+from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.stream import Stream
@@ -75,7 +76,7 @@ def requests(context: click.Context) -> None:
 @click.option(
     "--under", callback=_is_prefix, metavar="PREFIX", help="Only those whose lock token begins so, like acme/"
 )
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to list.")
+@limited(100)
 @where_to_which
 def list_requests(
     status: str | None,

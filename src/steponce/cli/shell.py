@@ -79,6 +79,30 @@ def commands(steps: Iterable[NextStep], options: Sequence[str], named: Named | N
     return [_command(step, (named or Named()).options(step, options)) for step in steps]
 
 
+def on_screen(command: str) -> str:
+    """
+    A command as a terminal can show it: every character is to be seen, and the shell reads the same words.
+
+    A character that a terminal does not show, such as the space of Japanese text, is written as bash's
+    `$'\\u3000'`.
+    """
+    return command if command.isprintable() else " ".join(map(_visible, shlex.split(command)))
+
+
+def _visible(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_in_ansi_c, word))}'"
+
+
+def _in_ansi_c(char: str) -> str:
+    if char in "'\\":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
 def _command(step: NextStep, options: Sequence[str]) -> str:
     key = shlex.quote(step.key) if step.key else "REQUEST_ID"
     if step.action == "invoke function":

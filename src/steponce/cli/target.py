@@ -143,7 +143,10 @@ class Target:
             if self.profile or self.region:
                 raise click.UsageError("--profile and --region go with --stack NAME, a stack on AWS.")
             return self._local()
-        return AwsStack(self.stack, boto3.Session(profile_name=self.profile, region_name=self.region))
+        try:
+            return AwsStack(self.stack, boto3.Session(profile_name=self.profile, region_name=self.region))
+        except ValueError as error:  # of boto3, which takes settings from the environment
+            raise click.UsageError(f"{error}. Correct the variable AWS_… or the profile.") from None
 
     def _local(self) -> Stack:
         try:

@@ -5,6 +5,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    HTTPClientError,
     NoCredentialsError,
     ParamValidationError,
     ReadTimeoutError,
@@ -53,6 +54,14 @@ def test_throttling_and_outages_are_unavailable(error: Exception) -> None:
     """The same call is safe to try again, and the first error stays in sight."""
     assert Unavailable is type(raised(error))
     assert error is raised(error).__cause__
+
+
+def test_a_header_that_cannot_be_sent_is_not_quoted() -> None:
+    """It is the session token, if that was pasted with a line break."""
+    error = raised(HTTPClientError(error=ValueError("Invalid header value b'TOKEN\\nPART'")))
+    assert isinstance(error, Unavailable)
+    assert "TOKEN" not in str(error)
+    assert "line break in the credentials" in str(error)
 
 
 @pytest.mark.parametrize(

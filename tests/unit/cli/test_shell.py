@@ -1,13 +1,14 @@
 """Next steps as commands: each can be pasted into a shell."""
 
 import shlex
+import subprocess
 from typing import get_args
 
 import click
 import pytest
 
 from steponce.cli.commands import steponce
-from steponce.cli.shell import Named, commands
+from steponce.cli.shell import Named, commands, on_screen
 from steponce.next_step import Action, NextStep
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -50,6 +51,38 @@ def test_what_a_step_needs_is_quoted():
     assert ["steponce start 'order 1' FILE --key 'acme/o 1' --check-owner --stack 'my stack'"] == commands(
         [step], ["--stack", "my stack"]
     )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "注文\u300018",
+        "a\u00a0b",
+        "\u200d",
+        "tab\tkey",
+        "o'clock\u2009",
+        "back\\slash\n",
+        "\U000e0001",
+        "\x7f1",
+    ],
+    ids=ascii,
+)
+def test_a_command_on_the_screen_is_read_by_the_shell_as_it_was(key: str):
+    """Pasted, a character that a terminal does not show was another request's."""
+    (command,) = commands([NextStep("show request", key, lock_token=key)], ["--local"])
+    shown = on_screen(command)
+    assert shown.isprintable()
+    script = f'steponce() {{ printf "%s\\0" "$@"; }}; {shown}'
+    read = subprocess.run(
+        ["bash", "-c", script], env={"LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE, check=True
+    )
+    assert ["show", key, "--key", key, "--local", ""] == read.stdout.decode().split("\0")
+
+
+def test_a_command_that_a_screen_can_show_stays_as_it_is():
+    """Most shells have no other way to quote than POSIX's."""
+    (command,) = commands([NextStep("show request", "order 注文")], ["--local"])
+    assert on_screen(command) == command == "steponce show 'order 注文' --local"
 
 
 def test_a_step_at_another_machine_asks_for_its_stack():

@@ -185,6 +185,29 @@ def test_missing_region_credentials_and_profile_are_unreachable(
 
 
 @pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("AWS_ENDPOINT_URL", "stack", "Invalid endpoint: stack."),
+        ("AWS_MAX_ATTEMPTS", "many", "'many'."),
+    ],
+)
+def test_a_setting_of_the_environment_that_boto3_cannot_use_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    message: str,
+):
+    """It was a bug in steponce."""
+    monkeypatch.setenv(variable, value)
+
+    code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1")
+
+    assert 2 == code
+    assert f"{message} Correct the variable AWS_" in said
+
+
+@pytest.mark.parametrize(
     ("found", "message"),
     [
         (
