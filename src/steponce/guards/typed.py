@@ -73,7 +73,7 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     fit a text, the first one counts, but `Sequence[str]` only if no other does. Two classes that fit raise
     TypeError, because a replay must not give another class than the first call.
     """
-    kinds = [meant_by(kind) for kind in kinds]
+    kinds = [kind for kind in map(meant_by, kinds) if not _has_another_literal(value, kind)]
     if value is None and type(None) in kinds:
         return None
     others = _with_other_names(kinds, value)
@@ -87,22 +87,49 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     return min(fitting, key=lambda fit: _is_unchanged(value, *fit))[1]
 
 
+def _has_another_literal(value: Any, kind: Any) -> bool:
+    """
+    Whether a field with a Literal tells that a value is not of this class.
+
+    It is asked first: if each class restored all levels of a value that holds itself before it came to this
+    field, and so at each level, the time would double with each.
+    """
+    if not _has_fields(kind) or is_model(get_origin(kind) or kind):
+        return False
+    held = value
+    if isinstance(value, list) and hasattr(kind, "_fields"):
+        held = dict(zip(kind._fields, value, strict=False))
+    if not isinstance(held, dict):
+        return False
+    hints = {name: meant_by(hint) for name, hint in fields(kind).items() if name in held}
+    literals = {name: hint for name, hint in hints.items() if get_origin(hint) is typing.Literal}
+    return any(held[name] not in map(plain, get_args(hint)) for name, hint in literals.items())
+
+
 def _with_other_names(kinds: Sequence[Any], value: Any) -> list[Any]:
     """
-    The dataclasses of a union whose fields are not those of the value, if another one has just these.
+    Of a union, the dataclasses and TypedDicts whose fields are not those of the value, if another's are.
 
     They are tried last: if each class restored all levels of a value that holds itself, and so at each level,
     the time would double with each.
     """
-    names = [_names(kind) for kind in kinds]
-    if not isinstance(value, dict) or value.keys() not in names:
+    if not isinstance(value, dict) or not any(_names(kind) == value.keys() for kind in kinds):
         return []
-    return [kind for kind, own in zip(kinds, names, strict=True) if own not in (None, value.keys())]
+    return [kind for kind in kinds if _has_other_names(kind, value)]
+
+
+def _has_other_names(kind: Any, value: Mapping[str, Any]) -> bool:
+    names = _names(kind)
+    if names is None or names == value.keys():
+        return False
+    return not (is_typeddict(kind) and value.keys() <= names)  # any of its names may be left out
 
 
 def _names(kind: Any) -> set[str] | None:
-    """The names of a dataclass's fields. None if the type is none."""
+    """The names of the fields of a dataclass or a TypedDict. None if the type is none of them."""
     kind = get_origin(kind) or kind
+    if is_typeddict(kind):
+        return set(kind.__annotations__)
     return {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else None
 
 

@@ -14,8 +14,10 @@ from typing import (
     Any,
     Final,
     Generic,
+    Literal,
     NamedTuple,
     NewType,
+    NotRequired,
     ParamSpec,
     TypedDict,
     TypeVar,
@@ -365,3 +367,88 @@ def test_a_long_chain_of_two_classes_comes_back_soon():
 def test_a_result_of_a_subclass_with_the_names_of_another_class_comes_back():
     """What the other class does not take goes to the annotated one, without the fields of the subclass."""
     assert ONE == restore({"amount": "1.50", "why": "late"}, Charge | Reason)
+
+
+@dataclass
+class Add:
+    """Its last field tells it apart."""
+
+    left: Add | Multiply | int
+    op: Literal["add"] = "add"
+
+
+@dataclass
+class Multiply:
+    """So does its."""
+
+    left: Add | Multiply | int
+    op: Literal["multiply"] = "multiply"
+
+
+class Left(TypedDict):
+    """Its names tell it apart."""
+
+    inner: Left | Right | None
+    left: int
+
+
+class Right(TypedDict):
+    """So do its."""
+
+    inner: Left | Right | None
+    right: int
+
+
+class Up(NamedTuple):
+    """As `Add`."""
+
+    inner: Up | Down | None
+    way: Literal["up"] = "up"
+
+
+class Down(NamedTuple):
+    """As `Multiply`."""
+
+    inner: Up | Down | None
+    way: Literal["down"] = "down"
+
+
+@pytest.mark.parametrize(
+    ("kind", "grow", "value"),
+    [
+        (Add | Multiply, (Add, Multiply), 1),
+        (
+            Left | Right,
+            (lambda inner: {"inner": inner, "left": 1}, lambda inner: {"inner": inner, "right": 1}),
+            None,
+        ),
+        (Up | Down, (Up, Down), None),
+    ],
+    ids=["Literal", "TypedDict", "NamedTuple"],
+)
+def test_each_level_of_what_is_told_apart_is_restored_once(kind: Any, grow: Any, value: Any):
+    """Twice as often with each level, forty levels never end."""
+    for level in range(40):
+        value = grow[level % 2](value)
+    assert value == restore(plain(value), kind)
+
+
+class Accepted(TypedDict):
+    """Its note may be missing."""
+
+    id: str
+    note: NotRequired[str]
+
+
+@dataclass
+class Declined:
+    """It has the other name alone."""
+
+    id: str
+
+
+def test_a_typed_dict_without_an_optional_name_is_not_another_class():
+    """Nothing tells which of the two it was."""
+    with pytest.raises(TypeError):
+        restore({"id": "1"}, Accepted | Declined)
+    assert {"id": "1", "note": "n"} == restore({"id": "1", "note": "n"}, Accepted | Declined)
