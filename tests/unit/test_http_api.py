@@ -573,6 +573,13 @@ def test_the_parameters_say_who_calls(http_access: str, path: str, authorizer: A
     assert Scope(prefix) == Callers.by_parameters(http_access, path).scope(authorizer)
 
 
+def test_the_order_of_claims_does_not_make_another_caller():
+    """A new token may list them otherwise, and the same POST ran again."""
+    callers = Callers.by_parameters("jwt", "join('/', values(jwt.claims))")
+    one, other = {"sub": "u-1", "tenant": "acme"}, {"tenant": "acme", "sub": "u-1"}
+    assert callers.scope({"jwt": {"claims": one}}) == callers.scope({"jwt": {"claims": other}})
+
+
 def test_every_mode_that_checks_callers_needs_one():
     """Only an open api, or none, is without."""
     for http_access in PATHS:

@@ -6,6 +6,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from steponce.errors import MissingKey, SteponceError
+from steponce.request.canonical import in_one_form
 from steponce.request.expressions import find
 from steponce.request.settings import RequestRules
 
@@ -72,7 +73,7 @@ class Callers:
         if self.path is None:
             return Scope("")
         try:
-            caller = find(self.path, authorizer, "authorizer")
+            caller = find(self.path, in_one_form(authorizer), "authorizer")
         except MissingKey:
             caller = None
         if not isinstance(caller, str) or not caller.strip():
