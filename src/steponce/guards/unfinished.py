@@ -1,17 +1,19 @@
-"""What work may return in the place of its result: a coroutine, a generator or a future, which has to run."""
+"""What work may return in the place of its result: a coroutine, a future or an iterator, which has to run."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 from concurrent.futures import Future
+from io import IOBase
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 
 def is_unfinished(result: object) -> bool:
     """
-    Whether a result is a coroutine, a generator or a future that is not at its end.
+    Whether a result is a coroutine, a generator or a future that is not at its end, or another iterator.
 
     So is a list, tuple or dict that has nothing else in it: somebody has forgotten to await them.
     """
@@ -35,7 +37,11 @@ def expect_run(result: object) -> None:
 def _has_to_run(result: object) -> bool:
     if isinstance(result, Future | asyncio.Future):
         return not result.done()
-    return _state(result) not in (None, inspect.CORO_CLOSED, inspect.GEN_CLOSED)
+    state = _state(result)
+    if state is not None:
+        return state not in (inspect.CORO_CLOSED, inspect.GEN_CLOSED)
+    is_lazy = isinstance(result, Iterator) and not isinstance(result, IOBase)  # such as `map`
+    return is_lazy or inspect.isawaitable(result)
 
 
 def _state(result: object) -> str | None:

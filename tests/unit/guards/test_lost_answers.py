@@ -130,6 +130,24 @@ def test_the_fence_says_no_once_the_lease_is_over(world: World) -> None:
         run.complete(DONE)
 
 
+def test_who_stops_at_the_fence_once_its_lease_is_over_may_be_taken_over(world: World) -> None:
+    """As who has died. The request waited for a person, though the next call was to run it."""
+    guard = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(LockLost), guard.begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(10)
+        run.check()
+    assert INPROGRESS == world.lock().status
+    assert DONE == complete(guard)
+
+
+def test_who_stops_at_a_fence_of_another_lock_is_held(world: World) -> None:
+    """Its own lease is not over, and it may have had an effect."""
+    guard = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(LockLost), guard.begin(KEY, ORDER, lease_seconds=9):
+        raise LockLost("of another key")
+    assert FAILED == world.lock().status
+
+
 @pytest.mark.parametrize(("released", "which"), [(False, 1), (False, 2), (True, 1), (True, 2), (True, 3)])
 def test_a_write_whose_answer_was_lost_is_repeated(world: World, released: bool, which: int) -> None:
     """As boto3 does: the second time it meets its own record."""
