@@ -36,7 +36,7 @@ from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.request.canonical import canonical_json, in_one_form, sha256
 from steponce.request.envelope import check_lock_token
 from steponce.request.expressions import find
-from steponce.request.settings import RequestRules
+from steponce.request.settings import RequestRules, is_no_key, is_null
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -332,13 +332,15 @@ class _Call:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)
-        if next(iter(given), None) in ("self", "cls"):
-            del given[next(iter(given))]
+        first = next(iter(given), None)
+        if first in ("self", "cls") and _is_method(self._function):
+            del given[first]
         contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
-        payload = document if self._payload is None else self._find(self._payload, document, "payload")
+        payload = self._payload_of(document)
         payload_hash = self._guard._hash(payload)
-        key = payload_hash if self._lock_token is None else self._find_key(self._lock_token, document)
+        # Without a lock token the whole payload is the key: two requests may share what the path picks.
+        key = sha256(canonical_json(payload)) if self._lock_token is None else self._find_key(document)
         context = next(iter(contexts.values()), None)
         token = self._guard._key(self._name_of(context), key, self._lock_token)
         return self._guard._run(token, payload_hash, context, self._terms())
@@ -351,23 +353,42 @@ class _Call:
         place = None if context is None else lambda_of(context)
         return f"{place}/{qualified}" if place else qualified
 
-    def _find_key(self, expression: str, document: Mapping[str, Any]) -> Any:
-        found = self._find(expression, document, "lock token")
-        parts = found if isinstance(found, list) else [found]
-        if all(part is None or not str(part).strip() for part in parts):
-            raise MissingKey(self._missing(expression, "lock token"))
+    def _payload_of(self, document: Mapping[str, Any]) -> Any:
+        if self._payload is None:
+            if any(map(_is_of_sqs, document.values())):
+                raise InvalidSetting(
+                    f"An argument of {_called(self._function)} is a message of SQS, and each delivery of it "
+                    "has another receiptHandle, so that no two are the same request. Say what is the same, "
+                    'for example lock_token="record.messageId", payload="record.body".'
+                )
+            return document
+        found = self._find(self._payload, document)
+        if is_null(found):
+            raise self._missing(self._payload, "payload")
         return found
 
-    def _find(self, expression: str, document: Mapping[str, Any], what: str) -> Any:
-        found = find(expression, in_one_form(document), "call")
-        if found is None:
-            raise MissingKey(self._missing(expression, what))
+    def _find_key(self, document: Mapping[str, Any]) -> Any:
+        expression = str(self._lock_token)
+        found = self._find(expression, document)
+        if is_no_key(found):
+            raise self._missing(expression, "lock token")
         return found
 
-    def _missing(self, expression: str, what: str) -> str:
+    def _find(self, expression: str, document: Mapping[str, Any]) -> Any:
+        return find(expression, in_one_form(document), "call")
+
+    def _missing(self, expression: str, what: str) -> MissingKey:
         called = _called(self._function)
         problem = f"have nothing at {expression!r}, which is to be the {what}"
-        return f"The arguments of {called} {problem}. Nothing ran."
+        return MissingKey(f"The arguments of {called} {problem}. Nothing ran.")
+
+
+def _is_of_sqs(value: Any) -> bool:
+    """Whether a value is a message of SQS as Lambda gets it, or an event of such messages."""
+    if not isinstance(value, Mapping):
+        return False
+    records = value.get("Records")
+    return "receiptHandle" in value or (isinstance(records, list) and any(map(_is_of_sqs, records)))
 
 
 def _size(of_cache: object) -> int:
@@ -379,6 +400,11 @@ def _size(of_cache: object) -> int:
 def _called(function: Callable[..., Any]) -> str:
     """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
+
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Whether a function is defined in a class, by its qualified name."""
+    return "." in _called(function).rpartition("<locals>.")[2]
 
 
 def _what_runs(function: Callable[..., Any]) -> Callable[..., Any]:

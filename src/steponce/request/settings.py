@@ -90,7 +90,7 @@ class RequestRules:
         if self.lock_token_path is None:
             return f"{self.key_prefix}/{name}"
         found = find(self.lock_token_path, in_one_form(payload))
-        if _is_nothing(found):
+        if is_no_key(found):
             raise MissingKey(
                 f"The payload has nothing at {self.lock_token_path!r}, which is to be the lock token. "
                 "Send that part, or give lock_token yourself."
@@ -132,7 +132,7 @@ class RequestRules:
         if limit is None or path is None:
             return None
         found = find(path, in_one_form(payload))
-        if _is_nothing(found):
+        if is_no_key(found):
             raise MissingKey(
                 f"The payload has nothing at {path!r}, which says whose requests the rate limit counts. "
                 "Send that part."
@@ -157,7 +157,7 @@ class RequestRules:
         if self.payload_hash_path is None:
             return sha256(canonical_json(payload) if text is None else text)
         found = find(self.payload_hash_path, in_one_form(payload))
-        if set(_leaves(found)) == {None}:
+        if is_null(found):
             raise MissingKey(
                 f"The payload has nothing at {self.payload_hash_path!r}, which two sends of a request must "
                 "share. Send that part."
@@ -165,13 +165,18 @@ class RequestRules:
         return sha256(canonical_json(found, self.payload_hash_path))
 
 
-def _is_nothing(found: Any) -> bool:
+def is_no_key(found: Any) -> bool:
     """Whether an expression found nothing that can be a key: no value, or only blanks."""
     return all(leaf is None or not str(leaf).strip() for leaf in _leaves(found))
 
 
+def is_null(found: Any) -> bool:
+    """Whether an expression found nothing: null, or an object or a list of nothing else."""
+    return set(_leaves(found)) == {None}
+
+
 def _leaves(found: Any) -> Iterator[Any]:
-    """All values in what an expression found. A list of nulls counts as nothing found."""
+    """All values in what an expression found, however deep."""
     left = [found]
     while left:
         item = left.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
 from steponce import (
+    Guard,
     NotRecorded,
     PayloadMismatch,
     RequestFailed,
@@ -26,14 +27,16 @@ from steponce import (
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
+    InvalidSetting,
     MissingKey,
     RecordUnreadable,
 )
 from steponce.locks.record import Lock
+from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, OUTCOME_UNKNOWN
 from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
-from tests.unit.guards.world import KEY, NOW, World
+from tests.unit.guards.world import KEY, NOW, Session, World
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -521,12 +524,73 @@ def test_a_key_must_be_there(world: World) -> None:
     def charge(order: dict[str, Any]) -> None:
         calls.append(order)
 
-    for nothing in ({}, {"orderId": None}, {"orderId": " "}):
+    for nothing in ({}, {"orderId": None}, {"orderId": " "}, {"orderId": [None, {"id": " "}]}):
         with pytest.raises(MissingKey, match="nothing at"):
             charge(nothing)
     with pytest.raises(InvalidLockToken):
         charge({"orderId": "x" * 2048})
     assert [] == calls
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lock_token": "{tenant: order.tenant, id: order.orderid}"},
+        {"payload": "[order.orderid, order.amuont]"},
+        {"payload": "{id: order.orderid}"},
+        {"lock_token": "key", "payload": "order.[orderid, amuont]"},
+    ],
+    ids=str,
+)
+def test_an_expression_that_finds_nulls_alone_finds_nothing(world: World, options: dict[str, str]) -> None:
+    """Misspelt, it was one key for all orders: the second one got the first one's answer, and did not run."""
+    calls = []
+
+    @world.guard().idempotent(**options)
+    def charge(order: Order, key: str = "k") -> None:
+        calls.append(order)
+
+    with pytest.raises(MissingKey, match="nothing at"):
+        charge(Order("o-1", 1))
+    assert [] == calls
+
+
+def test_what_two_sends_share_is_not_the_key(world: World) -> None:
+    """Two orders of one amount are two requests, also on a stack that compares the amount only."""
+    guard = Guard("locks", session=Session(world), rules=RequestRules("", payload_hash_path="amount"))
+
+    @guard.idempotent(payload="order")
+    def charge(order: Order) -> str:
+        return order.orderId
+
+    assert ["o-1", "o-2", "o-1"] == [charge(Order(order_id, 5)) for order_id in ("o-1", "o-2", "o-1")]
+
+
+MESSAGE = {"messageId": "m-1", "receiptHandle": "first", "body": '{"orderId": "o-1"}'}
+
+
+@pytest.mark.parametrize("event", [MESSAGE, {"Records": [MESSAGE]}], ids=["message", "event"])
+def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: dict[str, Any]) -> None:
+    """Each delivery has another receipt handle, so that the work ran again, or was another payload's."""
+
+    def work(event: dict[str, Any]) -> str:
+        return "done"
+
+    for options in ({}, {"lock_token": "event"}):
+        with pytest.raises(InvalidSetting, match="receiptHandle"):
+            world.guard().idempotent(**options)(work)(event)
+    guarded = world.guard().idempotent(lock_token="event.messageId", payload="event.body")(work)
+    assert "done" == guarded(MESSAGE) == guarded(MESSAGE | {"receiptHandle": "second"})
+
+
+def test_an_argument_called_cls_counts(world: World) -> None:
+    """Of a function that is no method."""
+
+    @world.guard().idempotent()
+    def book(cls: str, seat: int) -> str:
+        return cls
+
+    assert ["first", "second"] == [book("first", 1), book("second", 1)]
 
 
 def test_what_json_cannot_carry_is_no_payload(world: World) -> None:
@@ -601,6 +665,25 @@ def test_work_that_returns_a_coroutine_is_not_done(
     with pytest.raises(RequestFailed, match="waits for a person"):
         charge(KEY) if not is_async else asyncio.run(charge(KEY))
     gc.collect(1)  # Python says here that the coroutine was never awaited
+
+
+class _Request:
+    """As a client's that sends it where it is awaited."""
+
+    def __await__(self) -> Generator[None, None, dict[str, Any]]:
+        return _charge_later(KEY).__await__()
+
+
+@pytest.mark.parametrize("lazy", [lambda: map(_charge_later, [KEY]), lambda: iter([KEY]), _Request])
+def test_work_that_returns_what_is_lazy_is_not_done(world: World, lazy: Callable[[], Any]) -> None:
+    """Nothing of it has run. The record asked a person to complete the lock."""
+
+    @world.guard().idempotent(name="", lock_token="key")
+    def charge(key: str) -> Any:
+        return lazy()
+
+    with pytest.raises(Unsettled, match="and not its result"):
+        charge(KEY)
 
 
 def _charge_all(key: str) -> Any:

@@ -233,6 +233,7 @@ class AnyOrder(RuleBasedStateMachine):
             if self._expect(second, claim.takes_over(there)):
                 self._begins(claim)
             else:
+                self._expect("answered", claim.gives_back)
                 self._hears(run, Unavailable)
         elif self._expect(second, lambda one: there.ended("held", OUTCOME_UNKNOWN) if one == there else None):
             self._expect("answered", claim.takes)
