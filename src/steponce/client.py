@@ -211,6 +211,7 @@ class Client:
 
         Raises:
             RequestNotFound: it was never started, or its record has expired.
+            InvalidRequest: no request can have this lock token.
             Unavailable: throttled or no answer; safe to try again.
         """
         return Lookup(self.machine, request_id, lock_token).run()

@@ -34,9 +34,10 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         results: The bucket. Default: the one that the environment variable ResultBucket names.
 
     Returns:
-        The result as it is, if it and the payload have at most 200,000 bytes together (quotes and backslashes
-        of the result count twice), or if there is no bucket. Else a reference to the object that holds it:
-        return that. Everyone who asks for the result gets what is kept there.
+        The result as it is, if it and the payload have at most 200,000 bytes together, or if there is no
+        bucket. The result counts with its quotes and backslashes twice, or with the blanks that Lambda's
+        runtime adds, whichever is more. Else a reference to the object that holds it: return that. Everyone
+        who asks for the result gets what is kept there.
 
     Raises:
         ResultNotKept: S3 did not take it. Let it pass: the workflow ends with ResultTooLarge, the lock stays
@@ -47,10 +48,12 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         return result
     try:
         text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        answered = json.dumps(result, ensure_ascii=False)  # Lambda's runtime adds blanks, which count, too
         payload = json.dumps(work.get("payload"), ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError):
         return result  # for the function's runtime to judge, as without a bucket
-    if carried_bytes(text) + len(payload.encode()) <= LARGEST_IN_RECORD:
+    carried = max(carried_bytes(text), len(answered.encode()))
+    if carried + len(payload.encode()) <= LARGEST_IN_RECORD:
         return result
     try:
         return results.keep(

@@ -96,6 +96,11 @@ def plain(text: str, style: str = "") -> Text:
     return Text(shown, style)
 
 
+def in_a_line(text: str) -> Text:
+    """As `plain`, with line ends escaped as well. A line of its own could pass for one of ours."""
+    return plain(text.replace("\n", r"\n"))
+
+
 def is_whole(text: str) -> bool:
     """Whether a text of the command line or the environment can be sent. Bytes that are no UTF-8 cannot."""
     return not any("\ud800" <= char <= "\udfff" for char in text)

@@ -16,6 +16,7 @@ from steponce.cli.callback import callback
 from steponce.cli.cost import cost
 from steponce.cli.ending import cancel, erase
 from steponce.cli.errors import EXIT_CODES, say_error
+from steponce.cli.keys import expecting
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.lint import lint_files
@@ -62,21 +63,18 @@ def _run(arguments: Sequence[str]) -> int:
     return code
 
 
-def _not_blank(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not value.strip():
-        raise click.BadParameter("it is blank. Give the business key, or leave --key out.")
-    return value
-
-
 def _seconds(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (value >= 0 and math.isfinite(value)):
         raise click.BadParameter("give a number of seconds, 0 or more.")
     return value
 
 
-_request_id = click.argument("request_id")
+_request_id = click.argument("request_id", callback=expecting("Give the request's id."))
 _key = click.option(
-    "--key", metavar="K", callback=_not_blank, help="The lock token, if it is not made from the request id."
+    "--key",
+    metavar="K",
+    callback=expecting("Give the business key, or leave --key out."),
+    help="The lock token, if it is not made from the request id.",
 )
 _timeout = click.option(
     "--timeout",

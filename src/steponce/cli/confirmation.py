@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
-from steponce.cli.answers import Screen, is_whole, plain
+from steponce.cli.answers import Screen, in_a_line, is_whole
 from steponce.errors import SteponceError
 
 
@@ -55,7 +55,7 @@ class Confirmation:
             if not self.yes:
                 Screen(stderr=True).print(shown)
             why = self.why or click.prompt(f"Why ({self.kept})", err=True, value_proc=_reason)
-            if self.yes or click.confirm(_in_a_line(question), err=True):
+            if self.yes or click.confirm(in_a_line(question).plain, err=True):
                 return why
         except click.Abort:
             sys.stderr.write("\n")
@@ -123,11 +123,6 @@ def _reason(typed: str) -> str:
 def on_a_terminal() -> bool:
     """Whether standard input is a terminal, so that a person can answer a question."""
     return sys.stdin.isatty()
-
-
-def _in_a_line(question: str) -> str:
-    """A question whose control characters and line ends are escaped."""
-    return plain(question).plain.replace("\n", r"\n")
 
 
 def _user() -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
+from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
 from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
@@ -33,7 +34,7 @@ SHOWN = 100
 
 
 @click.command()
-@click.argument("request_id")
+@click.argument("request_id", callback=expecting("Give the request's id."))
 @changes_record
 @where_to_which
 def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
@@ -64,7 +65,9 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
 
 
 @click.command()
-@click.argument("prefix")
+@click.argument(
+    "prefix", callback=expecting("An empty prefix is everybody's. Give one customer's, like acme/")
+)
 @needs_confirmation("printed with the answer, since the record goes")
 @where_to
 def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
@@ -78,8 +81,6 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     Damaged records are erased as well, unless they may be open. Histories of executions, logs, messages and
     backups stay.
     """
-    if not prefix.strip():
-        raise click.BadParameter("an empty prefix is everybody's. Give one customer's, like acme/")
     machines = Machines.reach(target)
     stack, tables = machines.stack, [client.machine for client in machines.of_each_table]
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None

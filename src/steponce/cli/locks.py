@@ -16,8 +16,9 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli import console
-from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, plain, say, to_copy
+from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, in_a_line, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record
+from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
@@ -40,16 +41,10 @@ from steponce.workflow import INPROGRESS
 _RESULT = "Expected is one JSON value: the result that everyone who asks will get."
 
 
-def _is_key(_context: click.Context, _argument: click.Parameter, value: str) -> str:
-    if not value.strip():
-        raise click.BadParameter("it is blank. Give a lock token or a request id.")
-    return value
-
-
 def _key(command: Callable[..., int]) -> Callable[..., int]:
     """Add KEY and --token to a command on one record."""
     option = click.option("--token", "by_token", is_flag=True, help="KEY is a lock token, not a request id.")
-    return click.argument("key", callback=_is_key)(option(command))
+    return click.argument("key", callback=expecting("Give a lock token or a request id."))(option(command))
 
 
 @click.group(invoke_without_command=True)
@@ -273,6 +268,6 @@ def _table(listed: Sequence[Lock], more: int) -> RenderableType:
     for lock in listed:
         due = plain(lock.expected_completion[:19], "red" if _is_overdue(lock) else "")
         status = plain(lock.status, COLOURS.get(lock.status, "red"))
-        table.add_row(plain(lock.lock_token), status, lock.created[:19], due)
+        table.add_row(in_a_line(lock.lock_token), status, lock.created[:19], due)
     rest = [Text(f"And {more} more; --limit says how many to list.")] if more else []
     return Group(table, *rest)

@@ -19,8 +19,9 @@ from steponce.aws import times
 from steponce.callbacks.step import AwaitingStep
 from steponce.camelcase import json_object
 from steponce.cli import waiting
-from steponce.cli.answers import COLOURS, DONE, ask_which, plain
+from steponce.cli.answers import COLOURS, DONE, ask_which, in_a_line, plain
 from steponce.cli.errors import report_error
+from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
@@ -52,12 +53,6 @@ def _time(_context: click.Context, _option: click.Parameter, value: str | None) 
         ) from None
 
 
-def _is_prefix(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not value.strip():
-        raise click.BadParameter("it is blank. Give the beginning of the lock tokens, like acme/")
-    return value
-
-
 @click.group(invoke_without_command=True)
 @click.pass_context
 def requests(context: click.Context) -> None:
@@ -74,7 +69,10 @@ def requests(context: click.Context) -> None:
 @click.option("--since", callback=_time, metavar="TIME", help="Only those that began then or later.")
 @click.option("--until", callback=_time, metavar="TIME", help="Only those that began then or before.")
 @click.option(
-    "--under", callback=_is_prefix, metavar="PREFIX", help="Only those whose lock token begins so, like acme/"
+    "--under",
+    callback=expecting("Give the beginning of the lock tokens, like acme/"),
+    metavar="PREFIX",
+    help="Only those whose lock token begins so, like acme/",
 )
 @limited(100)
 @where_to_which
@@ -167,9 +165,9 @@ def _table(names: dict[str, str], listed: Sequence[Request]) -> RenderableType:
     table.add_column("since (UTC)", no_wrap=True)
     table.add_column("at", overflow="fold")
     for request in listed:
-        named = plain(request.request_id)
+        named = in_a_line(request.request_id)
         if request.lock_token is not None:
-            named.append("\n").append(plain(request.lock_token).plain, "dim")
+            named.append("\n").append(in_a_line(request.lock_token).plain, "dim")
         status = plain(request.status, COLOURS.get(request.status, "red"))
         if request.error:
             status.append("\n").append(plain(request.error))

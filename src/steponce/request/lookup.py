@@ -12,6 +12,7 @@ from steponce.errors import PayloadMismatch, RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.answers import answers_too, is_own, made_it, payload_mismatch
+from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
@@ -43,7 +44,9 @@ class Lookup:
         self._request_id = request_id
         self._payload_hash = payload_hash
         self._name = name_of(request_id)
-        if lock_token is None:
+        if lock_token is not None:
+            check_lock_token(lock_token)
+        else:
             lock_token = machine.lock_token_of_request(request_id, machine.describe(self._name, 1))
         if lock_token is None:
             raise self._not_found()

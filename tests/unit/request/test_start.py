@@ -15,6 +15,7 @@ from moto import mock_aws
 from steponce import Receipt
 from steponce.aws import times
 from steponce.errors import (
+    InvalidRequest,
     LockTokenMismatch,
     PayloadMismatch,
     RateLimited,
@@ -513,6 +514,13 @@ def test_under_another_lock_token_there_is_no_such_request(world: Counting, give
     with pytest.raises(RequestNotFound):
         world.client.status("order-1", lock_token="m/other")
     assert "RUNNING" == world.client.status("order-1").status
+
+
+@pytest.mark.parametrize("token", ["", " ", 5, "x" * 2_049, "\udcff"])
+def test_what_can_be_no_lock_token_is_not_looked_for(world: Counting, token: Any):
+    """DynamoDB refuses such a key with an error of its own."""
+    with pytest.raises(InvalidRequest):
+        world.client.status("order-1", lock_token=token)
 
 
 def test_a_first_attempt_by_hand_may_have_no_lock_token(world: Counting):
