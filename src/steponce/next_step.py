@@ -20,6 +20,7 @@ Action = Literal[
     "list letters",
     "show letter",
     "redrive letter",
+    "delete letter",
     "show limits",
     "invoke function",
 ]

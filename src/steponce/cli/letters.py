@@ -1,4 +1,4 @@
-"""`steponce letters`: lists and redrives dead letters."""
+"""`steponce letters`: lists, redrives and deletes dead letters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say, to_copy
+from steponce.cli.confirmation import Confirmation, needs_confirmation
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
@@ -39,7 +40,7 @@ _QUEUES = (
 @click.pass_context
 def letters(context: click.Context) -> None:
     """
-    List dead letters, and redrive them as the requests that they were.
+    List dead letters, redrive them as the requests that they were, or delete them.
 
     ID is the letter's own, as the list shows it. `list` and `show` remove nothing. A letter that somebody
     else looks at is hidden for a moment. Without --machine it is about the letters of all workflows.
@@ -67,12 +68,9 @@ def show(letter_id: str, target: Target) -> int:
     advice, steps = what_next(found)
     machines.go_on_with(found.queue.machine)
     next_commands = machines.commands(steps)
-    answer = _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
-    rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
-    rows |= found.text_attributes()
     say(
-        answer | {"advice": advice, "next": next_commands},
-        Group(fields(rows), plain(found.body), fields({"next": advice}), *to_copy(next_commands)),
+        _whole(found) | {"advice": advice, "next": next_commands},
+        Group(_shown(found), fields({"next": advice}), *to_copy(next_commands)),
     )
     return DONE
 
@@ -98,6 +96,25 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
     answer: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
     rest = [Text(f"About {more} more lie there.")] if more else []
     say(answer, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))
+    return DONE
+
+
+@letters.command()
+@click.argument("letter_id", metavar="ID")
+@needs_confirmation("printed with the answer, since the letter goes")
+@where_to_which
+def delete(letter_id: str, confirmation: Confirmation, target: Target) -> int:
+    """
+    Delete a letter for good: one whose work took effect, or that nobody asks for any more.
+
+    The answer has all of the letter, which may be confidential. Its request is not told: if it is to fail
+    for all who ask, see `cancel`.
+    """
+    found = _letters(Machines.reach(target))
+    why = confirmation.ask(_shown(found.get(letter_id)), f"Delete letter {letter_id} for good?")
+    gone = found.delete(letter_id)
+    answer = {"done": "deleted", "by": confirmation.by, "why": why, "letter": _whole(gone)}
+    say(answer, Group(_shown(gone), Text("Deleted this letter.", "bold green")))
     return DONE
 
 
@@ -156,6 +173,16 @@ def _describe(found: Found) -> dict[str, Any]:
         "when": found.when,
         "canBePutBack": can_be_put_back(found),
     }
+
+
+def _whole(found: Found) -> dict[str, Any]:
+    return _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
+
+
+def _shown(found: Found) -> RenderableType:
+    """All of a letter for people."""
+    rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
+    return Group(fields(rows | found.text_attributes()), plain(found.body))
 
 
 def _table(found: Sequence[Found], more: int) -> RenderableType:

@@ -24,6 +24,7 @@ _COMMANDS: Mapping[Action, str] = {
     "list letters": "letters list",
     "show letter": "letters show {key}",
     "redrive letter": "letters redrive {key}",
+    "delete letter": "letters delete {key}",
     "show limits": "limits show {key}",
 }
 _INVOKE = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -216,12 +216,8 @@ class Letters:
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
         """
-        for queue in self._queues:
-            with closing(self._take(queue)) as taken:
-                for found in taken:
-                    if found.id == letter_id:
-                        return found
-        raise self._not_found(letter_id)
+        with self._held(letter_id) as found:
+            return found
 
     def redrive(self, letter_id: str) -> Found:
         """
@@ -231,13 +227,20 @@ class Letters:
             LetterNotFound: it is in none of the queues, or hidden.
             Refused: it is one of AWS's own failure records, and no request; or too large for its queue.
         """
-        for queue in self._queues:
-            with closing(self._take(queue)) as taken:
-                for found in taken:
-                    if found.id == letter_id:
-                        self._put_back(found)
-                        return found
-        raise self._not_found(letter_id)
+        with self._held(letter_id) as found:
+            self._put_back(found)
+            return found
+
+    def delete(self, letter_id: str) -> Found:
+        """
+        Delete one letter for good.
+
+        Raises:
+            LetterNotFound: it is in none of the queues, or hidden.
+        """
+        with self._held(letter_id) as found:
+            self._delete(found)
+            return found
 
     def redrive_all(self) -> Iterator[Found]:
         """
@@ -257,6 +260,17 @@ class Letters:
                     if can_be_put_back(found) and not may_be_answered(found):
                         self._put_back(found)
                         yield found
+
+    @contextmanager
+    def _held(self, letter_id: str) -> Iterator[Found]:
+        """Hold one letter, so that nobody else sees it inside the block."""
+        for queue in self._queues:
+            with closing(self._take(queue)) as taken:
+                held = next((found for found in taken if found.id == letter_id), None)
+                if held is not None:
+                    yield held
+                    return
+        raise self._not_found(letter_id)
 
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
@@ -283,6 +297,9 @@ class Letters:
             # A new deduplication id: SQS silently drops a message with the old one for five minutes.
             more["MessageDeduplicationId"] = uuid.uuid4().hex
         send(self._sqs, found.queue.back_to, body, attributes, **more)
+        self._delete(found)
+
+    def _delete(self, found: Found) -> None:
         with answering("SQS"):
             self._sqs.delete_message(QueueUrl=found.queue.url, ReceiptHandle=found.receipt)
         self._deleted.add(found.id)
@@ -390,9 +407,9 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     redriven = NextStep("redrive letter", found.id)
     if may_be_answered(found):
         return (
-            "Find out whether its work took effect. If it did not, redrive the letter. If it did, delete the "
-            "letter in the SQS console: redriven, it runs the work again.",
-            (redriven,),
+            "Find out whether its work took effect. If it did not, redrive the letter. If it did, delete it: "
+            "redriven, it runs the work again.",
+            (redriven, NextStep("delete letter", found.id)),
         )
     return "Remove the cause that its reason names, and redrive it.", (redriven,)
 

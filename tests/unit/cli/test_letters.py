@@ -307,9 +307,35 @@ def test_a_letter_that_may_have_been_answered_is_left_to_a_person(stack: Stack, 
     (letter,) = run("list")[1]["letters"]
     _, shown = run("show", letter["id"])
     assert shown["advice"].startswith("Find out whether its work took effect.")
-    assert [f"steponce letters redrive {letter['id']}"] == shown["next"]
+    redriven, deleted = (f"steponce letters {verb} {letter['id']}" for verb in ("redrive", "delete"))
+    assert [redriven, deleted] == shown["next"]
     assert 0 == run("redrive", letter["id"])[0]
     assert 2 == len(stack.take("RequestsQueueUrl"))
+
+
+SIGNED = ("--yes", "--by", "alice", "--why", "charged")
+
+
+@pytest.mark.parametrize("queue", ["RequestsDeadLetterQueueUrl", "DeadEventsQueueUrl"])
+def test_one_letter_is_deleted_and_printed_and_no_other(stack: Stack, run: Run, queue: str):
+    """Its work took effect, or a person has dealt with what AWS could not deliver."""
+    stack.lay_aside("order-1")
+    gone = stack.put(queue, FAILED_INVOCATION)
+    code, told = run("delete", gone, *SIGNED)
+    assert (0, "deleted", "alice", "charged") == (code, told["done"], told["by"], told["why"])
+    assert (gone, FAILED_INVOCATION) == (told["letter"]["id"], json.loads(told["letter"]["body"]))
+    assert ["order-1"] == [one["requestId"] for one in run("list")[1]["letters"]]
+    assert [] == stack.take("RequestsQueueUrl")
+    assert (1, "LetterNotFound") == ((again := run("delete", gone, *SIGNED))[0], again[1]["error"]["type"])
+
+
+def test_a_letter_is_not_deleted_unless_somebody_confirms(stack: Stack, run: Run):
+    """Without a terminal, --yes and a reason say that it is meant."""
+    stack.lay_aside("order-1")
+    (letter,) = run("list")[1]["letters"]
+    for missing in ([], ["--yes"]):
+        assert 2 == run("delete", letter["id"], *missing)[0]
+    assert 1 == len(run("list")[1]["letters"])
 
 
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
