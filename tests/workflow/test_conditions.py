@@ -270,10 +270,11 @@ def test_work_that_takes_too_long_is_not_tried_again(scene: Scene):
     """Its Lambda may still run: a second try would overlap it."""
     name = scene.new_id("once")
 
-    with scene.working(name):
+    with scene.working(name) as working:
         hasty = scene.hasty_client()
         hasty.start(name, VISA)
         assert "States.Timeout" == hasty.wait(name, timeout_seconds=100).error
+        working.wait()
 
     assert 1 == sum(call.state == "DoWork" for call in scene.faults.calls)
 

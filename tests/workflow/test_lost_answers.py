@@ -7,6 +7,7 @@ import json
 import pytest
 
 from steponce.request.envelope import Envelope
+from tests.patience import PATIENCE_SECONDS
 from tests.workflow.faults import Hold, first, lose_the_answer, refuse
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
 
@@ -158,7 +159,7 @@ def _waiting_machine(scene: Scene) -> str:
     definition = json.loads(here["definition"])
     work = definition["States"]["DoWork"]
     work["Resource"] += ".waitForTaskToken"
-    work["HeartbeatSeconds"] = 2
+    work["HeartbeatSeconds"] = PATIENCE_SECONDS
     work["Parameters"]["Payload"]["taskToken.$"] = "$$.Task.Token"
     work["ResultSelector"] = {"result.$": "$"}
     return sfn.create_state_machine(

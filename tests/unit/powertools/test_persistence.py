@@ -48,20 +48,19 @@ def locks() -> Iterator[Locks]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Lets time go by, for us and for Powertools."""
-    passed = timedelta()
-    now = times.now
+    """Lets time go by, for us and for Powertools; by itself it stands."""
+    passed, began = timedelta(), times.now()
 
     class Later(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> datetime:
-            return datetime.now(tz) + passed
+            return datetime.fromtimestamp((began + passed).timestamp(), tz)
 
     def go_by(seconds: float) -> None:
         nonlocal passed
         passed += timedelta(seconds=seconds)
 
-    monkeypatch.setattr(times, "now", lambda: now() + passed)
+    monkeypatch.setattr(times, "now", lambda: began + passed)
     base = "aws_lambda_powertools.utilities.idempotency"
     for module in ("base", "persistence.base", "persistence.datarecord"):
         monkeypatch.setattr(f"{base}.{module}.dt.datetime", Later, raising=True)
@@ -107,6 +106,7 @@ def test_a_decorated_call_leaves_a_record_of_ours(locks: Locks):
     assert key_of("charge", ORDER) == done.lock_token
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_handler_is_guarded_by_its_invocation_s_time(locks: Locks):
     """`@idempotent` takes the context that Lambda gives."""
 

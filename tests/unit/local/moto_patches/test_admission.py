@@ -8,7 +8,7 @@ import pytest
 
 from steponce.local import LocalStack
 from steponce.local.runtime.functions import MOST_WORKERS
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.unit.local.moto_patches.workflows import TEMPLATE, Workflows, lambda_task, waiting_task
 
 MORE = 2 * MOST_WORKERS
@@ -47,8 +47,14 @@ class Crowd:
 def test_a_wait_for_a_worker_is_no_time_of_the_task_or_of_the_state_machine(workflows):
     """Five rounds of a second, where each may take four: in the order of their start, all succeed."""
     states = {"Slow": lambda_task(TimeoutSeconds=4)}
-    crowd = Crowd(workflows, states, 5 * MOST_WORKERS, {"sleep": 1}, TimeoutSeconds=40)
-    assert {"SUCCEEDED": 5 * MOST_WORKERS} == crowd.ends()
+    number = 5 * MOST_WORKERS
+
+    def all_succeed():
+        """Not so where this machine is so busy that one took four seconds."""
+        crowd = Crowd(workflows, states, number, {"sleep": 1}, TimeoutSeconds=40)
+        return {"SUCCEEDED": number} == crowd.ends()
+
+    eventually(all_succeed)
 
 
 def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows):
@@ -58,7 +64,7 @@ def test_branches_of_one_execution_may_be_more_than_there_are_workers(workflows)
         "Each": {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": branch, "End": True},
     }
     items = {"items": [{"sleep": 1}] * 5 * MOST_WORKERS}
-    assert "SUCCEEDED" == workflows.end(workflows.start(states, items))["status"]
+    eventually(lambda: "SUCCEEDED" == workflows.run(states, items)["status"])  # a busy machine may be late
 
 
 def test_branches_within_branches_run_through(workflows):
@@ -68,7 +74,7 @@ def test_branches_within_branches_run_through(workflows):
         return {"Type": "Parallel", "End": True, "Branches": [branch(f"{name}A"), branch(f"{name}B")]}
 
     def quick(name):
-        return {"StartAt": name, "States": {name: lambda_task(TimeoutSeconds=10)}}
+        return {"StartAt": name, "States": {name: lambda_task(TimeoutSeconds=PATIENCE_SECONDS)}}
 
     def inner(name):
         return {"StartAt": name, "States": {name: two_of(quick, name)}}
@@ -116,14 +122,16 @@ def test_many_that_were_waited_for_come_back(workflows):
     assert {"SUCCEEDED": MORE} == crowd.ends() == others.ends()
 
 
-def test_one_that_waits_is_running_and_can_be_stopped(workflows):
+def test_one_that_waits_is_running_and_can_be_stopped(workflows, tmp_path):
     """It has entered no state then, and never does; the ones behind it go on."""
-    crowd = Crowd(workflows, {"Slow": lambda_task()}, 2 * MORE, {"sleep": 1})
+    gate = tmp_path / "gate"
+    crowd = Crowd(workflows, {"Slow": lambda_task()}, 2 * MORE, {"until": str(gate)})
     last = workflows.start({"Quick": lambda_task()})
     found = workflows.sfn.describe_execution(executionArn=last)
     assert ("RUNNING", ["ExecutionStarted"]) == (found["status"], workflows.history(last))
     workflows.sfn.stop_execution(executionArn=last, error="Stopped", cause="by hand")
     assert "ABORTED" == workflows.end(last)["status"]
+    gate.touch()
     assert {"SUCCEEDED": 2 * MORE} == crowd.ends()
     assert ["ExecutionStarted", "ExecutionAborted"] == workflows.history(last)
 

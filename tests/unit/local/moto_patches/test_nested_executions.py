@@ -7,13 +7,12 @@ import pytest
 
 from steponce.local.runtime.functions import MOST_WORKERS
 from tests.patience import eventually
-from tests.unit.local.moto_patches.workflows import Workflows, lambda_task, task
+from tests.unit.local.moto_patches.workflows import Workflows, lambda_task, task, waiting_task
 
 SYNC = [".sync", ".sync:2"]
 ECHO = {"Echo": {"Type": "Pass", "End": True}}
 LASTING = {"Wait": {"Type": "Wait", "Seconds": 3600, "End": True}}
 DECLINED = {"Fail": {"Type": "Fail", "Error": "CardDeclined", "Cause": "no money"}}
-BREATHE = {"Type": "Wait", "Seconds": 1, "Next": "Fail"}
 CAUGHT = {"Type": "Pass", "Result": "caught", "End": True}
 
 
@@ -119,47 +118,43 @@ def test_a_start_that_is_refused_has_the_name_of_the_sdk_s_error(workflows, form
 
 def test_a_second_start_of_a_child_that_runs_waits_for_the_same(workflows):
     """Name and input are the same, so StartExecution answers with the one that is there."""
-    machine = workflows.make({"Wait": {"Type": "Wait", "Seconds": 1, "End": True}})
+    machine = workflows.make({"Wait": waiting_task(TimeoutSeconds=3600)})
     parents = [
         workflows.start({"Start": start_task(".sync", machine, Name="once", Input={"n": 1})})
         for _ in range(2)
     ]
     other = workflows.run({"Start": start_task(".sync", machine, Name="once", Input={"n": 2})})
+    for parent in parents:
+        eventually(lambda parent=parent: "TaskSubmitted" in workflows.history(parent))
+    token = workflows.token(child(workflows, machine)["executionArn"])
+    workflows.sfn.send_task_success(taskToken=token, output="1")
     outputs = [json.loads(workflows.end(parent)["output"]) for parent in parents]
     assert outputs[0] == outputs[1]
     assert "StepFunctions.ExecutionAlreadyExistsException" == other["error"]
     assert "SUCCEEDED" == child(workflows, machine)["status"]
 
 
-@pytest.fixture(scope="module")
-def given_up(workflows):
-    """Parents that run out of time, each with its child's machine; started together, to wait once."""
-    late = {
-        "task": ({"TimeoutSeconds": 1}, {}),
-        "heartbeat": ({"TimeoutSeconds": 3600, "HeartbeatSeconds": 1}, {}),
-        "machine": ({"TimeoutSeconds": 3600}, {"TimeoutSeconds": 1}),
-    }
-    found = {}
-    for name, (others, fields) in late.items():
-        machine = workflows.make(LASTING)
-        found[name] = (workflows.start({"Start": start_task(".sync:2", machine, others)}, **fields), machine)
-    return found
-
-
 @pytest.mark.parametrize(
-    ("late", "end"),
+    ("others", "fields", "end"),
     [
-        ("task", ("FAILED", "States.Timeout")),
-        ("heartbeat", ("FAILED", "States.Timeout")),
-        ("machine", ("TIMED_OUT", None)),
+        ({"TimeoutSeconds": 1}, {}, ("FAILED", "States.Timeout")),
+        ({"TimeoutSeconds": 3600, "HeartbeatSeconds": 1}, {}, ("FAILED", "States.Timeout")),
+        ({"TimeoutSeconds": 3600}, {"TimeoutSeconds": 1}, ("TIMED_OUT", None)),
     ],
+    ids=["task", "heartbeat", "machine"],
 )
-def test_a_parent_out_of_time_stops_its_child(workflows, given_up, late, end):
+def test_a_parent_out_of_time_stops_its_child(workflows, others, fields, end):
     """Whichever of its times is over."""
-    parent, machine = given_up[late]
-    found = workflows.end(parent)
-    assert end == (found["status"], found.get("error"))
-    is_aborted(workflows, machine, parent)
+
+    def gives_up_a_child():
+        """None where this machine is so busy that the time was over before there was a child."""
+        machine = workflows.make(LASTING)
+        parent = workflows.start({"Start": start_task(".sync:2", machine, others)}, **fields)
+        found = workflows.end(parent)
+        assert end == (found["status"], found.get("error"))
+        return children(workflows, machine) and (machine, parent)
+
+    is_aborted(workflows, *eventually(gives_up_a_child))
 
 
 @pytest.mark.parametrize("form", SYNC)
@@ -173,32 +168,39 @@ def test_a_parent_that_is_stopped_stops_its_child(workflows, form):
     assert ["TaskSubmitted", "ExecutionAborted"] == workflows.history(parent)[-2:]
 
 
-def parallel(machine):
+def declines(gate):
+    """A task that fails once this file is there."""
+    payload = {"until": str(gate), "raise": "no money"}
+    return task("lambda:invoke", {"FunctionName": "small-MisbehaveFunction", "Payload": payload}, {})
+
+
+def parallel(machine, gate):
     """One branch waits for a child, and the other fails."""
-    fails = {"StartAt": "Breathe", "States": {"Breathe": BREATHE, **DECLINED}}
+    fails = {"StartAt": "Fail", "States": {"Fail": declines(gate)}}
     waits = {"StartAt": "Start", "States": {"Start": start_task(".sync", machine)}}
     return {"Type": "Parallel", "Branches": [waits, fails]}
 
 
-def iterations(machine):
+def iterations(machine, gate):
     """The first iteration waits for a child, and the second fails."""
     is_first = {"Variable": "$.n", "NumericEquals": 1, "Next": "Start"}
     states = {
-        "IsFirst": {"Type": "Choice", "Choices": [is_first], "Default": "Breathe"},
+        "IsFirst": {"Type": "Choice", "Choices": [is_first], "Default": "Fail"},
         "Start": start_task(".sync", machine),
-        "Breathe": BREATHE,
-        **DECLINED,
+        "Fail": declines(gate),
     }
     return {"Type": "Map", "ItemProcessor": {"StartAt": "IsFirst", "States": states}}
 
 
 @pytest.mark.parametrize("beside", [parallel, iterations])
-def test_a_failure_beside_it_stops_the_child(workflows, beside):
+def test_a_failure_beside_it_stops_the_child(workflows, tmp_path, beside):
     """The branch or iteration that waits is stopped with the others; the execution goes on."""
     machine = workflows.make(LASTING)
     caught = {"ErrorEquals": ["CardDeclined"], "Next": "Caught"}
-    states = {"All": {**beside(machine), "End": True, "Catch": [caught]}, "Caught": CAUGHT}
+    states = {"All": {**beside(machine, tmp_path / "gate"), "End": True, "Catch": [caught]}, "Caught": CAUGHT}
     parent = workflows.start(states, [{"n": 1}, {"n": 2}])
+    eventually(lambda: "TaskSubmitted" in workflows.history(parent))
+    (tmp_path / "gate").touch()
     is_aborted(workflows, machine, parent)
     assert '"caught"' == workflows.end(parent)["output"]
 

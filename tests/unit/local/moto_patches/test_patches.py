@@ -42,8 +42,18 @@ def test_the_name_of_an_exception_class_is_the_error_name(workflows):
 
 
 @pytest.fixture(scope="module")
-def slow_executions(workflows):
-    """Executions that take a second or two, started together so that the tests wait once."""
+def late_answers(tmp_path_factory):
+    """Where a file with the name of a slow execution lets its function answer."""
+    return tmp_path_factory.mktemp("late")
+
+
+@pytest.fixture(scope="module")
+def slow_executions(workflows, late_answers):
+    """Executions that run out of time after a second, started together so that the tests wait once."""
+
+    def stays(name):
+        return {"until": str(late_answers / name)}
+
     late = {
         "TimeoutSeconds": 1,
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.e", "Next": "On"}],
@@ -53,20 +63,28 @@ def slow_executions(workflows):
     wait = waiting_task()
     del wait["TimeoutSeconds"]
     late_wait = waiting_task(**late)
-    late_wait["Parameters"]["Payload"]["sleep"] = 1.5
+    late_wait["Parameters"]["Payload"] |= stays("token too late")
     repeat = {"Type": "Fail", "ErrorPath": "$.e.Error", "CausePath": "$.e.Cause"}
     linger = {"Type": "Wait", "Seconds": 1, "End": True}
-    return {
+    yield {
         "function timed out": workflows.start({"Call": hasty}, {"sleep": 60}),
-        "error passed on": workflows.start({"Call": lambda_task(**late), "On": repeat}, {"sleep": 1.5}),
-        "answer too late": workflows.start({"Call": lambda_task(**late), "On": linger}, {"sleep": 1.5}),
-        "token too late": workflows.start({"Call": late_wait, "On": linger}, {"sleep": 1.5}),
-        "machine timed out": workflows.start({"Call": lambda_task()}, {"sleep": 1.5}, TimeoutSeconds=1),
+        "error passed on": workflows.start(
+            {"Call": lambda_task(**late), "On": repeat}, stays("error passed on")
+        ),
+        "answer too late": workflows.start(
+            {"Call": lambda_task(**late), "On": linger}, stays("answer too late")
+        ),
+        "token too late": workflows.start({"Call": late_wait, "On": linger}),
+        "machine timed out": workflows.start(
+            {"Call": lambda_task()}, stays("machine timed out"), TimeoutSeconds=1
+        ),
         "time-out by path": workflows.start({"W": {**wait, "TimeoutSecondsPath": "$.n"}}, {"n": 1}),
         "heartbeat by path": workflows.start(
             {"W": {**wait, "HeartbeatSecondsPath": "$.n", "TimeoutSeconds": 9}}, {"n": 1}
         ),
     }
+    for name in ("error passed on", "answer too late", "token too late", "machine timed out"):
+        (late_answers / name).touch()
 
 
 def test_a_wait_for_a_time_ends_no_sooner(workflows):
@@ -97,19 +115,22 @@ def test_an_error_may_be_passed_on_under_a_reserved_name(workflows, slow_executi
 
 
 @pytest.mark.parametrize("late", ["answer too late", "token too late"])
-def test_a_late_answer_of_a_function_is_not_history(workflows, slow_executions, late):
+def test_a_late_answer_of_a_function_is_not_history(workflows, slow_executions, late_answers, late):
     """What timed out may finish; nobody hears of it."""
     arn = slow_executions[late]
+    eventually(lambda: "WaitStateEntered" in workflows.history(arn))
+    (late_answers / late).touch()
     assert "SUCCEEDED" == workflows.end(arn)["status"]
     assert not {"TaskSucceeded", "TaskSubmitted"} & set(workflows.history(arn))
 
 
-def test_an_execution_past_its_time_has_ended(workflows, slow_executions):
+def test_an_execution_past_its_time_has_ended(workflows, slow_executions, late_answers):
     """At once, with a stop date, though its task still runs; and it stays ended."""
     arn = slow_executions["machine timed out"]
     found = workflows.end(arn)
     assert ("TIMED_OUT", True) == (found["status"], "stopDate" in found)
-    workflows.end(slow_executions["answer too late"])
+    (late_answers / "machine timed out").touch()
+    workflows.run({"Call": lambda_task()})  # by then the late answer has long been there
     assert found["stopDate"] == workflows.end(arn)["stopDate"]
     assert "ExecutionTimedOut" == workflows.history(arn)[-1]
 
@@ -562,13 +583,16 @@ def test_an_accepted_answer_is_in_the_history_of_what_is_stopped_at_once(workflo
 
 def test_a_token_is_dead_once_its_attempt_is_over(workflows):
     """The next attempt has a token of its own."""
-    retry = [{"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    retry = [
+        {"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "BackoffRate": 1, "MaxAttempts": 1_000}
+    ]
     lasting = {"HeartbeatSeconds": 1, "Retry": retry}
     arn = workflows.start({"Wait": waiting_task(**lasting)})
     first = workflows.token(arn)
-    second = eventually(lambda: (token := workflows.token(arn)) != first and token)
+    eventually(lambda: workflows.token(arn) != first)
     assert ["TaskTimedOut"] * 3 == answers(workflows, first)
-    assert ["accepted", "TaskTimedOut", "TaskTimedOut"] == answers(workflows, second)
+    told = eventually(lambda: "accepted" in (new := answers(workflows, workflows.token(arn))) and new)
+    assert ["accepted", "TaskTimedOut", "TaskTimedOut"] == told
     assert "SUCCEEDED" == workflows.end(arn)["status"]
 
 

@@ -61,7 +61,9 @@ class Workflows:
                 for event in events
                 if event["type"] == "TaskScheduled"
             ]
-            return events[-1]["type"] == "TaskSubmitted" and found and found[-1]
+            newest = events[-1]["type"]
+            is_sent = newest == "TaskSubmitted" or newest.startswith("Execution")  # its time may be over
+            return is_sent and found and found[-1]
 
         return eventually(submitted)
 
