@@ -20,7 +20,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import Client, environment
 from steponce.request.settings import RequestRules
-from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import RequestPaths
@@ -49,11 +48,9 @@ paths = RequestPaths(
     settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
-sqs = boto3.client("sqs")
-dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
 letters = WrittenLetters(boto3.client("dynamodb"), settings.locks_table)
-resender = Resender.from_settings(sqs, settings.resend)
-starter = Starter(client, dead_letters, resender, letters, postpones=True)
+resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
+starter = Starter(client, resender, letters, postpones=True)
 threads = ThreadPoolExecutor(10)
 stream = AsyncBatchProcessor(event_type=EventType.KinesisDataStreams, raise_on_entire_batch_failure=False)
 

@@ -23,7 +23,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce import Client, environment
 from steponce.aws.pace import Pace
 from steponce.request.settings import RequestRules
-from steponce.triggers.dead_letters import DeadLetters
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import RequestPaths
@@ -63,12 +62,10 @@ event_paths = RequestPaths(  # a dead letter of an event is redriven into the qu
     settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
 pace = Pace(settings.starts_per_second / (settings.queue_concurrency * settings.queue_mappings))
-sqs = boto3.client("sqs")
-dead_letters = DeadLetters(sqs, settings.resend.requests_dead_letter_queue_url)
-resender = Resender.from_settings(sqs, settings.resend)
+resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
 letters = WrittenLetters(boto3.client("dynamodb"), settings.locks_table)
-starter = Starter(client, dead_letters, resender, letters)
+starter = Starter(client, resender, letters)
 threads = ThreadPoolExecutor(10)
 side_by_side = AsyncBatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 in_order = SqsFifoPartialProcessor(skip_group_on_error=True)  # a FIFO queue has an order in each group

@@ -75,7 +75,7 @@ class Resender:
     ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
-        self._dead_letters = dead_letters
+        self.dead_letters = dead_letters
         self._tries = tries
         self._base_seconds = base_seconds
         self._max_seconds = min(max_seconds, MAX_DELAY_SECONDS)
@@ -131,7 +131,7 @@ class Resender:
             As `send_again`.
         """
         original = Original(Letter("request", source), _json(request.payload), _attributes(request, 0))
-        self._dead_letters.give_up(original, reason, request)
+        self.dead_letters.give_up(original, reason, request)
 
     def postpone(self, request: StartRequest) -> None:
         """

@@ -24,7 +24,7 @@ from steponce.errors import (
 )
 from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
-from steponce.triggers.dead_letters import DeadLetters, Original
+from steponce.triggers.dead_letters import Original
 from steponce.triggers.ended import brings_back
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
@@ -85,8 +85,8 @@ class Starter:
 
     Args:
         client: A client of the machine that runs the requests.
-        dead_letters: The dead-letter queue.
-        resender: Resends a request whose key another request holds.
+        resender: Resends a request whose key another request holds. What cannot start goes into its
+            dead-letter queue.
         letters: The letters that ends of executions have got.
         postpones: Whether a request that AWS cannot start now goes into the requests queue. For sources that
             deliver again for too short a time: Lambda retries an event twice, within three minutes, and a
@@ -96,14 +96,12 @@ class Starter:
     def __init__(
         self,
         client: Client,
-        dead_letters: DeadLetters,
         resender: Resender,
         letters: WrittenLetters,
         *,
         postpones: bool = False,
     ) -> None:
         self._client = client
-        self._dead_letters = dead_letters
         self._resender = resender
         self._letters = letters
         self._postpones = postpones
@@ -125,7 +123,7 @@ class Starter:
             request = find()
             return self._start(request, original.source)
         except POISON as error:
-            self._dead_letters.give_up(original, f"{type(error).__name__}: {error}", request)
+            self._resender.dead_letters.give_up(original, f"{type(error).__name__}: {error}", request)
             named = None if isinstance(error, InvalidRequestId) else request
             request_id = None if named is None else named.request_id
             return Outcome("dead-lettered", request_id, None, replayed=False, reason=type(error).__name__)
