@@ -13,18 +13,15 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from steponce import environment
 from steponce.executions import describe_execution, find_lock_token, read_input
 from steponce.locks.table import Locks
-from steponce.recovery.owner import WhenOutcomeUnknown
-from steponce.recovery.repair import Repairer
+from steponce.recovery.repair import Repairer, RepairSettings
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the template sets for this function."""
 
-    run_once_state_machine_arn: str
     locks_table: str
-    work_timeout_seconds: float
-    when_outcome_unknown: WhenOutcomeUnknown
+    repair: RepairSettings
 
 
 settings = environment.read(Settings, os.environ)
@@ -33,14 +30,7 @@ tracer = Tracer(auto_patch=False)  # the patch of botocore keeps error texts, wh
 metrics = Metrics()
 sfn = boto3.client("stepfunctions")
 locks = Locks(boto3.client("dynamodb"), settings.locks_table)
-repairer = Repairer(
-    locks,
-    sfn,
-    work_timeout_seconds=settings.work_timeout_seconds,
-    when_outcome_unknown=settings.when_outcome_unknown,
-    by="close_execution",
-    home=settings.run_once_state_machine_arn,
-)
+repairer = Repairer.from_settings(locks, sfn, settings.repair, by="close_execution")
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)

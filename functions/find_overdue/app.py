@@ -15,20 +15,17 @@ from steponce.callbacks.resolver import Callbacks
 from steponce.camelcase import json_object
 from steponce.locks.table import Locks
 from steponce.monitoring.monitor import Monitor
-from steponce.recovery.owner import WhenOutcomeUnknown
-from steponce.recovery.repair import Repairer
+from steponce.recovery.repair import Repairer, RepairSettings
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the template sets for this function."""
 
-    run_once_state_machine_arn: str
     locks_table: str
     awaiting_steps_table: str
     open_shards: int
-    work_timeout_seconds: float
-    when_outcome_unknown: WhenOutcomeUnknown
+    repair: RepairSettings
     describes_per_second: float
 
 
@@ -39,14 +36,7 @@ metrics = Metrics()
 sfn, dynamodb = boto3.client("stepfunctions"), boto3.client("dynamodb")
 locks = Locks(dynamodb, settings.locks_table)
 steps = AwaitingSteps(dynamodb, settings.awaiting_steps_table, open_shards=settings.open_shards)
-repairer = Repairer(
-    locks,
-    sfn,
-    work_timeout_seconds=settings.work_timeout_seconds,
-    when_outcome_unknown=settings.when_outcome_unknown,
-    by="find_overdue",
-    home=settings.run_once_state_machine_arn,
-)
+repairer = Repairer.from_settings(locks, sfn, settings.repair, by="find_overdue")
 
 
 @tracer.capture_lambda_handler(capture_response=False, capture_error=False)
@@ -60,7 +50,7 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         steps,
         Callbacks(steps, sfn),
         open_shards=settings.open_shards,
-        work_timeout_seconds=settings.work_timeout_seconds,
+        work_timeout_seconds=settings.repair.work_timeout_seconds,
         describes_per_second=settings.describes_per_second,
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000,
         log=report,

@@ -7,8 +7,8 @@ died before its work. In the workflow the next request takes such a lock over.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from steponce.errors import InvalidLockToken, OwnerHidden
 from steponce.executions import runs_on
@@ -20,6 +20,15 @@ from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """The template's parameters that say when an owner is dead, and what follows; see `environment`."""
+
+    run_once_state_machine_arn: str
+    work_timeout_seconds: float
+    when_outcome_unknown: WhenOutcomeUnknown
 
 
 class Repairer:
@@ -52,6 +61,18 @@ class Repairer:
         self._when_outcome_unknown = when_outcome_unknown
         self._by = by
         self._home = home
+
+    @classmethod
+    def from_settings(cls, locks: Locks, sfn: SFNClient, settings: RepairSettings, by: str) -> Self:
+        """Make a repairer from a function's settings."""
+        return cls(
+            locks,
+            sfn,
+            work_timeout_seconds=settings.work_timeout_seconds,
+            when_outcome_unknown=settings.when_outcome_unknown,
+            by=by,
+            home=settings.run_once_state_machine_arn,
+        )
 
     def repair(self, lock: Lock) -> Finding:
         """
