@@ -19,8 +19,8 @@ from steponce.errors import RecordUnreadable, Unavailable
 from steponce.locks.table import Locks
 from steponce.monitoring.missed_ends import FallenBehind, MissedEnds
 from steponce.monitoring.place import Place
+from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.resend import Resender, ResendSettings
-from steponce.triggers.starter import COUNTED
 from steponce.triggers.written_letters import WrittenLetters
 
 SPARE_SECONDS = 15

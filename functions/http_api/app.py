@@ -13,7 +13,7 @@ from steponce import Client, Receipt, environment
 from steponce.http_api.callers import Callers
 from steponce.http_api.routes import routes
 from steponce.request.settings import RequestRules
-from steponce.triggers.starter import COUNTED, disposition_of
+from steponce.triggers.dispositions import COUNTED, disposition_of
 
 
 @dataclass(frozen=True)

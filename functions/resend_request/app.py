@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import environment
 from steponce.locks.table import Locks
+from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.ended import examine
 from steponce.triggers.resend import Resender, ResendSettings
-from steponce.triggers.starter import COUNTED
 from steponce.triggers.written_letters import WrittenLetters
 
 

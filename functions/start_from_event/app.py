@@ -20,10 +20,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from steponce import Client, environment
 from steponce.request.settings import RequestRules
+from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.events import find_request, original_of, single_events
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.start_request import RequestPaths
-from steponce.triggers.starter import COUNTED, Outcome, Starter
+from steponce.triggers.starter import Outcome, Starter
 from steponce.triggers.written_letters import WrittenLetters
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from steponce.callbacks.answer import Verdict
 from steponce.local.errors import TemplateError
+from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.sqs import MAX_DELAY_SECONDS
-from steponce.triggers.starter import COUNTED
 
 from .documents import FUNCTIONS, GONE, ROOT, monitoring, spoilt, template, transformed_template
 from .monitored import DASHBOARD, EVERYTHING, STACK, TOPIC, Document, Nested

@@ -5,6 +5,7 @@ Triggers: messages and events that start requests. Nobody waits for their answer
     messages         reads messages from SQS and SNS
     events           reads events from EventBridge, schedules, S3 and Kinesis
     starter          starts a request, or resends or dead-letters its message
+    dispositions     says what a trigger did, and which metric counts it
     resend           resends the message of a request that must be retried later
     dead_letters     stores a message that cannot start a request, in a form that can be redriven
     failure_records  recognises AWS's own failure records, which are no requests

@@ -7,9 +7,9 @@ dead-lettered; or an error makes its source deliver it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from steponce.camelcase import json_object
 from steponce.client import Client
@@ -25,6 +25,7 @@ from steponce.errors import (
 from steponce.request.names import name_of, split_attempt
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import Original
+from steponce.triggers.dispositions import Disposition, disposition_of
 from steponce.triggers.ended import brings_back
 from steponce.triggers.resend import Resender
 from steponce.triggers.start_request import StartRequest
@@ -33,18 +34,6 @@ from steponce.workflow import INPROGRESS
 
 POISON = (InvalidRequest, Conflict, TooManyAttempts, Unsettled, RecordUnreadable)
 """Permanent errors: another delivery of the same message would fail alike."""
-
-Disposition = Literal["started", "duplicate", "replayed", "resent", "dead-lettered"]
-
-
-COUNTED: Mapping[Disposition, str] = {
-    "started": "Started",
-    "duplicate": "Duplicates",
-    "replayed": "Replays",
-    "resent": "Resent",
-    "dead-lettered": "DeadLettered",
-}
-"""The metric that counts each disposition."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +59,6 @@ class Outcome:
     def public(self) -> dict[str, Any]:
         """The fields of a log line."""
         return json_object(self)
-
-
-def disposition_of(receipt: Receipt) -> Disposition:
-    """What a call of `Client.start` did."""
-    if not receipt.duplicate:
-        return "started"
-    return "duplicate" if receipt.status == "RUNNING" else "replayed"
 
 
 class Starter:
