@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from steponce.aws import times
 from steponce.client import Client
@@ -51,6 +52,17 @@ class BodyEncoded(SteponceError):
     """The body is compressed. Unpacked it may be of any size, so it is not unpacked."""
 
 
+REFUSALS: tuple[tuple[type[Exception], str, str | None], ...] = (
+    (InvalidRequestId, "key-malformed", None),
+    (InvalidPayload, "payload-malformed", None),
+    (PayloadTooLarge, "payload-too-large", None),
+    (BodyEncoded, "payload-encoded", None),
+    (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
+    (Conflict, "payload-mismatch", OTHER_PAYLOAD),
+    (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),
+)
+
+
 def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -> APIGatewayHttpResolver:
     """
     The HTTP API's routes.
@@ -67,7 +79,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         mine = requests_of_caller()
         key = idempotency_key(app.current_event.headers.get("Idempotency-Key"))
         wait = preferred_wait(app.current_event.headers.get("Prefer"))
-        sent = payload()
+        sent = payload_of(app.current_event)
         found = mine.start(key, sent)
         count(found.receipt)
         if wait:
@@ -88,18 +100,6 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         context = app.current_event.raw_event.get("requestContext") or {}
         return CallersRequests(client, callers.scope(context.get("authorizer") or {}))
 
-    def payload() -> dict[str, Any]:
-        if app.current_event.headers.get("Content-Encoding", "").strip().lower() not in ("", "identity"):
-            raise BodyEncoded("The body is compressed. Send it as it is, without a Content-Encoding.")
-        try:
-            text = app.current_event.decoded_body or ""
-        except ValueError:
-            raise InvalidPayload("The body is not UTF-8.") from None
-        found = read_strictly(text, "The body")
-        if not isinstance(found, dict):
-            raise InvalidPayload("The body is not a JSON object. Send the payload as one.")
-        return found
-
     def lacks_key(_error: MissingKey) -> Response[str]:
         rules = client.rules
         paths = [path for path in (rules.lock_token_path, rules.payload_hash_path) if path]
@@ -114,43 +114,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
             )
         return problem("request-unknown", detail)
 
-    def unavailable(error: Unavailable) -> Response[str]:
-        logger.warning("unavailable", throttled=error.throttled)
-        return problem(
-            "throttled" if error.throttled else "unavailable",
-            "Whether the request was started is not known. The same request is safe to send again.",
-        )
-
-    def unreadable(error: RecordUnreadable) -> Response[str]:
-        logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
-        return problem(
-            "record-unreadable",
-            "Something else has written to it. This call has started nothing. Tell the operator of this "
-            "service.",
-        )
-
-    def result_unreadable(error: ResultUnreadable) -> Response[str]:
-        logger.error("result unreadable", reason=type(error).__name__, detail=str(error))
-        return problem(
-            "result-unreadable",
-            "The request is completed, and will not run again. Tell the operator of this service.",
-            replayed=True,
-        )
-
-    def caller_unknown(error: CallerUnknown) -> Response[str]:
-        logger.warning("caller unknown", reason=str(error))
-        return problem("caller-unknown", "The credentials do not say who calls. Nothing was started.")
-
-    refusals: tuple[tuple[type[Exception], str, str | None], ...] = (
-        (InvalidRequestId, "key-malformed", None),
-        (InvalidPayload, "payload-malformed", None),
-        (PayloadTooLarge, "payload-too-large", None),
-        (BodyEncoded, "payload-encoded", None),
-        (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
-        (Conflict, "payload-mismatch", OTHER_PAYLOAD),
-        (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),
-    )
-    for kind, name, detail in refusals:
+    for kind, name, detail in REFUSALS:
         app.exception_handler(kind)(
             lambda error, name=name, detail=detail: problem(name, detail or str(error))
         )
@@ -162,6 +126,60 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
     app.exception_handler(CallerUnknown)(caller_unknown)
     app.not_found(lambda _error: problem("request-unknown", "There is nothing at this address."))
     return app
+
+
+def payload_of(event: APIGatewayProxyEventV2) -> dict[str, Any]:
+    """
+    The payload, which is the body.
+
+    Raises:
+        BodyEncoded: the body is compressed.
+        InvalidPayload: the body is no JSON object in UTF-8.
+    """
+    if event.headers.get("Content-Encoding", "").strip().lower() not in ("", "identity"):
+        raise BodyEncoded("The body is compressed. Send it as it is, without a Content-Encoding.")
+    try:
+        text = event.decoded_body or ""
+    except ValueError:
+        raise InvalidPayload("The body is not UTF-8.") from None
+    found = read_strictly(text, "The body")
+    if not isinstance(found, dict):
+        raise InvalidPayload("The body is not a JSON object. Send the payload as one.")
+    return found
+
+
+def unavailable(error: Unavailable) -> Response[str]:
+    """AWS does not answer."""
+    logger.warning("unavailable", throttled=error.throttled)
+    return problem(
+        "throttled" if error.throttled else "unavailable",
+        "Whether the request was started is not known. The same request is safe to send again.",
+    )
+
+
+def unreadable(error: RecordUnreadable) -> Response[str]:
+    """The record is damaged."""
+    logger.error("record unreadable", lockToken=error.key, attribute=error.attribute)
+    return problem(
+        "record-unreadable",
+        "Something else has written to it. This call has started nothing. Tell the operator of this service.",
+    )
+
+
+def result_unreadable(error: ResultUnreadable) -> Response[str]:
+    """The large result is not in the bucket as it was kept."""
+    logger.error("result unreadable", reason=type(error).__name__, detail=str(error))
+    return problem(
+        "result-unreadable",
+        "The request is completed, and will not run again. Tell the operator of this service.",
+        replayed=True,
+    )
+
+
+def caller_unknown(error: CallerUnknown) -> Response[str]:
+    """The authorizer does not say who calls."""
+    logger.warning("caller unknown", reason=str(error))
+    return problem("caller-unknown", "The credentials do not say who calls. Nothing was started.")
 
 
 def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
