@@ -8,18 +8,14 @@ and EventBridge bill each 64 KB of a message or an event; one of them is assumed
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from steponce.cost.usage import Usage
+from steponce.lint.calls import Call
 
 KB_PER_WRITE = 1
 KB_PER_READ = 4
-
-_INTEGRATION = re.compile(r"arn:.*?:states:[^:]*:[^:]*:(?P<call>.+)")
-_FUNCTION = re.compile(r"arn:.*?:lambda:[^:]*:[^:]*:function:.+")
-_PATTERN = re.compile(r"\.(?:sync(?::2)?|waitForTaskToken)$")
 
 Arguments = Mapping[str, Any]
 
@@ -36,20 +32,16 @@ def usage_of_call(name: str, state: Mapping[str, Any], item_kb: float) -> Usage:
     Returns:
         The usage. A call without a known price is in its `not_priced`.
     """
-    resource = str(state.get("Resource", ""))
-    if _FUNCTION.fullmatch(resource):
-        return Usage(lambda_calls=1)
-    found = _INTEGRATION.fullmatch(resource)
-    if found is None:
-        return Usage(not_priced=((name, resource or "no Resource"),))
-    call = found["call"]
-    if call.startswith("activity:"):
+    resource = state.get("Resource")
+    call = Call.of(resource)
+    if call is None or call.integration == "other":
+        return Usage(not_priced=((name, str(resource or "no Resource")),))
+    if call.integration == "activity":
         return Usage()  # workers ask for activities; beside the transition they cost nothing
-    action = _PATTERN.sub("", call).removeprefix("aws-sdk:")
+    count = _COUNTS.get(f"{call.service}:{call.action}")
     arguments = state.get("Parameters", state.get("Arguments"))
-    count = _COUNTS.get(action)
     usage = count(arguments if isinstance(arguments, dict) else {}, item_kb) if count else None
-    return Usage(not_priced=((name, call),)) if usage is None else usage
+    return Usage(not_priced=((name, str(call)),)) if usage is None else usage
 
 
 def _write(_arguments: Arguments, item_kb: float) -> Usage:
