@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancellation
 from steponce.operator.cancellation import Cancelled, cancel, find_running
 from steponce.operator.cancelled import Running, meaning, what_was_done
+from steponce.operator.locks import Operator
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.two_machines import REFUNDS, at_refunds
 
 PAST, TTL = "2020-01-01T00:00:00.000Z", 4_000_000_000
 CANCELLED = Failure("Cancelled", "A person has cancelled this request.")
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Tables of this test's own."""
-    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
-    with mock_aws():
-        yield World()
 
 
 def cancelled(world: World) -> Lock:
@@ -655,3 +647,142 @@ def test_what_the_stack_settles_meanwhile_needs_no_history(world: World, monkeyp
 
     assert "close_execution" == cancelled(world).interventions[-1].by
     assert 2 == len(denied)
+
+
+# -- one that runs ---------------------------------------------------------------------------------
+def cancelled_in(world: World, *states: str, given: dict[str, Any] | None = None) -> Lock:
+    """The record of order-1 after it was cancelled in the last of these states."""
+    world.execution("order-1", "RUNNING", *states, given=given)
+    world.put()
+    running = find_running(world.machine, "order-1")
+    assert running.holds_the_lock
+    lock = cancel(world.machine, running, by="alice", why="sent by mistake").lock
+    assert lock is not None
+    return lock
+
+
+def test_a_request_that_is_cancelled_before_its_work_has_failed_for_good(world: World):
+    """Nothing happened, and nothing will."""
+    lock = cancelled_in(world, "IsRequestPrepared", "AcquireLock")
+
+    assert (FAILED, None, CANCELLATION) == (lock.status, lock.open_status, lock.failure)
+    assert "alice" == lock.interventions[-1].by
+    assert lock.interventions[-1].why.endswith("(alice: sent by mistake)")
+
+
+def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(world: World):
+    """Nobody knows whether it took effect; who wanted it is on record."""
+    lock = cancelled_in(world, *TO_WORK)
+
+    assert (FAILED, "FAILED#3", "Cancelled") == (
+        lock.status,
+        lock.open_status,
+        lock.failure and lock.failure.error,
+    )
+    assert "alice" not in str(lock.failure)
+    assert lock.interventions[-1].why.endswith("was cancelled in DoWork (alice: sent by mistake)")
+
+
+def test_a_request_that_is_cancelled_after_its_work_keeps_its_answer(world: World):
+    """What it was about to write is written."""
+    given = envelope() | {"work": {"result": 7}}
+
+    lock = cancelled_in(world, *TO_WORK, "CompleteRequest", given=given)
+
+    assert (COMPLETED, "7") == (lock.status, lock.result)
+
+
+def test_a_request_that_holds_no_lock_is_cancelled_alone(world: World):
+    """The lock is another's, who keeps it."""
+    world.execution("order-1", "RUNNING", "AcquireLock")
+    theirs = world.put(name="order-9", callId="call-9")
+    running = find_running(world.machine, "order-1")
+
+    assert (False, theirs) == (
+        running.holds_the_lock,
+        cancel(world.machine, running, by="alice", why="x").lock,
+    )
+    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
+
+
+def test_the_newest_attempt_is_the_one_that_is_cancelled(world: World):
+    """The others are closed."""
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.execution("order-1--2", "RUNNING", *TO_WORK)
+    world.put(lockedBy=arn("order-1--2"))
+
+    assert arn("order-1--2") == find_running(world.machine, "order-1").execution_arn
+
+
+def test_a_closed_request_cannot_be_cancelled(world: World):
+    """It is said how it ended, and where to look."""
+    world.execution("order-1", "SUCCEEDED", *TO_WORK)
+
+    with pytest.raises(Refused, match="is SUCCEEDED") as raised:
+        find_running(world.machine, "order-1")
+    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
+    with pytest.raises(RequestNotFound, match="no execution of a request 'order-2'"):
+        find_running(world.machine, "order-2")
+
+
+@pytest.mark.parametrize("ended", [("SUCCEEDED", None, None), ("ABORTED", "Cancelled", "bob: first")])
+def test_a_request_that_ends_while_the_operator_thinks_is_not_cancelled(world: World, ended: tuple[Any, ...]):
+    """By itself, or by somebody else: neither is what this operator did."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    lock = world.put()
+    running = find_running(world.machine, "order-1")
+    world.sfn.close(arn("order-1"), *ended, datetime.now(UTC))
+
+    with pytest.raises(
+        RecordChanged, match=r"changed since you looked: it (is SUCCEEDED|was cancelled by bob: first)"
+    ):
+        cancel(world.machine, running, by="alice", why="x")
+    assert lock == world.lock()
+
+
+def test_a_cancellation_that_was_cut_short_is_finished_by_the_same_command(world: World):
+    """The execution is stopped, and its lock was left."""
+    world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x")
+    world.put()
+
+    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="still").lock
+
+    assert lock is not None
+    assert (FAILED, "Cancelled") == (lock.status, lock.failure and lock.failure.error)
+
+
+def test_a_refusal_does_not_deny_what_was_recorded_before_it(world: World):
+    """`cancel` died after it had stopped the execution. The next command records that, and refuses then."""
+    world.execution(
+        "order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x", closed=datetime.now(UTC)
+    )
+    lock = world.put()
+    operator = Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT)
+
+    with pytest.raises(Refused, match="may still run until") as raised:
+        operator.prepare("release", lock)
+
+    assert FAILED == world.lock().status
+    assert "Nothing was written" not in str(raised.value)
+
+
+def test_what_powertools_own_layer_holds_is_not_said_to_be_released_later(world: World):
+    """`cancel` advised `locks release`, which refuses every such record."""
+    item = {"lockToken": {"S": "m/order-1"}, "status": {"S": "INPROGRESS"}, "ttl": {"N": str(TTL)}}
+    item |= {"in_progress_expiration": {"N": "1789996460000"}}
+    world.dynamodb.put_item(TableName="locks", Item=item)
+
+    with pytest.raises(Refused, match=r"by Powertools' own layer\. No command changes it") as raised:
+        find_running(world.machine, "order-1")
+    assert not raised.value.next_steps
+
+
+def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Histories are eventually consistent; the same command finishes it later."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.put()
+    running = find_running(world.machine, "order-1")
+    monkeypatch.setattr(world.sfn, "stop_execution", lambda **_: None)
+
+    with pytest.raises(Unavailable, match="same command settles its lock later"):
+        cancel(world.machine, running, by="alice", why="x")

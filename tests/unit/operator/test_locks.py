@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,9 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, CredentialRetrievalError, ReadTimeoutError
-from moto import mock_aws
 
-from steponce import Guard, RequestNotFound
+from steponce import Guard
 from steponce.aws import times
 from steponce.errors import (
     InvalidPayload,
@@ -22,21 +21,16 @@ from steponce.errors import (
     NotRecorded,
     OutputTooLarge,
     RecordChanged,
-    RecordUnreadable,
     Refused,
     ResultForbidden,
     Unavailable,
 )
-from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
-from steponce.locks.reference import Reference
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
-from steponce.operator import cancellation
 from steponce.operator.allowed import LockAction
 from steponce.operator.cancellation import cancel, find_running
-from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import find_lock, open_locks
@@ -45,26 +39,13 @@ from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.locks.large import KEY, bucket, kept
-from tests.unit.one_machine import ARN, HASH, LONG_AGO, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
-from tests.unit.shared_clients import SharedClients, shared
+from tests.unit.locks.large import bucket
+from tests.unit.one_machine import ARN, HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.shared_clients import SharedClients
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 PAST = "2020-01-01T00:00:00.000Z"
 TTL = 4_000_000_000
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Tables of this test's own."""
-    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
-    with mock_aws():
-        yield World()
-
-
-@pytest.fixture
-def alice(world: World) -> Operator:
-    return Operator(world.machine, by="alice", work_timeout_seconds=WORK_TIMEOUT)
 
 
 @pytest.fixture
@@ -796,402 +777,7 @@ def test_the_next_steps_fit_the_record(world: World, status: str, runs: bool, ac
     assert all(step.key == ("acme/o 1" if step.action.endswith("lock") else "order-1") for step in steps)
 
 
-# -- cancelling ------------------------------------------------------------------------------------
-def cancelled(world: World, *states: str, given: dict[str, Any] | None = None) -> Lock:
-    """The record of order-1 after it was cancelled in the last of these states."""
-    world.execution("order-1", "RUNNING", *states, given=given)
-    world.put()
-    running = find_running(world.machine, "order-1")
-    assert running.holds_the_lock
-    lock = cancel(world.machine, running, by="alice", why="sent by mistake").lock
-    assert lock is not None
-    return lock
-
-
-def test_a_request_that_is_cancelled_before_its_work_has_failed_for_good(world: World):
-    """Nothing happened, and nothing will."""
-    lock = cancelled(world, "IsRequestPrepared", "AcquireLock")
-
-    assert (FAILED, None, CANCELLATION) == (lock.status, lock.open_status, lock.failure)
-    assert "alice" == last(lock)[0]
-    assert last(lock)[2].endswith("(alice: sent by mistake)")
-
-
-def test_a_request_that_is_cancelled_in_its_work_waits_for_a_person(world: World):
-    """Nobody knows whether it took effect; who wanted it is on record."""
-    lock = cancelled(world, *TO_WORK)
-
-    assert (FAILED, "FAILED#3", "Cancelled") == (
-        lock.status,
-        lock.open_status,
-        lock.failure and lock.failure.error,
-    )
-    assert "alice" not in str(lock.failure)
-    assert lock.interventions[-1].why.endswith("was cancelled in DoWork (alice: sent by mistake)")
-
-
-def test_a_request_that_is_cancelled_after_its_work_keeps_its_answer(world: World):
-    """What it was about to write is written."""
-    given = envelope() | {"work": {"result": 7}}
-
-    lock = cancelled(world, *TO_WORK, "CompleteRequest", given=given)
-
-    assert (COMPLETED, "7") == (lock.status, lock.result)
-
-
-def test_a_request_that_holds_no_lock_is_cancelled_alone(world: World):
-    """The lock is another's, who keeps it."""
-    world.execution("order-1", "RUNNING", "AcquireLock")
-    theirs = world.put(name="order-9", callId="call-9")
-    running = find_running(world.machine, "order-1")
-
-    assert (False, theirs) == (
-        running.holds_the_lock,
-        cancel(world.machine, running, by="alice", why="x").lock,
-    )
-    assert "ABORTED" == world.sfn.executions[arn("order-1")]["status"]
-
-
-def test_the_newest_attempt_is_the_one_that_is_cancelled(world: World):
-    """The others are closed."""
-    world.execution("order-1", "FAILED", *TO_WORK)
-    world.execution("order-1--2", "RUNNING", *TO_WORK)
-    world.put(lockedBy=arn("order-1--2"))
-
-    assert arn("order-1--2") == find_running(world.machine, "order-1").execution_arn
-
-
-def test_a_closed_request_cannot_be_cancelled(world: World):
-    """It is said how it ended, and where to look."""
-    world.execution("order-1", "SUCCEEDED", *TO_WORK)
-
-    with pytest.raises(Refused, match="is SUCCEEDED") as raised:
-        find_running(world.machine, "order-1")
-    assert (NextStep("show request", "order-1"),) == raised.value.next_steps
-    with pytest.raises(RequestNotFound, match="no execution of a request 'order-2'"):
-        find_running(world.machine, "order-2")
-
-
-@pytest.mark.parametrize("ended", [("SUCCEEDED", None, None), ("ABORTED", "Cancelled", "bob: first")])
-def test_a_request_that_ends_while_the_operator_thinks_is_not_cancelled(world: World, ended: tuple[Any, ...]):
-    """By itself, or by somebody else: neither is what this operator did."""
-    world.execution("order-1", "RUNNING", *TO_WORK)
-    lock = world.put()
-    running = find_running(world.machine, "order-1")
-    world.sfn.close(arn("order-1"), *ended, datetime.now(UTC))
-
-    with pytest.raises(
-        RecordChanged, match=r"changed since you looked: it (is SUCCEEDED|was cancelled by bob: first)"
-    ):
-        cancel(world.machine, running, by="alice", why="x")
-    assert lock == world.lock()
-
-
-def test_a_cancellation_that_was_cut_short_is_finished_by_the_same_command(world: World):
-    """The execution is stopped, and its lock was left."""
-    world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x")
-    world.put()
-
-    lock = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="still").lock
-
-    assert lock is not None
-    assert (FAILED, "Cancelled") == (lock.status, lock.failure and lock.failure.error)
-
-
-def test_a_refusal_does_not_deny_what_was_recorded_before_it(world: World):
-    """`cancel` died after it had stopped the execution. The next command records that, and refuses then."""
-    world.execution(
-        "order-1", "ABORTED", *TO_WORK, error="Cancelled", cause="alice: x", closed=datetime.now(UTC)
-    )
-    lock = world.put()
-    operator = Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT)
-
-    with pytest.raises(Refused, match="may still run until") as raised:
-        operator.prepare("release", lock)
-
-    assert FAILED == world.lock().status
-    assert "Nothing was written" not in str(raised.value)
-
-
-def test_what_powertools_own_layer_holds_is_not_said_to_be_released_later(world: World):
-    """`cancel` advised `locks release`, which refuses every such record."""
-    item = {"lockToken": {"S": "m/order-1"}, "status": {"S": "INPROGRESS"}, "ttl": {"N": str(TTL)}}
-    item |= {"in_progress_expiration": {"N": "1789996460000"}}
-    world.dynamodb.put_item(TableName="locks", Item=item)
-
-    with pytest.raises(Refused, match=r"by Powertools' own layer\. No command changes it") as raised:
-        find_running(world.machine, "order-1")
-    assert not raised.value.next_steps
-
-
-def test_an_end_that_cannot_be_seen_yet_is_said_so(world: World, monkeypatch: pytest.MonkeyPatch):
-    """Histories are eventually consistent; the same command finishes it later."""
-    world.execution("order-1", "RUNNING", *TO_WORK)
-    world.put()
-    running = find_running(world.machine, "order-1")
-    monkeypatch.setattr(world.sfn, "stop_execution", lambda **_: None)
-
-    with pytest.raises(Unavailable, match="same command settles its lock later"):
-        cancel(world.machine, running, by="alice", why="x")
-
-
-# -- erasing ---------------------------------------------------------------------------------------
-def answered(world: World, *tokens: str) -> None:
-    for token in tokens:
-        world.put(token, status=COMPLETED, openStatus=None, ttl=TTL, result='"secret"')
-
-
-def test_one_customer_is_erased_and_the_neighbour_stays(world: World):
-    """A prefix is what it says: acme/ is not the beginning of acme2/."""
-    answered(world, "acme/o-1", "acme/o-2", "acme2/o-1", "m/acme/o-1")
-    world.step("acme/o-1")
-    world.step("acme2/o-1")
-
-    kept = find_kept(world.machine, world.steps, "acme/")
-
-    assert ["acme/o-1", "acme/o-2"] == [lock.lock_token for lock in kept.locks]
-    assert ["acme/o-1"] == [step.lock_token for step in kept.steps]
-    assert "secret" not in str(kept.locks)
-    assert 0 == erase(world.machine, world.steps, kept)
-    assert not find_kept(world.machine, world.steps, "acme/")
-    assert ["acme2/o-1"] == [step.lock_token for step in world.steps.under("a")]
-    assert {"acme2/o-1", "m/acme/o-1"} == {
-        lock.lock_token for start in ("a", "m") for lock in world.machine.locks.under(start)
-    }
-
-
-@pytest.mark.parametrize("prefix", ["", " "])
-def test_an_empty_prefix_is_refused(world: World, prefix: str):
-    """It is everybody's."""
-    with pytest.raises(Refused, match="everybody's"):
-        find_kept(world.machine, world.steps, prefix)
-
-
-def test_nothing_is_erased_while_something_runs_or_waits(world: World):
-    """
-    Neither a lock in progress nor a step that waits; a few of them are named.
-
-    No command that follows gives the step its answer: the order would be placed.
-    """
-    answered(world, "acme/o-1")
-    world.step("acme/o-1", "PENDING")
-    world.execution("order-1", "RUNNING", given={"callId": "as_1"})
-    with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits") as raised:
-        find_kept(world.machine, world.steps, "acme/")
-    assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
-
-    for number in range(5):
-        world.put(f"acme/p-{number}")
-    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*cancel it") as raised:
-        find_kept(world.machine, world.steps, "acme/")
-    assert [NextStep("inspect lock", f"acme/p-{number}") for number in range(3)] == [*raised.value.next_steps]
-
-
-def test_a_request_that_waits_in_several_steps_is_named_once(world: World):
-    """To cancel it twice is refused, and there is room for another request."""
-    for number in range(3):
-        world.step("acme/o-1", "PENDING", name=f"confirmation-{number}")
-    world.step("acme/o-2", "PENDING", step_id="as_2", request_id="order-2")
-    for number in (1, 2):
-        world.execution(f"order-{number}", "RUNNING", given={"callId": f"as_{number}"})
-    with pytest.raises(Refused, match="and 1 more") as raised:
-        find_kept(world.machine, world.steps, "acme/")
-    assert ["order-1", "order-2"] == sorted(step.key for step in raised.value.next_steps)
-
-
-def test_a_step_of_another_machine_is_cancelled_there(world: World):
-    """Both may know a request with this id."""
-    answered(world, "acme/o-1")
-    world.step("acme/o-1", "PENDING")
-    theirs = f"{ARN}-refunds"
-    execution = f"{theirs.replace(':stateMachine:', ':execution:')}:order-1"
-    change = {"UpdateExpression": "SET execution = :e", "ExpressionAttributeValues": {":e": {"S": execution}}}
-    (step,) = world.steps.under("acme/")
-    world.dynamodb.update_item(TableName="steps", Key={"awaitingStepId": {"S": step.id}}, **change)
-    runs = {"executionArn": execution, "status": "RUNNING", "input": "{}", "startDate": LONG_AGO}
-    world.sfn.executions[execution] = runs
-
-    with pytest.raises(Refused, match="waits") as raised:
-        find_kept(world.machine, world.steps, "acme/")
-    assert (NextStep("cancel request", "order-1", machine=theirs),) == raised.value.next_steps
-
-
-def test_what_waits_for_a_person_is_not_erased(world: World):
-    """Nobody knows yet whether its work took effect; a final error is an answer, and goes."""
-    answered(world, "acme/o-1")
-    world.put("acme/o-2", status=FAILED, openStatus="FAILED#3")
-
-    with pytest.raises(Refused, match=r"'acme/o-2' waits for a person\. .* settle it") as raised:
-        find_kept(world.machine, world.steps, "acme/")
-    assert (NextStep("inspect lock", "acme/o-2"),) == raised.value.next_steps
-
-    world.put("acme/o-2", status=FAILED, openStatus=None, ttl=TTL)
-    assert 2 == len(find_kept(world.machine, world.steps, "acme/").locks)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_a_step_that_a_dead_execution_left_waiting_does_not_wait(world: World, known: bool):
-    """Its request was cancelled; nobody's answer can reach it."""
-    answered(world, "acme/o-1")
-    world.step("acme/o-1", "PENDING")
-    if known:
-        world.execution("order-1", "ABORTED", *TO_WORK, error="Cancelled")
-
-    kept = find_kept(world.machine, world.steps, "acme/")
-
-    assert (1, 0, []) == (
-        len(kept.steps),
-        erase(world.machine, world.steps, kept),
-        list(world.steps.under("acme/")),
-    )
-
-
-def change_step(world: World, update: str, **values: str) -> None:
-    """Change the only awaiting step under acme/ in the table."""
-    (step,) = world.steps.under("acme/")
-    world.dynamodb.update_item(
-        TableName="steps",
-        Key={"awaitingStepId": {"S": step.id}},
-        UpdateExpression=update,
-        ExpressionAttributeNames={"#status": "status"},
-        ExpressionAttributeValues={f":{name}": {"S": value} for name, value in values.items()},
-    )
-
-
-def test_what_changes_while_the_operator_thinks_is_left(world: World):
-    """A lock that was taken again, a step that waits again; and what is gone is gone."""
-    answered(world, "acme/o-1", "acme/o-2", "acme/o-3")
-    world.step("acme/o-1")
-    kept = find_kept(world.machine, world.steps, "acme/")
-    world.put("acme/o-1", callId="call-2")
-    world.machine.locks.erase(world.lock("acme/o-2"))
-    change_step(world, "SET #status = :status", status="PENDING")
-
-    assert 2 == erase(world.machine, world.steps, kept)
-    assert ["acme/o-1"] == [lock.lock_token for lock in world.machine.locks.under("acme/")]
-    assert 1 == len(list(world.steps.under("acme/")))
-
-
-def test_a_damaged_record_that_another_operator_erases_first_is_gone(world: World):
-    """As one whose delete is repeated, because its answer was lost. It was told as changed, and as left."""
-    world.step("acme/o-1")
-    update = "SET #status = :status, enteredAt = :enteredAt REMOVE openStatus"
-    change_step(world, update, status="LATE", enteredAt="soon")
-    with pytest.raises(RecordUnreadable):
-        world.put("acme/o-2", status=COMPLETED, openStatus=None, result="{")
-    kept = find_kept(world.machine, world.steps, "acme/")
-    assert [True, False] == sorted((one.is_step for one in kept.damaged), reverse=True)
-
-    assert [0, 0] == [erase(world.machine, world.steps, kept) for _ in range(2)]
-
-
-def test_a_cancellation_that_came_while_the_operator_thinks_is_not_erased(world: World):
-    """Its record has the owner, the attempt and the status of a failure that another person erased before."""
-    world.execution("order-1", "FAILED", *TO_WORK, "RecordFinalError", given=envelope("acme/o-1"))
-    world.put("acme/o-1", status=FAILED, openStatus=None, ttl=TTL)
-    kept = find_kept(world.machine, world.steps, "acme/")
-    assert 0 == erase(world.machine, world.steps, kept)
-    cancelled = cancel(world.machine, find_running(world.machine, "order-1"), by="bob", why="by mistake").lock
-
-    assert 1 == erase(world.machine, world.steps, kept)
-    assert cancelled == world.lock("acme/o-1")
-
-
-def large(world: World, *tokens: str) -> dict[str, Reference]:
-    """Completed records whose results are in a bucket that the machine knows."""
-    world.machine.results = bucket(region="eu-west-1")
-    found = {token: kept(world.machine.results, '{"pages":1}', lock_token=token) for token in tokens}
-    for token, reference in found.items():
-        world.put(token, status=COMPLETED, openStatus=None, ttl=TTL, result=reference.to_json())
-    return found
-
-
-def test_large_results_are_erased_with_their_records(world: World):
-    """Every version, also of what no record names; the neighbour's stays."""
-    found = large(world, KEY, "acme2/o-1")
-    orphan = kept(world.machine.results, "1", call_id="call-0")
-    world.machine.results._s3.put_object(Bucket=orphan.bucket, Key=orphan.key, Body=b"2")
-
-    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
-
-    assert [] == world.machine.results.objects("acme/o-1")
-    other = found["acme2/o-1"]
-    assert [(other.key, other.version)] == world.machine.results.objects("acme2/o-1")
-
-
-@pytest.mark.parametrize(("days", "tags"), [(365, ["400"]), (None, [])])
-def test_a_large_result_outlives_the_record_that_it_completes(
-    world: World, alice: Operator, days: int | None, tags: list[str]
-):
-    """The record has its own retention, whatever the machine's is by now."""
-    world.machine.results = bucket(region="eu-west-1")
-    world.held()
-    expires_at = times.NEVER if days is None else times.to_text(LONG_AGO + timedelta(days=days))
-    shown = world.put(status=FAILED, openStatus="FAILED#3", expiresAt=expires_at)
-
-    lock = alice.complete(shown, f'"{"x" * 300_000}"', "because")
-
-    assert (lock.expires_at or "") >= expires_at
-    ((key, _),) = world.machine.results.objects(lock.lock_token)
-    found = shared("s3", "eu-west-1").get_object_tagging(Bucket=world.machine.results.bucket or "", Key=key)
-    assert [{"Key": "keepDays", "Value": tag} for tag in tags] == found["TagSet"]
-
-
-def test_nothing_is_erased_while_a_large_result_is_in_another_bucket(world: World):
-    """Its record is the only way to it."""
-    large(world, "acme/o-1")
-    world.machine.results = Results("another", lambda: shared("s3", "eu-west-1"))
-
-    with pytest.raises(Refused, match=r"large-results\. Nothing was erased"):
-        find_kept(world.machine, world.steps, "acme/")
-
-
-def test_a_damaged_record_s_large_result_is_erased_as_well(world: World):
-    """It is found by the lock token alone."""
-    large(world, "acme/o-1")
-    with pytest.raises(RecordUnreadable):
-        world.put("acme/o-1", status=COMPLETED, openStatus=None, result="{")
-
-    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
-    assert [] == world.machine.results.objects("acme/o-1")
-
-
-def test_a_large_result_stays_with_a_record_that_was_damaged_and_is_mended(world: World):
-    """Somebody has put it right, and completed it, while the operator thought."""
-    large(world, "acme/o-1")
-    with pytest.raises(RecordUnreadable):
-        world.put("acme/o-1", status="DONE", openStatus=None, attempt=0)
-    found = find_kept(world.machine, world.steps, "acme/")
-    world.put("acme/o-1", status=COMPLETED, openStatus=None, ttl=TTL)
-
-    assert 1 == erase(world.machine, world.steps, found)
-    assert 1 == len(world.machine.results.objects("acme/o-1"))
-
-
-def test_a_large_result_stays_with_a_record_that_has_changed(world: World):
-    """Somebody has taken the lock meanwhile; what is there may be theirs."""
-    large(world, "acme/o-1")
-    found = find_kept(world.machine, world.steps, "acme/")
-    world.put("acme/o-1", callId="call-2")
-
-    assert 1 == erase(world.machine, world.steps, found)
-    assert 1 == len(world.machine.results.objects("acme/o-1"))
-
-
-def test_whoever_may_not_erase_large_results_erases_no_record(world: World, monkeypatch: pytest.MonkeyPatch):
-    """Otherwise nothing would lead to them any more."""
-    large(world, "acme/o-1")
-
-    def refuse(**_: Any) -> None:
-        raise client_error("AccessDenied")
-
-    monkeypatch.setattr(world.machine.results._s3, "delete_objects", refuse)
-    with pytest.raises(ResultForbidden, match="s3:DeleteObjectVersion"):
-        erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
-
-    assert COMPLETED == world.lock("acme/o-1").status
-
-
+# -- large results given by hand -------------------------------------------------------------------
 def test_a_large_result_given_by_hand_goes_to_the_bucket(world: World, alice: Operator):
     """So a finished request whose result no record could hold gets its answer."""
     world.machine.results = bucket(region="eu-west-1")
@@ -1315,43 +901,3 @@ def test_a_large_result_stays_if_only_the_answer_of_its_write_was_lost(
     done = alice.complete(world.held(), f'"{"x" * 300_000}"', "as its log says")
 
     assert "x" * 300_000 == world.machine.results.read(done)
-
-
-def test_a_released_record_is_erased_if_only_the_answer_of_its_new_fence_was_lost(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
-    """The repeated write is refused by the first."""
-    large(world, "acme/o-1")
-    world.put("acme/o-1", status=RELEASED, openStatus=None, ttl=TTL)
-    found, write = find_kept(world.machine, world.steps, "acme/"), world.machine.locks.change_fence
-    monkeypatch.setattr(world.machine.locks, "change_fence", lambda *a: write(*a) and write(*a))
-
-    assert 0 == erase(world.machine, world.steps, found)
-    assert [] == world.machine.results.objects("acme/o-1")
-
-
-def test_an_erasing_that_dies_leaves_the_record_to_its_execution(
-    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
-):
-    """`show` said that the request had no record, and `locks retry` that its execution was forgotten."""
-    large(world, "m/order-1")
-    world.execution("order-1", "FAILED", *TO_WORK, "ReleaseLock", error="RetryLater")
-    world.put(status=RELEASED, openStatus=None, ttl=TTL, failure='{"Error":"RetryLater","Cause":null}')
-    before = world.client.status("order-1")
-    with monkeypatch.context() as patch:
-        patch.setattr(world.machine.results, "delete", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
-
-    assert before == world.client.status("order-1")
-    assert PAYLOAD == alice.payload_of(world.lock())["payload"]
-    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
-    assert [] == list(world.machine.locks.under("m/"))
-
-
-def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
-    """The callbacks are an optional part."""
-    answered(world, "acme/o-1")
-
-    assert 0 == erase(world.machine, None, find_kept(world.machine, None, "acme/"))
-    assert [] == list(world.machine.locks.under("acme/"))
