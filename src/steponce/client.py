@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Self
@@ -12,21 +11,15 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     NotFinished,
-    PayloadMismatch,
     RateLimited,
     RequestFailed,
-    RequestNotFound,
     StackNotFound,
-    Unsettled,
-    WaitTimeout,
 )
 from steponce.executions import unqualified
-from steponce.locks.record import Failure
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
@@ -36,11 +29,8 @@ from steponce.request.machine import Machine
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.start import Start
+from steponce.request.wait import Wait
 from steponce.request.workflows import Workflow, Workflows
-from steponce.workflow import INPROGRESS
-
-NOT_YET_VISIBLE_SECONDS = 2
-"""How long `wait` accepts that an execution cannot be described yet."""
 
 CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
 
@@ -247,33 +237,7 @@ class Client:
             RequestNotFound, Unavailable: as `status`.
         """
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
-        start = time.monotonic()
-        pause, look_at_owner, seen_running = 0.05, 2.0, ""
-        while True:
-            passed, until = time.monotonic() - start, max(timeout_seconds, NOT_YET_VISIBLE_SECONDS)
-            try:
-                lookup = Lookup(self.machine, request_id, lock_token, payload_hash)
-                receipt = lookup.run()
-                lock_token = receipt.lock_token
-                # A released or expired record may be the last attempt's. The next may not be visible yet.
-                # So may an attempt that was refused by the rate limit: the limit may be reset at any time.
-                # And a record of this id may be another machine's, with nothing of this one visible yet.
-                may_be_over = lookup.by_id_alone or _may_be_over(receipt, seen_running)
-                settled = not may_be_over or passed >= NOT_YET_VISIBLE_SECONDS
-                if receipt.status == "RUNNING":
-                    until, seen_running = timeout_seconds, receipt.execution_arn
-                elif settled:
-                    return receipt
-            except (RequestNotFound, PayloadMismatch):  # also of an earlier record under the same id
-                if passed >= NOT_YET_VISIBLE_SECONDS:
-                    raise
-            if passed >= look_at_owner:
-                look_at_owner = passed * 2
-                self._expect_owner_alive(request_id, lock_token)
-            if passed >= until:
-                raise WaitTimeout(f"Request {request_id!r} still runs after {timeout_seconds} s. Wait again.")
-            time.sleep(min(pause, until - passed))
-            pause = min(pause * 1.5, 2.0)
+        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash).run()
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
         """
@@ -297,41 +261,6 @@ class Client:
                 raise RateLimited(message, receipt.cause, receipt.resets_at, next_steps=[again])
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
-
-    def _expect_owner_alive(self, request_id: str, lock_token: str | None) -> None:
-        lock = self.machine.locks.get(lock_token) if lock_token else None
-        if lock is None or lock.status != INPROGRESS or self.machine.is_alive(lock):
-            return
-        recorded = self.machine.attempt_of(lock, request_id)
-        newest, _ = self.machine.newest_of_request(request_id, max(1, recorded))
-        if (newest is not None and newest.is_open) or self.machine.locks.get(lock.lock_token) != lock:
-            return  # it may be settling the lock just now, or has done so
-        execution = self.machine.owner(lock)
-        how = f"the lease of {lock.locked_by} is over"
-        if lock.is_of_an_execution:
-            end = execution.failure.error if execution else "not to be described"
-            how = f"the execution {lock.locked_by} is closed ({end})"
-        token = self.machine.token_to_give(request_id, lock.lock_token)
-        raise Unsettled(
-            f"Request {request_id!r}: {how} and left its lock open. "
-            "Start the request again with check_owner=True to settle it.",
-            next_steps=[NextStep("start request", request_id, lock_token=token, check_owner=True)],
-        )
-
-
-def _may_be_over(receipt: Receipt, seen_running: str) -> bool:
-    """
-    Whether a request may have another attempt by now, which is not visible yet.
-
-    Args:
-        receipt: Of the newest attempt that is visible.
-        seen_running: The attempt that this wait has seen running last. Its refusal by the rate limit is the
-            answer, until the window is over.
-    """
-    if receipt.resets_at is not None:
-        return receipt.resets_at <= times.now() or receipt.execution_arn != seen_running
-    has_died = receipt.status == "FAILED" and receipt.attempt == 0
-    return receipt.may_run_again or (has_died and not Failure(receipt.error, receipt.cause).turns_away)
 
 
 def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:

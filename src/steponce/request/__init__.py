@@ -13,4 +13,6 @@ Requests: their names, the envelope that becomes an execution's input, and the s
     comparison   compares the request of a start with what is there
     dead_owner   decides which attempt follows the death of a lock's owner
     start        starts an execution, or finds the one that answers
+    lookup       finds what is known about a request now
+    wait         looks until a request is finished
 """

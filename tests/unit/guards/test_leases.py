@@ -316,7 +316,7 @@ def test_waiting_for_it_in_vain_says_so(world: World, monkeypatch: pytest.Monkey
     """Its lease is over."""
     put(world, OVER)
     world.execution("order-1", "FAILED", "AcquireLock", error="AlreadyInProgress")
-    monkeypatch.setattr("steponce.client.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("steponce.request.wait.time.sleep", lambda _seconds: None)
     with pytest.raises(Unsettled, match=f"the lease of {OWNER} is over") as raised:
         world.client.wait("order-1", timeout_seconds=100)
     assert (NextStep("start request", "order-1", check_owner=True),) == raised.value.next_steps

@@ -12,10 +12,10 @@ import pytest
 from moto import mock_aws
 
 from steponce.aws import times
-from steponce.client import NOT_YET_VISIBLE_SECONDS
 from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, WaitTimeout
 from steponce.executions import NAME_KEPT
 from steponce.request.settings import RequestRules
+from steponce.request.wait import NOT_YET_VISIBLE_SECONDS
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.rate_limited import cause_until
