@@ -82,33 +82,50 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
             f"{end}Its lock token is held by another request ({lock.locked_by}), which goes on. Started "
             "again after that, this one may run."
         )
-    if not _says_cancelled(running, lock):
-        if _has_ended_meanwhile(running, lock):
-            outcome = lock.status
-            if lock.failure is not None and lock.status == FAILED:
-                outcome += f" with {lock.failure.error or 'an error without a name'}"
-            stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
-            is_over = lock.failure is not None and proves_the_end(lock.failure.error)
-            if lock.open_status is not None and not is_over:
-                return f"{end}It is not cancelled: its outcome, {outcome}, {stays}. {_MAY_RUN}"
-            return f"{end}Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
-        if lock.open_status is not None:
-            return (
-                f"{end}The record of its lock token is {lock.status}, made by request {lock.request_id!r}, "
-                "and waits for a person. After a release this request may run if it is started again."
-            )
-        if lock.is_reusable(times.now_text()):
-            return (
-                f"{end}The answer of its lock token, {lock.status}, has just expired, at {lock.expires_at}. "
-                "If this request is started again, it may run."
-            )
-        return f"{end}Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
+    match what_was_done(running, lock, by_itself=by_itself):
+        case "cancelled":
+            return end + _cancelled(lock)
+        case "recorded":
+            return end + _own_outcome(lock)
+        case _:
+            return end + _answer_of_another(lock)
+
+
+def _cancelled(lock: Lock) -> str:
+    """What a record that says `Cancelled` means for later starts."""
     if lock.open_status is None:
         return (
-            f"{end}A later start, also of another request with its lock token, gets the error {CANCELLED}"
+            f"A later start, also of another request with its lock token, gets the error {CANCELLED}"
             f"{_until(lock)}."
         )
-    return f"{end}It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
+    return f"It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
+
+
+def _own_outcome(lock: Lock) -> str:
+    """What the outcome of the request's own work is, and whether that work has ended."""
+    outcome = lock.status
+    if lock.failure is not None and lock.status == FAILED:
+        outcome += f" with {lock.failure.error or 'an error without a name'}"
+    stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
+    is_over = lock.failure is not None and proves_the_end(lock.failure.error)
+    if lock.open_status is not None and not is_over:
+        return f"It is not cancelled: its outcome, {outcome}, {stays}. {_MAY_RUN}"
+    return f"Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
+
+
+def _answer_of_another(lock: Lock) -> str:
+    """What a record that is not this request's means for its later starts."""
+    if lock.open_status is not None:
+        return (
+            f"The record of its lock token is {lock.status}, made by request {lock.request_id!r}, and waits "
+            "for a person. After a release this request may run if it is started again."
+        )
+    if lock.is_reusable(times.now_text()):
+        return (
+            f"The answer of its lock token, {lock.status}, has just expired, at {lock.expires_at}. "
+            "If this request is started again, it may run."
+        )
+    return f"Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
 
 
 def done_before(running: Running) -> str:
