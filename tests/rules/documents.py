@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,11 +24,22 @@ FUNCTIONS = sorted(path for path in (ROOT / "functions").iterdir() if (path / "a
 EVENTS = sorted((ROOT / "events").glob("*.json"))
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")])
 
+TEMPLATES = [
+    *(ROOT / name for name in ("template.yaml", "workflow.yaml", "monitoring.yaml")),
+    *(folder / "template.yaml" for folder in EXAMPLES),
+]
+
 REQUESTS = "Requests"
 """The nested stack of workflow.yaml in the template."""
 
 GONE = object()
 """In a planted fault: the part is left out."""
+
+
+def lint_template(path: Path) -> None:
+    """Run cfn-lint, which is what `sam validate --lint` runs; whatever it has to say is an error."""
+    linter = Path(sys.executable).with_name("cfn-lint")
+    subprocess.run([linter, "-t", path, "--regions", "us-east-1"], check=True)
 
 
 def load_json(path: Path) -> Any:

@@ -1,12 +1,13 @@
 """The template keeps every rule of template.py, and every rule catches what was planted for it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from . import documents, template
-from .documents import GONE, rules_of, spoilt
+from .documents import GONE, ROOT, TEMPLATES, lint_template, rules_of, spoilt
 
 RULES = rules_of(template)
 
@@ -318,3 +319,10 @@ def test_a_placeholder_that_nobody_defines_is_found(
     assert ["RunOnceStateMachine: ${LockTable} is not defined"] == (
         template.rule_substitutions_are_defined_and_used(documents.whole_template())
     )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_linter_has_nothing_to_say_of_a_template(path: Path) -> None:
+    """Those of the examples as well. tests/real asks the SAM CLI; this needs none."""
+    lint_template(path)

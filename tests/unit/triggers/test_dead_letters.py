@@ -9,7 +9,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +38,7 @@ from tests.unit.triggers.world import (
     Context,
     World,
     check_message,
+    example_event,
     function,
     letter_of,
     notification,
@@ -46,7 +46,6 @@ from tests.unit.triggers.world import (
     sqs_record,
 )
 
-EVENTS = Path(__file__).parents[3] / "events"
 WORLD = World()
 MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 RULES = RequestRules(key_prefix="steponce-run-once")
@@ -73,16 +72,12 @@ def world() -> World:
     return WORLD.clear()
 
 
-def sample(name: str) -> dict[str, Any]:
-    return json.loads((EVENTS / f"{name}.json").read_text())
-
-
 def bucket_event() -> dict[str, Any]:
     """What EventBridge says of the example's object."""
-    said = sample("start_from_bucket")["Records"][0]["s3"]
+    said = example_event("start_from_bucket")["Records"][0]["s3"]
     told = {"key": "2026/order é.json", "size": 64, "etag": "e", "sequencer": said["object"]["sequencer"]}
     detail = {"version": "0", "bucket": {"name": said["bucket"]["name"]}, "object": told}
-    return sample("start_from_event") | {
+    return example_event("start_from_event") | {
         "source": "aws.s3",
         "detail-type": "Object Created",
         "detail": detail,
@@ -96,15 +91,15 @@ def raw_message() -> dict[str, Any]:
 
 
 WAYS = {
-    "queue": ("queue", sample("start_from_queue")),
-    "fifo": ("queue", sample("start_from_fifo_queue")),
-    "topic": ("queue", sample("start_from_topic")),
+    "queue": ("queue", example_event("start_from_queue")),
+    "fifo": ("queue", example_event("start_from_fifo_queue")),
+    "topic": ("queue", example_event("start_from_topic")),
     "topic, raw": ("queue", raw_message()),
-    "bus": ("event", sample("start_from_event")),
-    "schedule": ("event", sample("start_from_schedule") | {"detail": ORDER}),
-    "bucket": ("event", sample("start_from_bucket")),
+    "bus": ("event", example_event("start_from_event")),
+    "schedule": ("event", example_event("start_from_schedule") | {"detail": ORDER}),
+    "bucket": ("event", example_event("start_from_bucket")),
     "bucket by the bus": ("event", bucket_event()),
-    "stream": ("event", sample("start_from_stream")),
+    "stream": ("event", example_event("start_from_stream")),
 }
 
 
@@ -212,8 +207,8 @@ UNDELIVERED = {
 FOREIGN = {
     "invocation": (FAILED_INVOCATION, {}),
     "stream": (STREAM, {}),
-    "bus": (sample("start_from_event"), UNDELIVERED),
-    "schedule": (sample("start_from_schedule"), UNDELIVERED),
+    "bus": (example_event("start_from_event"), UNDELIVERED),
+    "schedule": (example_event("start_from_schedule"), UNDELIVERED),
 }
 
 
@@ -233,7 +228,7 @@ def test_a_record_of_a_batch_that_lambda_gave_up_is_started_under_the_id_that_it
     triggers: dict[str, Any], world: World
 ):
     """Another record of the batch had failed, and this one was started. Its work must not run again."""
-    came = sample("start_from_stream")
+    came = example_event("start_from_stream")
     triggers["event"].handler(copy.deepcopy(came), Context())
     shard, _, number = came["Records"][0]["eventID"].partition(":")
     given_up = STREAM | {"KinesisBatchInfo": {**STREAM["KinesisBatchInfo"], "shardId": shard}}
@@ -260,7 +255,7 @@ def test_a_schedule_that_was_not_delivered_is_started_with_its_payload(
     triggers: dict[str, Any], world: World
 ):
     """EventBridge keeps no payload of it, and sent to the function as it is, it would run with none."""
-    delivered = sample("start_from_schedule") | {"detail": ORDER}
+    delivered = example_event("start_from_schedule") | {"detail": ORDER}
     (rule,) = delivered["resources"]
     kept = delivered | {"version": "0", "account": "123456789012", "region": "us-east-1", "detail": {}}
 
@@ -278,7 +273,9 @@ def test_a_schedule_that_was_not_delivered_is_started_with_its_payload(
 @pytest.mark.parametrize("other", [{"source": "com.example"}, {"detail-type": "Order Placed"}])
 def test_an_event_that_is_no_schedule_s_is_sent_to_its_function_as_it_is(other: dict[str, str]):
     """Only a schedule's rule adds a payload."""
-    found = undelivered(sample("start_from_schedule") | other, "arn:aws:events:us-east-1:1:rule/StartRule")
+    found = undelivered(
+        example_event("start_from_schedule") | other, "arn:aws:events:us-east-1:1:rule/StartRule"
+    )
 
     assert found is not None
     assert ["invoke function"] == [step.action for step in found.next_steps]
@@ -397,8 +394,8 @@ def test_what_is_too_large_is_refused_before_it_is_read(
     """Neither JMESPath nor canonical JSON ever sees it; it is laid aside with its reason."""
     monkeypatch.setattr(RequestPaths, "find", lambda *_: pytest.fail("it was read"))
     large = {"orderId": "1", "text": "x" * MAX_READ_BYTES}
-    bus = sample("start_from_event") | {"detail": large}
-    stream = sample("start_from_stream")
+    bus = example_event("start_from_event") | {"detail": large}
+    stream = example_event("start_from_stream")
     stream["Records"][0]["kinesis"]["data"] = base64.b64encode(json.dumps(large).encode()).decode()
     ways = {
         "queue": ("queue", {"Records": [sqs_record(json.dumps(large))]}),
@@ -416,9 +413,9 @@ def test_what_is_too_large_is_refused_before_it_is_read(
 def test_a_letter_is_read_if_its_event_was(world: World, trigger: str):
     """Escapes or Base64 made it larger than what is read of a message."""
     large = {"orderId": "1", "text": "\uffff" * 110_000}
-    came = sample("start_from_event") | {"detail": large}
+    came = example_event("start_from_event") | {"detail": large}
     if trigger == "stream":
-        came = sample("start_from_stream")
+        came = example_event("start_from_stream")
         data = json.dumps(large, ensure_ascii=False).encode()
         came["Records"][0]["kinesis"]["data"] = base64.b64encode(data).decode()
     small = {"EventPayloadPath": "{orderId: detail.orderId}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +12,15 @@ import pytest
 from steponce.errors import InvalidPayload, InvalidRequest
 from steponce.triggers.events import find_request, original_of, see, single_events
 from steponce.triggers.start_request import RequestPaths
-from tests.unit.triggers.world import ORDER, check_message
+from tests.unit.triggers.world import ORDER, check_message, example_event
 
-EVENTS = Path(__file__).parents[3] / "events"
 PATHS = RequestPaths("id", "detail")
 NOON = "2026-01-31T12:00:00.000Z"
 
 
-def example(name: str) -> dict[str, Any]:
-    return json.loads((EVENTS / f"{name}.json").read_text())
-
-
 def notification(**said: Any) -> dict[str, Any]:
     """A record of S3, with other things said of the object."""
-    record = copy.deepcopy(example("start_from_bucket")["Records"][0])
+    record = copy.deepcopy(example_event("start_from_bucket")["Records"][0])
     record["s3"]["object"] |= said
     return record
 
@@ -62,7 +56,7 @@ def object_event(detail_type: str = "Object Created", **said: Any) -> dict[str, 
 
 def test_an_event_of_the_bus_is_seen_as_it_is():
     """Its id, time, source and detail."""
-    event = example("start_from_event")
+    event = example_event("start_from_event")
     seen = {"id": event["id"], "time": NOON, "source": "com.example.shop", "detail": ORDER}
     assert seen == see(event)
     assert (event["id"], ORDER) == (find_request(event, PATHS).request_id, find_request(event, PATHS).payload)
@@ -71,13 +65,13 @@ def test_an_event_of_the_bus_is_seen_as_it_is():
 @pytest.mark.parametrize("of", [{"a": 1, "b": 2}, {"b": 2.0, "a": 1}])
 def test_equal_details_have_one_id(of: dict[str, Any]):
     """Also by functions that see the order of keys, and how a number is written."""
-    event = example("start_from_event") | {"detail": {"of": of}}
+    event = example_event("start_from_event") | {"detail": {"of": of}}
     assert '{"a":1,"b":2}' == find_request(event, RequestPaths("to_string(detail.of)", "detail")).request_id
 
 
 def test_a_rule_that_fires_twice_for_one_time_asks_once():
     """The event's own id differs each time; the scheduled time does not."""
-    first = example("start_from_schedule")
+    first = example_event("start_from_schedule")
     again = first | {"id": "another"}
     name = "steponce-StartSchedule-1A2B3C4D5E6F 2026-01-31T02:00:00Z"
     assert name == find_request(first, PATHS).request_id == find_request(again, PATHS).request_id
@@ -86,7 +80,7 @@ def test_a_rule_that_fires_twice_for_one_time_asks_once():
 
 def test_a_scheduler_s_event_has_its_detail_as_text():
     """EventBridge Scheduler writes JSON in JSON."""
-    event = example("start_from_schedule") | {
+    event = example_event("start_from_schedule") | {
         "source": "aws.scheduler",
         "resources": ["arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"],
         "detail": "{}",
@@ -163,7 +157,7 @@ def test_other_news_of_a_bucket_keep_the_id_of_the_event():
 
 def test_a_stream_s_record_asks_by_its_event_id():
     """The payload is the JSON in its data."""
-    record = example("start_from_stream")["Records"][0]
+    record = example_event("start_from_stream")["Records"][0]
     asked = find_request(record, PATHS)
     assert (record["eventID"], ORDER) == (asked.request_id, asked.payload)
     assert NOON == see(record)["time"]
@@ -172,7 +166,7 @@ def test_a_stream_s_record_asks_by_its_event_id():
 @pytest.mark.parametrize("data", [b"no JSON", b"\xff\xfe", b"", b"[1]", b'{"half": '])
 def test_a_stream_s_record_without_json_is_refused(data: bytes):
     """Text or not."""
-    record = example("start_from_stream")["Records"][0]
+    record = example_event("start_from_stream")["Records"][0]
     record["kinesis"]["data"] = base64.b64encode(data).decode()
     with pytest.raises(InvalidPayload):
         find_request(record, PATHS)
@@ -203,25 +197,25 @@ def test_a_broken_event_is_refused(event: dict[str, Any]):
 
 def test_an_event_without_a_readable_time_is_asked_now():
     """The client's clock says when."""
-    assert None is find_request(example("start_from_event") | {"time": "soon"}, PATHS).requested_at
+    assert None is find_request(example_event("start_from_event") | {"time": "soon"}, PATHS).requested_at
 
 
 def test_a_batch_is_several_events():
     """One of S3's may hold many; the bus sends one."""
     assert 2 == len(single_events({"Records": [notification(), notification()]}))
-    assert [example("start_from_event")] == single_events(example("start_from_event"))
+    assert [example_event("start_from_event")] == single_events(example_event("start_from_event"))
 
 
 @pytest.mark.parametrize("name", ["start_from_event", "start_from_schedule", "start_from_stream"])
 def test_the_original_can_be_read_back(name: str):
     """What a person finds among the dead letters is the event as it came."""
-    event = single_events(example(name))[0]
+    event = single_events(example_event(name))[0]
     assert event == json.loads(original_of(event).body)
 
 
 def test_a_record_that_no_message_can_hold_is_kept_without_its_data():
     """Otherwise it would block its shard; the stream has the data."""
-    record = example("start_from_stream")["Records"][0]
+    record = example_event("start_from_stream")["Records"][0]
     record["kinesis"]["data"] = "A" * 1_000_000
     original = original_of(record)
     check_message({"MessageBody": original.body})
@@ -230,6 +224,6 @@ def test_a_record_that_no_message_can_hold_is_kept_without_its_data():
 
 def test_what_no_message_may_hold_is_escaped():
     """SQS takes neither lone surrogates nor U+FFFF."""
-    event = example("start_from_event") | {"detail": {"a": "\uffff", "b": "\ud800", "c": "\x00"}}
+    event = example_event("start_from_event") | {"detail": {"a": "\uffff", "b": "\ud800", "c": "\x00"}}
     check_message({"MessageBody": original_of(event).body})
     assert event == json.loads(original_of(event).body)

@@ -7,7 +7,6 @@ import copy
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from steponce.errors import InvalidRequest, Unavailable
 from steponce.request.names import name_of
-from tests.unit.triggers.world import ORDER, Context, World, function, letter_of
+from tests.unit.triggers.world import ORDER, Context, World, example_event, function, letter_of
 
-EVENTS = Path(__file__).parents[3] / "events"
 WORLD = World()
 
 
@@ -40,13 +38,9 @@ def world() -> World:
     return WORLD.clear()
 
 
-def example(name: str) -> dict[str, Any]:
-    return json.loads((EVENTS / f"{name}.json").read_text())
-
-
 def batch(name: str, **changed_ids: Any) -> dict[str, Any]:
     """The example's record several times, each with other ids."""
-    (record,) = example(name)["Records"]
+    (record,) = example_event(name)["Records"]
     records = []
     for changed in zip(*changed_ids.values(), strict=True):
         one = copy.deepcopy(record)
@@ -65,8 +59,8 @@ def batch(name: str, **changed_ids: Any) -> dict[str, Any]:
 )
 def test_an_event_starts_one_request_however_often_it_comes(trigger: Any, world: World, name: str):
     """Under its own id, which the execution carries for the re-sender."""
-    trigger.handler(example(name), Context())
-    trigger.handler(example(name), Context())
+    trigger.handler(example_event(name), Context())
+    trigger.handler(example_event(name), Context())
     (started,) = world.inputs()
     assert 0 == started["redelivery"]["tries"]
     assert [name_of(started["redelivery"]["requestId"])] == world.sfn.names()
@@ -75,17 +69,17 @@ def test_an_event_starts_one_request_however_often_it_comes(trigger: Any, world:
 
 def test_the_answer_says_what_became_of_an_event(trigger: Any):
     """Started, and then a duplicate."""
-    request_id = example("start_from_event")["id"]
+    request_id = example_event("start_from_event")["id"]
     outcome = {"requestId": request_id, "status": "RUNNING", "reason": None}
-    first = trigger.handler(example("start_from_event"), Context())
-    again = trigger.handler(example("start_from_event"), Context())
+    first = trigger.handler(example_event("start_from_event"), Context())
+    again = trigger.handler(example_event("start_from_event"), Context())
     assert {"outcomes": [outcome | {"disposition": "started", "replayed": False}]} == first
     assert {"outcomes": [outcome | {"disposition": "duplicate", "replayed": True}]} == again
 
 
 def test_an_event_that_cannot_be_started_now_goes_into_the_queue(trigger: Any, world: World):
     """Lambda would try it for three minutes only; the queue has two weeks, and none of its tries is spent."""
-    event = example("start_from_event")
+    event = example_event("start_from_event")
     world.throttle(event["id"])
     (outcome,) = trigger.handler(event, Context())["outcomes"]
     assert ("resent", "Unavailable") == (outcome["disposition"], outcome["reason"])
@@ -98,10 +92,10 @@ def test_an_event_that_cannot_be_started_now_goes_into_the_queue(trigger: Any, w
 
 def test_an_event_comes_back_while_the_queue_cannot_be_reached_either(trigger: Any, world: World):
     """Lambda tries it again."""
-    world.throttle(example("start_from_event")["id"])
+    world.throttle(example_event("start_from_event")["id"])
     world.queue_is_down = True
     with pytest.raises(Unavailable):
-        trigger.handler(example("start_from_event"), Context())
+        trigger.handler(example_event("start_from_event"), Context())
 
 
 def test_of_several_objects_all_are_tried_before_the_event_comes_back(trigger: Any, world: World):
@@ -120,7 +114,7 @@ def test_of_several_objects_all_are_tried_before_the_event_comes_back(trigger: A
 
 def test_of_a_stream_nothing_blocks_the_shard(trigger: Any, world: World):
     """Poison is laid aside, and what cannot be started now goes into the queue."""
-    data = example("start_from_stream")["Records"][0]["kinesis"]["data"]
+    data = example_event("start_from_stream")["Records"][0]["kinesis"]["data"]
     event = batch("start_from_stream", eventID=["a", "b", "c"], kinesis__data=[data, data, "%"])
     world.throttle("b")
     assert {"batchItemFailures": []} == trigger.handler(event, Context())
@@ -138,7 +132,7 @@ def test_of_a_stream_only_what_failed_comes_back(trigger: Any, world: World):
 
 def test_poison_is_laid_aside_with_its_reason(trigger: Any, world: World):
     """As the event came; it does not come back."""
-    event = example("start_from_event") | {"detail": ["no object"]}
+    event = example_event("start_from_event") | {"detail": ["no object"]}
     trigger.handler(event, Context())
     (letter,) = world.dead()
     assert event == json.loads(letter["MessageBody"])
@@ -148,7 +142,7 @@ def test_poison_is_laid_aside_with_its_reason(trigger: Any, world: World):
 
 def test_a_stream_s_record_with_a_key_twice_is_laid_aside(trigger: Any, world: World):
     """As a message is. Nothing is started with one of two amounts."""
-    event = example("start_from_stream")
+    event = example_event("start_from_stream")
     event["Records"][0]["kinesis"]["data"] = base64.b64encode(b'{"amount": 5, "amount": 900}').decode()
     assert {"batchItemFailures": []} == trigger.handler(event, Context())
     (letter,) = world.dead()
@@ -162,7 +156,7 @@ def test_an_event_that_no_letter_can_hold_is_laid_aside_without_its_content(
     trigger: Any, world: World, detail: Any
 ):
     """EventBridge takes 1 MB, and SQS wants room for the attributes. The letter says which event it was."""
-    event = example("start_from_event") | {"detail": detail}
+    event = example_event("start_from_event") | {"detail": detail}
     trigger.handler(event, Context())
     (letter,) = world.dead()
     kept = json.loads(letter["MessageBody"])
@@ -174,7 +168,7 @@ def test_an_event_that_no_letter_can_hold_is_laid_aside_without_its_content(
 @pytest.mark.parametrize("record", [None, "text", 7, [ORDER]])
 def test_a_record_that_is_no_object_is_refused_in_words(trigger: Any, world: World, record: Any):
     """Before a record beside it is started."""
-    event = example("start_from_bucket")
+    event = example_event("start_from_bucket")
     event["Records"].append(record)
     with pytest.raises(InvalidRequest, match=r"Record 2 .* is no JSON object"):
         trigger.handler(event, Context())
@@ -191,12 +185,13 @@ def test_an_event_that_is_no_object_is_refused_in_words(trigger: Any, event: Any
 def test_an_event_whose_key_another_one_holds_comes_back_by_the_queue(world: World):
     """If no execution carries it on, whose end would bring it back."""
     with function("start_from_event", world, EventLockTokenPath="detail.orderId") as trigger:
-        request_id = example("start_from_event")["id"]
+        request_id = example_event("start_from_event")["id"]
         trigger.client.start(request_id, ORDER, lock_token="1")
         world.sfn.close(request_id, "FAILED", "AlreadyInProgress", "")
         world.hold("1", "other", world.input_of(request_id)["payloadHash"])
         assert ["resent"] == [
-            one["disposition"] for one in trigger.handler(example("start_from_event"), Context())["outcomes"]
+            one["disposition"]
+            for one in trigger.handler(example_event("start_from_event"), Context())["outcomes"]
         ]
         (message,) = world.resent()
         assert ORDER == json.loads(message["MessageBody"])
@@ -219,7 +214,7 @@ PLACES = {
 def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(trigger: Any, data: Any, name: str):
     """Nothing raises, and nothing is lost."""
     world = WORLD.clear()
-    event = example(name)
+    event = example_event(name)
     record = event["Records"][0] if "Records" in event else event
     for place in data.draw(st.lists(st.sampled_from(PLACES[name]), unique=True)):
         if data.draw(st.booleans()):
@@ -236,7 +231,7 @@ def test_whatever_an_event_lacks_it_is_started_with_an_id_or_laid_aside(trigger:
 
 def bad_end(**since: float) -> dict[str, Any]:
     """The report of an execution that ended RetryLater, by default just now."""
-    event = example("resend_request")
+    event = example_event("resend_request")
     ended = datetime.now(UTC) - timedelta(**since)
     event["detail"]["stopDate"] = round(ended.timestamp() * 1000)
     return event
@@ -306,7 +301,7 @@ def used_up() -> dict[str, Any]:
 
 def test_an_execution_whose_input_python_cannot_read_has_nothing_open(world: World):
     """Step Functions accepts such JSON. If the function failed, the event would be dead-lettered."""
-    event = example("close_execution")
+    event = example_event("close_execution")
     event["detail"]["input"] = "[" * 100_000
     settings = {"WorkTimeoutSeconds": "60", "WhenOutcomeUnknown": "hold"}
     with function("close_execution", world, **settings) as closing:

@@ -21,6 +21,7 @@ from tests.fakes.errors import client_error
 from tests.fakes.step_functions import StepFunctions
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
+EVENTS = Path(__file__).parents[3] / "events"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:steponce-run-once"
 QUEUE, DEAD = "https://queue/requests", "https://queue/dead"
 ORDER = {"orderId": "1", "amount": 500, "card": "tok_visa"}
@@ -64,6 +65,11 @@ SETTINGS = {
     "ResendBaseSeconds": "5",
     "ResendMaxSeconds": "900",
 }
+
+
+def example_event(name: str) -> dict[str, Any]:
+    """One of the repository's example events."""
+    return json.loads((EVENTS / f"{name}.json").read_text())
 
 
 class World:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from steponce.wrap import CannotWrap, template_file
 from steponce.wrap.into import wrap_into
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
+from tests.rules.documents import lint_template
 
 TEMPLATE = """\
 AWSTemplateFormatVersion: "2010-09-09"
@@ -358,8 +357,7 @@ def test_the_definition_of_an_older_machine_is_where_it_was(write: Write):
 @pytest.mark.full
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_the_linter_has_nothing_to_say_of_the_template(write: Write, options: list[str]):
-    """cfn-lint is what `sam validate --lint` runs."""
+    """With all that is written into it."""
     path = write(TEMPLATE)
     changed(path, *options)
-    linter = Path(sys.executable).with_name("cfn-lint")
-    subprocess.run([linter, "-t", path, "--regions", "us-east-1"], check=True)
+    lint_template(path)

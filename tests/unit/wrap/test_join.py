@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from steponce.wrap import CannotWrap
 from steponce.wrap.into import wrap_into
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
+from tests.rules.documents import lint_template
 from tests.unit.wrap.conftest import without_package
 
 REFUND = """\
@@ -210,7 +209,6 @@ def test_both_workflows_run_requests_once(path: Path, options: list[str]):
 @pytest.mark.full
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_the_linter_has_nothing_to_say_of_the_template(path: Path, options: list[str]):
-    """cfn-lint is what `sam validate --lint` runs."""
+    """With all that is written into it."""
     changed(path, *options)
-    linter = Path(sys.executable).with_name("cfn-lint")
-    subprocess.run([linter, "-t", path, "--regions", "us-east-1"], check=True)
+    lint_template(path)
