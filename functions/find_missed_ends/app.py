@@ -1,7 +1,6 @@
 """Resends messages whose executions ended without an answer, and whose end no event has reported."""
 
 import os
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +8,17 @@ import boto3
 from aws_lambda_powertools import Logger, Metrics, Tracer
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from botocore.exceptions import ClientError
 
 from steponce import environment
-from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
 from steponce.camelcase import json_object
-from steponce.errors import RecordUnreadable, Unavailable
 from steponce.locks.table import Locks
-from steponce.monitoring.missed_ends import FallenBehind, MissedEnds
+from steponce.monitoring.missed_ends import MissedEnds
 from steponce.monitoring.place import Place
+from steponce.monitoring.rounds import SPARE_SECONDS, LeftOut
 from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.written_letters import WrittenLetters
-
-SPARE_SECONDS = 15
-"""The time reserved for counting and logging."""
-
-LOGGED = 100
-"""Up to this many executions that could not be examined are logged one by one."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +51,22 @@ missed_ends = MissedEnds(
 @metrics.log_metrics
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Examine the executions that ended since the last round, and count the resent messages."""
-    left_out: Counter[str] = Counter(Skipped=0, Unreadable=0)
-
-    def skip(error: Exception, arn: str) -> None:
-        is_passing = isinstance(error, Unavailable | ClientError | FallenBehind)
-        left_out["Skipped" if is_passing else "Unreadable"] += 1
-        if left_out.total() <= LOGGED:  # the error's text is not logged, because it may quote a payload
-            name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
-            damage = error.public() if isinstance(error, RecordUnreadable) else {}
-            logger.warning("could not be examined", extra={"error": name, "arn": arn, **damage})
-
+    left_out = LeftOut(report)
     looked = missed_ends.look(
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS,
         per_second=settings.describes_per_second,
         pace=Pace(settings.describes_per_second, burst=1),
-        skip=skip,
+        skip=left_out.add,
     )
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, looked.resent)
     metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, looked.dead_lettered)
-    metrics.add_metric("Skipped", MetricUnit.Count, left_out["Skipped"])
-    metrics.add_metric("Unreadable", MetricUnit.Count, left_out["Unreadable"])
-    answer = {**json_object(looked), "skipped": left_out["Skipped"], "unreadable": left_out["Unreadable"]}
+    metrics.add_metric("Skipped", MetricUnit.Count, left_out.skipped)
+    metrics.add_metric("Unreadable", MetricUnit.Count, left_out.unreadable)
+    answer = {**json_object(looked), "skipped": left_out.skipped, "unreadable": left_out.unreadable}
     logger.info("round", **answer)
     return answer
+
+
+def report(event: str, /, **facts: object) -> None:
+    """Log what the round cannot put into a number."""
+    logger.warning(event, extra=facts)

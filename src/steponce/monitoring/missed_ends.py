@@ -33,6 +33,7 @@ from steponce.errors import Unavailable
 from steponce.executions import HistoryTooLong, reading_until
 from steponce.locks.table import Locks
 from steponce.monitoring.place import Bound, Place
+from steponce.monitoring.rounds import FallenBehind
 from steponce.triggers.ended import SEARCHED_AFTER, examine
 from steponce.triggers.resend import Resender
 from steponce.triggers.written_letters import WrittenLetters
@@ -64,10 +65,6 @@ _PAGE = 1_000
 _ANY_LENGTH = timedelta(days=366)  # an execution runs for a year at the most
 
 Page = TypeVar("Page")
-
-
-class FallenBehind(Exception):
-    """More executions end badly than the rounds can examine. After LONGEST_LOOK ends are left out."""
 
 
 class End(NamedTuple):

@@ -17,13 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Protocol
-
-from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
-from steponce.aws.errors import error_code
 from steponce.aws.pace import Pace
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.resolver import Callbacks
@@ -32,6 +28,7 @@ from steponce.errors import RecordUnreadable
 from steponce.executions import reading_until
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
+from steponce.monitoring.rounds import LOGGED, SPARE_SECONDS, Log, name_of_error
 from steponce.recovery.owner import Finding
 from steponce.recovery.repair import Repairer
 from steponce.request.canonical import sha256
@@ -41,14 +38,8 @@ from steponce.workflow import FAILED, INPROGRESS
 ROUND_SECONDS = 300
 """The schedule's interval. Each round takes the next share."""
 
-SPARE_SECONDS = 15
-"""The time that a round keeps for counting and logging."""
-
 NEAR = timedelta(minutes=15)
 """A step that times out within this time is near its time-out."""
-
-LOGGED = 100
-"""How many overdue locks a round logs one by one. The same limit holds for skipped and unreadable records."""
 
 _SHARE_OF_STEPS = 0.25
 
@@ -59,12 +50,6 @@ _COUNTING_SECONDS = 5
 """What a history leaves of a round. It may hold 25,000 events of 256 KB, and take longer than a round."""
 
 _AFTER_EVERY_TIME = f"{times.NEVER}~"
-
-
-class Log(Protocol):
-    """A callable that logs one event, such as a Powertools logger's `warning`."""
-
-    def __call__(self, message: str, /, **facts: object) -> object: ...
 
 
 @dataclass
@@ -267,11 +252,9 @@ class Monitor:
             if tally.unreadable <= LOGGED:
                 self._log("cannot be read", **facts | error.public())
             return
-        # The error's text is not logged, because it may quote a payload.
-        name = error_code(error) if isinstance(error, ClientError) else type(error).__name__
         tally.skipped += 1
         if tally.skipped <= LOGGED:
-            self._log("could not be examined", error=name, **facts)
+            self._log("could not be examined", error=name_of_error(error), **facts)
 
     def _time(self) -> float:
         return self._seconds_left() - SPARE_SECONDS

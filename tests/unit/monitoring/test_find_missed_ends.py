@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from steponce.errors import InvalidPayload, RecordUnreadable, Unavailable
-from steponce.monitoring.missed_ends import FallenBehind, Looked
+from steponce.monitoring.missed_ends import Looked
+from steponce.monitoring.rounds import LOGGED, FallenBehind
 from tests.fakes.errors import client_error
 from tests.unit.triggers.world import Context, World, function
 
@@ -74,4 +75,4 @@ def test_a_flood_of_skipped_ends_is_counted_and_not_logged(caplog: pytest.LogCap
         told = module.handler({}, Context())
 
     assert 150 == told["skipped"]
-    assert module.LOGGED == len(skipped(caplog))
+    assert LOGGED == len(skipped(caplog))

@@ -20,7 +20,8 @@ from steponce.errors import RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import Locks
 from steponce.monitoring import monitor
-from steponce.monitoring.monitor import LOGGED, ROUND_SECONDS, SPARE_SECONDS, Monitor, Tally, share_of
+from steponce.monitoring.monitor import ROUND_SECONDS, Monitor, Tally, share_of
+from steponce.monitoring.rounds import LOGGED, SPARE_SECONDS
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
