@@ -13,9 +13,11 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 
 import boto3
+import jmespath
 from botocore.config import Config
 
 from steponce.aws.forks import own_connections
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_PLAIN = (str, int, float, list, dict, NoneType)
+"""JSON's own types. A first argument called `self` or `cls` that is none of them is a method's."""
 
 _CONFIG = CONFIG.merge(Config(parameter_validation=False))
 """boto3's check of each parameter takes 4 % of a call. DynamoDB checks them anyway."""
@@ -333,14 +338,15 @@ class _Call:
         bound.apply_defaults()
         given = dict(bound.arguments)
         first = next(iter(given), None)
-        if first in ("self", "cls") and _is_method(self._function):
+        if first in ("self", "cls") and not isinstance(given[first], _PLAIN):
             del given[first]
         contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
         payload = self._payload_of(document)
         payload_hash = self._guard._hash(payload)
-        # Without a lock token the whole payload is the key: two requests may share what the path picks.
-        key = sha256(canonical_json(payload)) if self._lock_token is None else self._find_key(document)
+        key = (
+            self._hash_as_key(payload, payload_hash) if self._lock_token is None else self._find_key(document)
+        )
         context = next(iter(contexts.values()), None)
         token = self._guard._key(self._name_of(context), key, self._lock_token)
         return self._guard._run(token, payload_hash, context, self._terms())
@@ -363,9 +369,19 @@ class _Call:
                 )
             return document
         found = self._find(self._payload, document)
-        if is_null(found):
+        if found is None or (_builds(self._payload) and is_null(found)):
             raise self._missing(self._payload, "payload")
         return found
+
+    def _hash_as_key(self, payload: Any, payload_hash: str) -> str:
+        """The payload's hash, where it is that of the whole payload."""
+        path = self._guard._rules.payload_hash_path
+        if path is not None and isinstance(payload, Mapping):
+            raise InvalidSetting(
+                f"{_called(self._function)} has no lock_token. The stack's PayloadHashPath, {path!r}, says "
+                "which part two sends of a request share, but not what makes them one. Give a lock_token."
+            )
+        return payload_hash
 
     def _find_key(self, document: Mapping[str, Any]) -> Any:
         expression = str(self._lock_token)
@@ -383,12 +399,19 @@ class _Call:
         return MissingKey(f"The arguments of {called} {problem}. Nothing ran.")
 
 
+def _builds(expression: str) -> bool:
+    """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
+    return "multi_select" in str(jmespath.compile(expression).parsed)
+
+
 def _is_of_sqs(value: Any) -> bool:
-    """Whether a value is a message of SQS as Lambda gets it, or an event of such messages."""
+    """Whether a value is a message of SQS as Lambda gets it, or an event or a list of such messages."""
+    if isinstance(value, list):
+        return any(map(_is_of_sqs, value))
     if not isinstance(value, Mapping):
         return False
-    records = value.get("Records")
-    return "receiptHandle" in value or (isinstance(records, list) and any(map(_is_of_sqs, records)))
+    is_message = value.get("eventSource") == "aws:sqs" and "receiptHandle" in value
+    return is_message or _is_of_sqs(value.get("Records"))
 
 
 def _size(of_cache: object) -> int:
@@ -400,11 +423,6 @@ def _size(of_cache: object) -> int:
 def _called(function: Callable[..., Any]) -> str:
     """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
-
-
-def _is_method(function: Callable[..., Any]) -> bool:
-    """Whether a function is defined in a class, by its qualified name."""
-    return "." in _called(function).rpartition("<locals>.")[2]
 
 
 def _what_runs(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -213,7 +213,7 @@ class Holder:
 
     def give_back(self, failure: Failure) -> None:
         """
-        Free the lock after an `acquire` or a `take_over` whose answer was lost: its attempt is unknown.
+        Free the lock after an `acquire` whose answer was lost, so that its attempt is unknown.
 
         The fence is callId and owner, without the attempt. This call has taken the lock at most once.
         """
@@ -222,6 +222,19 @@ class Holder:
             "callId = :callId AND lockedBy = :owner AND #status = :inprogress",
             "SET #status = :new, failure = :failure, actualCompletion = :now, #ttl = :ttl " + _OFF_THE_INDEX,
             values,
+        )
+
+    def end_lease(self) -> None:
+        """
+        End the lease after a `take_over` whose answer was lost. The fence is that of `give_back`.
+
+        The lock is not released: what became of the owner before is unknown, and the next call's own terms
+        say what that means.
+        """
+        self._write(
+            "callId = :callId AND lockedBy = :owner AND #status = :inprogress",
+            "SET leaseUntil = :now, expectedCompletion = :now",
+            {":now": {"S": times.now_text()}},
         )
 
     def finished(self, result: str) -> Lock:

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from steponce.aws import times
 from steponce.errors import (
     CompletionRefused,
     InvalidPayload,
-    LockLost,
     NotRecorded,
     OutputTooLarge,
     PayloadTooLarge,
@@ -127,9 +125,6 @@ class Recorder:
         """
         Write how the work failed: the lock is released, has a final error, or waits for a person.
 
-        Nothing is written if it has stopped at its fence because its lease is over, and the next call may
-        take the lock over. That call finds the lock as it would after a death.
-
         What asking the error raises, if it is no Exception, goes on to the caller after the write: a Ctrl-C
         may come just then, and cannot be told from an error whose `__str__` raises KeyboardInterrupt.
         """
@@ -173,17 +168,9 @@ class Recorder:
                 return self._holder.release
             if isinstance(error, self._terms.final):
                 return self._holder.fail
-            if isinstance(error, LockLost) and self._may_be_taken_over:
-                return lambda _: None
         except Exception:  # a class may have its own idea of what its instances are
             _logger.warning("Whether the error is in `releases` or `final` cannot be told. It is held.")
         return self._holder.hold
-
-    @property
-    def _may_be_taken_over(self) -> bool:
-        """Whether the next call takes the lock, unless an outcome is written before."""
-        is_over = self._holder.lease_until <= times.now_text()
-        return is_over and self._terms.when_outcome_unknown == "take-over"
 
     def _fitting(self, text: str) -> str:
         """What the record gets: the result, or the address of a large one, the same at each try."""

@@ -92,6 +92,7 @@ class Run:
         self._is_left = False
         self._entry = threading.Lock()
         self._renewer: Renewer | None = None
+        self._late: LockLost | None = None
         self._process = os.getpid()
         self.lock_token = lock_token
         self.call_id = holder.call_id if holder else ""
@@ -197,9 +198,10 @@ class Run:
         if self._holder is None:
             return
         if self.lease_until <= times.now_text():
-            raise LockLost(
+            self._late = LockLost(
                 f"The lease of {self.lock_token!r} was over at {self.lease_until}. Extend it first."
             )
+            raise self._late
         mine = {"lockToken": self.lock_token, "callId": self.call_id, "attempt": self.attempt}
         fence.check(mine, self._locks)
 
@@ -291,10 +293,17 @@ class Run:
 
     def _take(self, holder: Holder) -> Lock | None:
         kept = self._kept.get(self.lock_token)
-        return kept or self._taking(holder, lambda: holder.acquire(self._lease_seconds))
+        if kept is not None:
+            return kept
+        unbegun = Failure(RetryLater.__name__, "No answer to AcquireLock.")
+        return self._taking(
+            holder, lambda: holder.acquire(self._lease_seconds), lambda: holder.give_back(unbegun)
+        )
 
-    def _taking(self, holder: Holder, take: Callable[[], Lock | None]) -> Lock | None:
-        """Make the write that takes the lock, so that the lock never stays taken without work."""
+    def _taking(
+        self, holder: Holder, take: Callable[[], Lock | None], undo: Callable[[], None]
+    ) -> Lock | None:
+        """Make the write that takes the lock. Undo it if the work does not begin."""
         try:
             found = take()
             if found is None:
@@ -305,7 +314,7 @@ class Run:
                 raise  # the write was refused
             # A lost answer, or an exception from a signal's handler. The write may have taken effect, but the
             # work does not begin. Without this, others would wait until the lease ends.
-            self._quietly(lambda: holder.give_back(Failure(RetryLater.__name__, "No answer to AcquireLock.")))
+            self._quietly(undo)
             raise
 
     def _renew_if_late(self, holder: Holder) -> None:
@@ -381,7 +390,10 @@ class Run:
     def _settle(self, holder: Holder, record: Lock) -> bool:
         """Take over or hold a lock whose lease is over. Returns whether this call holds it now."""
         if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
-            return self._taking(holder, lambda: holder.take_over(record, self._lease_seconds)) is None
+            found = self._taking(
+                holder, lambda: holder.take_over(record, self._lease_seconds), holder.end_lease
+            )
+            return found is None
         hold_after_lease(record, self._locks, by=holder.locked_by)
         return False
 
@@ -420,6 +432,8 @@ class Run:
             if self._recorder is not None:
                 self._recorder.hold_unknown(why)
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
+        if error is self._late and self._terms.when_outcome_unknown == "take-over":
+            return  # the next call takes the lock over, as it would after a death
         if self._recorder is not None:
             self._recorder.fail(error)
 

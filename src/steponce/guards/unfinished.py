@@ -1,19 +1,20 @@
-"""What work may return in the place of its result: a coroutine, a future or an iterator, which has to run."""
+"""What work may return in the place of its result: a coroutine, a future or a `map`, which has to run."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterator
 from concurrent.futures import Future
-from io import IOBase
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
+
+_LAZY = (map, filter, zip, enumerate)
 
 
 def is_unfinished(result: object) -> bool:
     """
-    Whether a result is a coroutine, a generator or a future that is not at its end, or another iterator.
+    Whether a result is a coroutine, a generator or a future that is not at its end, another awaitable, or a
+    `map` or the like, which work when they are read. Other iterators, such as a cursor, may be done.
 
     So is a list, tuple or dict that has nothing else in it: somebody has forgotten to await them.
     """
@@ -40,8 +41,8 @@ def _has_to_run(result: object) -> bool:
     state = _state(result)
     if state is not None:
         return state not in (inspect.CORO_CLOSED, inspect.GEN_CLOSED)
-    is_lazy = isinstance(result, Iterator) and not isinstance(result, IOBase)  # such as `map`
-    return is_lazy or inspect.isawaitable(result)
+    kind = type(result)
+    return kind in _LAZY or kind.__module__ == "itertools" or hasattr(kind, "__await__")
 
 
 def _state(result: object) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 from uuid import UUID
 
@@ -555,25 +557,46 @@ def test_an_expression_that_finds_nulls_alone_finds_nothing(world: World, option
     assert [] == calls
 
 
-def test_what_two_sends_share_is_not_the_key(world: World) -> None:
-    """Two orders of one amount are two requests, also on a stack that compares the amount only."""
+@pytest.mark.parametrize("payload", ["filters", "filters.city || filters"])
+def test_a_payload_whose_values_are_null_is_one(world: World, payload: str) -> None:
+    """It is there, and nothing is misspelt."""
+
+    @world.guard().idempotent(payload=payload)
+    def find(filters: dict[str, Any]) -> str:
+        return "found"
+
+    assert "found" == find({"city": None, "since": None}) == find({"city": None, "since": None})
+
+
+def test_what_two_sends_share_is_no_key(world: World) -> None:
+    """Two orders of one amount were one request, on a stack that compares the amount only."""
     guard = Guard("locks", session=Session(world), rules=RequestRules("", payload_hash_path="amount"))
 
-    @guard.idempotent(payload="order")
     def charge(order: Order) -> str:
         return order.orderId
 
-    assert ["o-1", "o-2", "o-1"] == [charge(Order(order_id, 5)) for order_id in ("o-1", "o-2", "o-1")]
+    with pytest.raises(InvalidSetting, match="Give a lock_token"):
+        guard.idempotent(payload="order")(charge)(Order("o-1", 5))
+    for options in ({"payload": "order.orderId"}, {"lock_token": "order.orderId", "payload": "order"}):
+        guarded = guard.idempotent(**options)(charge)
+        assert ["o-1", "o-2", "o-1"] == [guarded(Order(order_id, 5)) for order_id in ("o-1", "o-2", "o-1")]
 
 
-MESSAGE = {"messageId": "m-1", "receiptHandle": "first", "body": '{"orderId": "o-1"}'}
+MESSAGE = {
+    "messageId": "m-1",
+    "receiptHandle": "first",
+    "body": '{"orderId": "o-1"}',
+    "eventSource": "aws:sqs",
+}
 
 
-@pytest.mark.parametrize("event", [MESSAGE, {"Records": [MESSAGE]}], ids=["message", "event"])
-def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "event", [MESSAGE, {"Records": [MESSAGE]}, [MESSAGE]], ids=["message", "event", "batch"]
+)
+def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: Any) -> None:
     """Each delivery has another receipt handle, so that the work ran again, or was another payload's."""
 
-    def work(event: dict[str, Any]) -> str:
+    def work(event: Any) -> str:
         return "done"
 
     for options in ({}, {"lock_token": "event"}):
@@ -581,6 +604,7 @@ def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: dict[str,
             world.guard().idempotent(**options)(work)(event)
     guarded = world.guard().idempotent(lock_token="event.messageId", payload="event.body")(work)
     assert "done" == guarded(MESSAGE) == guarded(MESSAGE | {"receiptHandle": "second"})
+    assert "done" == world.guard().idempotent()(work)({"receiptHandle": "of a job", "body": None})
 
 
 def test_an_argument_called_cls_counts(world: World) -> None:
@@ -591,6 +615,23 @@ def test_an_argument_called_cls_counts(world: World) -> None:
         return cls
 
     assert ["first", "second"] == [book("first", 1), book("second", 1)]
+
+
+def test_a_method_that_its_class_got_later_leaves_out_its_object(world: World) -> None:
+    """Its name does not say that it is one."""
+
+    @dataclass
+    class Mailer:
+        sent: int = 0
+
+    def send(self: Any, text: str) -> str:
+        self.sent += 1
+        return text
+
+    kind: Any = Mailer
+    kind.send = world.guard().idempotent()(send)
+    mailer = kind()
+    assert ["hi", "hi", 1] == [mailer.send("hi"), mailer.send("hi"), mailer.sent]
 
 
 def test_what_json_cannot_carry_is_no_payload(world: World) -> None:
@@ -674,7 +715,7 @@ class _Request:
         return _charge_later(KEY).__await__()
 
 
-@pytest.mark.parametrize("lazy", [lambda: map(_charge_later, [KEY]), lambda: iter([KEY]), _Request])
+@pytest.mark.parametrize("lazy", [lambda: map(_charge_later, [KEY]), lambda: chain([KEY]), _Request])
 def test_work_that_returns_what_is_lazy_is_not_done(world: World, lazy: Callable[[], Any]) -> None:
     """Nothing of it has run. The record asked a person to complete the lock."""
 
@@ -684,6 +725,18 @@ def test_work_that_returns_what_is_lazy_is_not_done(world: World, lazy: Callable
 
     with pytest.raises(Unsettled, match="and not its result"):
         charge(KEY)
+
+
+def test_an_iterator_of_work_that_is_done_is_not_lost(world: World) -> None:
+    """As a database's cursor. The record cannot hold it."""
+
+    @world.guard().idempotent(name="", lock_token="key")
+    def insert(key: str) -> Any:
+        return sqlite3.connect(":memory:").execute("SELECT 1")
+
+    with pytest.raises(NotRecorded) as raised:
+        insert(KEY)
+    assert [(1,)] == list(raised.value.result)
 
 
 def _charge_all(key: str) -> Any:

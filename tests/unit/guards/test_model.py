@@ -118,6 +118,12 @@ class Claim:
             return None
         return record.ended(RELEASED, "RetryLater")
 
+    def ends_lease(self, record: Record | None) -> Record | None:
+        """After a TakeOverLock whose answer was lost."""
+        if record is None or (record.status, record.call) != (INPROGRESS, self.run.call_id):
+            return None
+        return replace(record, lease=self.begun)
+
     def ends(self, status: str, answer: Any) -> Write:
         """An outcome, which may be written twice."""
 
@@ -233,7 +239,7 @@ class AnyOrder(RuleBasedStateMachine):
             if self._expect(second, claim.takes_over(there)):
                 self._begins(claim)
             else:
-                self._expect("answered", claim.gives_back)
+                self._expect("answered", claim.ends_lease)
                 self._hears(run, Unavailable)
         elif self._expect(second, lambda one: there.ended("held", OUTCOME_UNKNOWN) if one == there else None):
             self._expect("answered", claim.takes)
