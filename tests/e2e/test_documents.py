@@ -44,6 +44,8 @@ ELSEWHERE = {
     "aws dynamodb update-table --table-name TABLE --no-deletion-protection-enabled": "likewise",
     "aws dynamodb delete-table --table-name TABLE": "likewise",
     "aws cloudformation delete-stack --stack-name steponce": "likewise",
+    "aws lambda list-layer-versions --layer-name SteponceLayer": "looks for what an uninstalled stack leaves",
+    "aws lambda delete-layer-version --layer-name SteponceLayer --version-number VERSION": "likewise",
     "sam local invoke ChargeCardFunction --event events/charge_card.json": "tests/real runs it",
     "sam local generate-event sqs receive-message": "needs the SAM CLI",
 }
