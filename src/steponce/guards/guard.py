@@ -193,8 +193,10 @@ class Guard:
                 self, cls and a Lambda's context.
             name: Keeps the functions of one guard apart. Default: the function's qualified name, so give a
                 name before you rename the function. A Lambda's handler, which gets a context, has the
-                Lambda's name before its own, because most handlers have one name. "" makes the same key as
-                a workflow with this prefix.
+                Lambda's name before its own, because most handlers have one name. "" makes the key of a
+                workflow with this prefix, if that workflow has a LockTokenPath to the same value, or if
+                the value is a request id of `[0-9A-Za-z_-]{1,72}` that does not end like `--2`, or `--x`
+                and a hash. Any other request id has a slug in its key: both would work.
             options: The options of this function; see `Terms`.
 
         Raises:
