@@ -16,6 +16,8 @@ from statelint.linter import Linter
 from steponce.lint.definitions import complaints
 from steponce.local.template.reader import read_plan
 from steponce.locks.claim import Claim
+from steponce.request.names import MAX_ATTEMPT
+from tests.simulation.definition import evaluate
 
 from . import asl, flow, template
 from .documents import EXAMPLES, GONE, ROOT, load_json, machine, rules_of, spoilt
@@ -183,3 +185,17 @@ def test_the_state_for_one_write_checks_what_python_checks() -> None:
     assert state["Catch"][0]["ErrorEquals"] == [
         f"DynamoDb.{shape.name}" for shape in cancelled if "Canceled" in shape.name
     ]
+
+
+def test_the_token_of_the_one_write_is_each_attempt_s_own() -> None:
+    """And as short as DynamoDB wants it, also of an attempt with many digits."""
+    written = load_json(UPDATE_IF_MINE)["DoWork"]["Parameters"]["ClientRequestToken.$"]
+    tokens = {
+        evaluate(written, {"callId": call_id, "held": {"attempt": attempt}}, {})
+        for call_id in ("a" * 32, "b" * 32)
+        for attempt in (1, 2, MAX_ATTEMPT)
+    }
+    assert 6 == len(tokens)
+    model = botocore.session.get_session().get_service_model("dynamodb")
+    token = model.operation_model("TransactWriteItems").input_shape.members["ClientRequestToken"]
+    assert max(map(len, tokens)) <= token.metadata["max"]

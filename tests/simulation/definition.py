@@ -7,6 +7,7 @@ nothing catches, and so is a number where DynamoDB wants text.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -94,9 +95,14 @@ def _format(text: str, *values: Data) -> str:
     return "".join(part + value for part, value in zip(parts, [*told, ""], strict=True))
 
 
+def _hash(text: str, algorithm: str) -> str:
+    return hashlib.new(algorithm, text.encode(), usedforsecurity=False).hexdigest()
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Data]] = {
     "States.Array": lambda *items: list(items),
     "States.Format": _format,
+    "States.Hash": _hash,
     "States.JsonToString": lambda value: json.dumps(value, separators=(",", ":")),
     "States.MathAdd": lambda one, other: one + other,
     "States.StringToJson": json.loads,
