@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from steponce.aws.pauses import pauses
-from steponce.errors import RetryLater, Unavailable
+from steponce.errors import InvalidRequest, RetryLater, Unavailable
 from steponce.updates.item import ItemOf, plain, typed
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def retry_on_conflict(
         What is there now.
 
     Raises:
-        ValueError: `tries` is less than 1.
+        ValueError: `tries` is no whole number, or less than 1.
         RetryLater: there was a conflict in every try, or the record could not be read. Nothing was written.
             Let it pass: the workflow, or the queue, comes again later.
         Unavailable: raised by `write`. It may have taken effect.
@@ -145,6 +145,8 @@ class Versioned:
             Unavailable: no answer, or an answer was lost and another program has written since. The write may
                 have taken effect.
         """
+        if not isinstance(wanted, Mapping):
+            raise InvalidRequest(f"The record is a {type(wanted).__name__}, no dict. Nothing was written.")
         mine = {"S": uuid.uuid4().hex}
         record = {name: typed(name, value) for name, value in wanted.items()} | {_VERSION: mine}
         written = self._item.put(record, **self._unchanged(seen))
@@ -188,8 +190,8 @@ class Versioned:
 
 def _waits(tries: int) -> Iterator[float]:
     """The pauses after each try but the last."""
-    if tries < 1:
-        raise ValueError(f"tries is {tries}. Give 1 or more.")
+    if not isinstance(tries, int) or tries < 1:
+        raise ValueError(f"tries is {tries!r}. Give a whole number, 1 or more.")
     longest = pauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
     return (next(longest) for _ in range(tries - 1))
 

@@ -7,7 +7,8 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -15,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 
 from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
-from steponce.errors import InvalidRequest
+from steponce.errors import InvalidRequest, shown
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -41,10 +42,12 @@ def typed(name: str, value: Any) -> dict[str, Any]:
     A value as DynamoDB has it (`{"S": "ann"}`).
 
     Raises:
-        InvalidRequest: DynamoDB has no such value: a float, a time, a list that holds itself.
+        InvalidRequest: DynamoDB has no such value or name: a float, a time, an empty set, a list that holds
+            itself.
     """
     try:
         found: Any = _serialize(value)
+        problem = "its name is empty." if name == "" else next(_problems({name: value}), None)
     except (TypeError, ArithmeticError) as error:  # a Decimal of more than 38 digits is the second
         raise InvalidRequest(
             f"The attribute {name!r} cannot be stored: {error} Nothing was written. Give text, a whole "
@@ -55,7 +58,43 @@ def typed(name: str, value: Any) -> dict[str, Any]:
             f"The attribute {name!r} cannot be stored: it is nested too deeply, or holds itself. Nothing was "
             "written."
         ) from None
+    if problem is not None:
+        raise InvalidRequest(f"The attribute {name!r} cannot be stored: {problem} Nothing was written.")
     return dict(found)
+
+
+def _problems(value: Any) -> Iterator[str]:
+    """Why DynamoDB cannot store what boto3 gives it."""
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        yield f"{shown(value)} holds half a character."
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            if not isinstance(name, str):
+                yield f"the name {shown(name)} is not text."
+            yield from _problems(name)
+            yield from _problems(member)
+    elif isinstance(value, Set) and not value:
+        yield "a set is empty."
+    elif isinstance(value, Set) or (isinstance(value, Sequence) and not isinstance(value, str | bytes)):
+        for member in value:
+            yield from _problems(member)
+
+
+@contextmanager
+def accepting() -> Iterator[None]:
+    """
+    Turn what boto3 or DynamoDB finds wrong with a call inside the block into InvalidRequest: another name of
+    the table or the key than it has, or an item that is too large.
+    """
+    try:
+        yield
+    except ParamValidationError as error:
+        raise InvalidRequest(f"boto3 refused the call, and nothing was written. {error}") from error
+    except ClientError as error:
+        if error_code(error) != "ValidationException":
+            raise
+        reason = error.response["Error"].get("Message", "")
+        raise InvalidRequest(f"DynamoDB refused the call, and nothing was written. {reason}") from error
 
 
 def plain(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,16 +119,19 @@ class Changes:
         self._removes: list[str] = []
         self._names: dict[str, str] = {}
         self._values: dict[str, Any] = {}
+        if not isinstance(given, Mapping):
+            raise InvalidRequest("The changes are no dict of names and values. Nothing was written.")
         for name, value in given.items():
             if name in reserved:
                 raise InvalidRequest(
                     f"The attribute {name!r} cannot be changed here: it is part of the key, or the update "
                     "writes it by itself. Nothing was written."
                 )
+            kept = typed(name, None if value is REMOVE else value)
             if value is REMOVE:
                 self.remove(name)
             else:
-                self.set(name, typed(name, value))
+                self.set(name, kept)
 
     def set(self, name: str, value: Mapping[str, Any]) -> None:
         """Set an attribute to a typed value."""
@@ -151,8 +193,8 @@ class ItemOf:
     """
 
     def __init__(self, table: str, key: Mapping[str, Any], dynamodb: DynamoDBClient | None) -> None:
-        if not key:
-            raise InvalidRequest("The key is empty. Give the attributes of the table's key.")
+        if not isinstance(key, Mapping) or not key:
+            raise InvalidRequest("The key is empty or no dict. Give the attributes of the table's key.")
         self.key = {name: typed(name, value) for name, value in key.items()}
         self.where: Any = {"TableName": table, "Key": self.key}
         self._table = table
@@ -173,9 +215,10 @@ class ItemOf:
         The item with its typed values, read consistently; None if there is none.
 
         Raises:
+            InvalidRequest: the table has no such key, or no such name.
             Unavailable: no answer; safe to try again.
         """
-        with answering("DynamoDB"):
+        with accepting(), answering("DynamoDB"):
             found: dict[str, Any] | None = self._dynamodb.get_item(**self.where, ConsistentRead=True).get(
                 "Item"
             )
@@ -186,6 +229,7 @@ class ItemOf:
         Make an UpdateItem under a condition, which is among its arguments.
 
         Raises:
+            InvalidRequest: DynamoDB takes no such item. Nothing was written.
             Unavailable: no answer; the write may have taken effect.
         """
         return self._write(self._dynamodb.update_item, **self.where, **arguments, ReturnValues="ALL_NEW")
@@ -198,7 +242,7 @@ class ItemOf:
 
     def _write(self, write: Any, **arguments: Any) -> Written:
         try:
-            with answering("DynamoDB"):
+            with accepting(), answering("DynamoDB"):
                 done = write(**arguments, ReturnValuesOnConditionCheckFailure="ALL_OLD")
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":

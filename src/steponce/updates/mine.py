@@ -20,7 +20,7 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
 from steponce.locks.claim import Claim, may_have_acted, note_passed
-from steponce.updates.item import Changes, ItemOf, default_client
+from steponce.updates.item import Changes, ItemOf, accepting, default_client
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -118,7 +118,7 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
     waits = pauses(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
     for more in reversed(range(TRIES)):
         try:
-            with answering("DynamoDB"):
+            with accepting(), answering("DynamoDB"):
                 dynamodb.transact_write_items(TransactItems=actions, ClientRequestToken=token)
             _note_effect(claim)
             return

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from steponce.errors import InvalidAsOf, InvalidRequest, RecordUnreadable, shown
+from steponce.updates.item import typed
 
 AsOf = int | datetime
 
@@ -45,13 +46,14 @@ class Order:
 
         Raises:
             InvalidAsOf: `as_of` is neither a whole number nor a time with a zone.
-            InvalidRequest: the writer is empty or not text.
+            InvalidRequest: the writer is empty, not text, or cannot be stored.
         """
         if not isinstance(writer, str) or not writer.strip():
             raise InvalidRequest(
                 f"The writer {shown(writer)} is empty or not text. Nothing was written. Give what names this "
                 "update whenever it comes: the id of its event or request."
             )
+        typed("writer", writer)
         return cls(_typed(as_of), writer)
 
     @property

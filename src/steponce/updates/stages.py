@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steponce.errors import InvalidRequest
-from steponce.updates.item import REMOVE, Changes, ItemOf
+from steponce.updates.item import REMOVE, Changes, ItemOf, typed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -49,8 +49,9 @@ def hold_stage(
         InvalidRequest: the key, the stage or the id cannot be used.
         Unavailable: no answer; safe to try again.
     """
+    item = ItemOf(table, key, dynamodb)
     attribute = _attribute(stage, holder, key)
-    written = ItemOf(table, key, dynamodb).update(
+    written = item.update(
         **Changes({attribute: holder}).arguments(),
         ConditionExpression="attribute_not_exists(#c0) OR #c0 = :c0",
     )
@@ -97,7 +98,7 @@ def let_go_of_stages(
     item = ItemOf(table, key, dynamodb)
     attributes = {_attribute(stage, holder, key): holder for stage, holder in holders.items()}
     arguments = Changes(dict.fromkeys(attributes, REMOVE)).arguments(
-        {f":h{number}": {"S": holder} for number, holder in enumerate(attributes.values())}
+        {f":h{number}": typed(stage, holder) for number, (stage, holder) in enumerate(attributes.items())}
     )
     arguments["ExpressionAttributeNames"]["#key"] = item.key_name
     conditions = [

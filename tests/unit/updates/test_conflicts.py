@@ -140,8 +140,8 @@ def test_what_cannot_be_read_means_retry_later() -> None:
         updates.retry_on_conflict(read, one_more, lambda _seen, _wanted: True)
 
 
-@pytest.mark.parametrize("tries", [0, -1])
-def test_the_loop_goes_round_at_least_once(tries: int) -> None:
+@pytest.mark.parametrize("tries", [0, -1, 1.5, "5", None])
+def test_the_loop_goes_round_at_least_once(tries: Any) -> None:
     """Before anything is read."""
     with pytest.raises(ValueError, match="1 or more"):
         updates.retry_on_conflict(dict, dict, lambda _seen, _wanted: True, tries=tries)

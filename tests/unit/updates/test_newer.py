@@ -13,7 +13,7 @@ from steponce import InvalidAsOf, InvalidRequest, Unavailable, updates
 from steponce.errors import RecordUnreadable
 from steponce.updates import item
 from tests.unit.limits.world import dies_after, dies_before, lost_and_repeated
-from tests.unit.updates.world import KEY, TABLE, World
+from tests.unit.updates.world import KEY, LOCKS, TABLE, World
 
 MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
 
@@ -229,7 +229,7 @@ def test_an_order_that_another_program_has_written_is_named(world: World, as_of:
     assert {"customerId": {"S": "7"}, "asOf": as_of} == world.item()
 
 
-@pytest.mark.parametrize("writer", ["", " ", None, 7])
+@pytest.mark.parametrize("writer", ["", " ", None, 7, "\ud800"])
 def test_a_writer_has_a_name(world: World, writer: Any) -> None:
     """Without a name no repetition could be recognised."""
     with pytest.raises(InvalidRequest, match="writer"):
@@ -254,6 +254,70 @@ def test_what_dynamodb_cannot_store_is_named(world: World, value: Any) -> None:
     with pytest.raises(InvalidRequest, match="'price' cannot be stored"):
         world.update(1, price=value)
     assert [] == world.calls
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tags": set()},
+        {"tags": [{"deep": set()}]},
+        {"tags": {1: 2}},
+        {"tags": {"half": "\ud800"}},
+        {"tags": {"one", "\ud800"}},
+        {"tags \ud800": 1},
+        {"tags \ud800": updates.REMOVE},
+        {"": 1},
+        {5: 1},
+        [("tags", 1)],
+        None,
+    ],
+)
+def test_what_boto3_takes_and_dynamodb_does_not_is_refused(world: World, changes: Any) -> None:
+    """Before anything is asked of DynamoDB, by each function that writes."""
+    with pytest.raises(InvalidRequest, match=r"cannot be stored|no dict"):
+        updates.update_if_newer(TABLE, world.key, changes, as_of=1, writer="w", dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest):
+        updates.update_if_mine(
+            world.lock(1), TABLE, world.key, changes, locks_table=LOCKS, dynamodb=world.dynamodb
+        )
+    with pytest.raises(InvalidRequest, match=r"cannot be stored|no dict"):
+        updates.Versioned(TABLE, world.key, dynamodb=world.dynamodb).write(None, changes)
+    assert [] == world.calls
+
+
+@pytest.mark.parametrize("key", [{"id": "7"}, {"customerId": 7}, {"customerId": "7", "more": "1"}])
+def test_a_key_that_is_not_the_table_s_is_an_invalid_request(world: World, key: dict[str, Any]) -> None:
+    """It was DynamoDB's own error."""
+    with pytest.raises(InvalidRequest, match="nothing was written"):
+        updates.update_if_newer(TABLE, key, {"city": "Bern"}, as_of=1, writer="w", dynamodb=world.dynamodb)
+
+
+@pytest.mark.parametrize("key", [None, {}, "7", {"customerId": "\ud800"}])
+def test_what_is_no_key_is_an_invalid_request(world: World, key: Any) -> None:
+    """For stages as well."""
+    with pytest.raises(InvalidRequest):
+        updates.read(TABLE, key, dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest):
+        updates.hold_stage(TABLE, key, "charge", "run-1", dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest):
+        updates.let_go_of_stages(TABLE, key, {"charge": "run-1"}, dynamodb=world.dynamodb)
+    assert [] == world.calls
+
+
+def test_an_item_that_is_too_large_is_an_invalid_request(world: World) -> None:
+    """DynamoDB stores 400 KB."""
+    with pytest.raises(InvalidRequest, match="size"):
+        world.update(1, text="x" * 500_000)
+    with pytest.raises(InvalidRequest, match="size"):
+        updates.Versioned(TABLE, world.key, dynamodb=world.dynamodb).write(None, {"text": "x" * 500_000})
+    assert "text" not in (world.item() or {})  # moto makes an empty item of the refused update
+
+
+def test_a_table_without_a_name_is_an_invalid_request(world: World) -> None:
+    """As where an environment variable is missing."""
+    nameless: Any = None
+    with pytest.raises(InvalidRequest, match="TableName"):
+        updates.read(nameless, KEY, dynamodb=world.dynamodb)
 
 
 def test_a_value_that_holds_itself_is_named(world: World) -> None:
