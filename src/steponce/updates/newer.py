@@ -30,6 +30,7 @@ It is longer than the longest redelivery: 14 days in a queue, 10.4 days of retri
 
 _OWN = ("asOf", "writer", "deleted")
 _TTL = "ttl"
+_TOMBSTONE = {"deleted": {"BOOL": True}}
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def update_if_newer(
         key: The record's key: names and values of one attribute or two.
         changes: By name: a new value, or REMOVE. Other attributes stay. `asOf` orders the record as a whole,
             so let an update carry everything that it may change. A `ttl` that is not among the changes is
-            removed, since it may be a tombstone's.
+            removed, since it may be a tombstone's. So is the record's `deleted`, which changes may not name.
         as_of: What orders the updates of the record, from the event itself: a whole number of at most 38
             digits (a version, a sequence number), or a datetime with a zone, exact to the microsecond.
         writer: What names this update whenever it comes: the id of its event or request.
@@ -140,7 +141,7 @@ def delete_if_newer(
         raise InvalidRequest(f"kept_seconds is {kept_seconds!r}. Give whole seconds, 1 or more, or None.")
     order = Order.of(as_of, writer)
     item = ItemOf(table, key, dynamodb)
-    tombstone: dict[str, Any] = {"asOf": order.as_of, "writer": {"S": writer}, "deleted": {"BOOL": True}}
+    tombstone: dict[str, Any] = {"asOf": order.as_of, "writer": {"S": writer}, **_TOMBSTONE}
     if kept_seconds is not None:
         ends = times.to_text(times.after(times.now(), kept_seconds))
         tombstone[_TTL] = {"N": str(times.epoch_seconds(ends))}
@@ -206,7 +207,7 @@ def _answer(item: ItemOf, order: Order, made: Written) -> Update:
 
 
 def _living(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    return None if "deleted" in item else plain(item)
+    return None if item.get("deleted") == _TOMBSTONE["deleted"] else plain(item)
 
 
 def _is_whole(value: object) -> bool:

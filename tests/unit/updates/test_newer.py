@@ -126,6 +126,16 @@ def test_a_record_without_an_order_is_older_than_any_update(world: World) -> Non
     assert "Ann" == world.read()["name"]
 
 
+@pytest.mark.parametrize("deleted", [{"BOOL": False}, {"S": "no"}, {"NULL": True}])
+def test_a_record_s_own_deleted_is_no_tombstone(world: World, deleted: dict[str, Any]) -> None:
+    """It was there before, as a flag of the user's own."""
+    world.put(name={"S": "Ann"}, deleted=deleted)
+    assert "Ann" == world.read()["name"]
+    world.put(name={"S": "Ann"}, deleted=deleted, asOf={"N": "5"}, writer={"S": "another"})
+    stale = world.update(1, city="Bern")
+    assert (False, "Ann") == (stale.applied, stale.item["name"])
+
+
 def test_names_of_any_kind_are_names(world: World) -> None:
     """Reserved words, dots, spaces, and what looks like a placeholder."""
     odd = {"status": 1, "a.b": 2, "a b": 3, "#c0": 4, ":at": 5, "size": 6, "ä[0]": 7, "name": 8}
