@@ -33,6 +33,9 @@ class _Removal(Enum):
 REMOVE: Final = _Removal.REMOVE
 """A change that removes its attribute."""
 
+_LONGEST_EXPRESSION = 4_096
+"""Bytes. Source: "Constraints in Amazon DynamoDB", expression parameters."""
+
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
 
@@ -152,9 +155,17 @@ class Changes:
 
         Args:
             values: The values that the condition needs as well.
+
+        Raises:
+            InvalidRequest: there are too many changes for one call.
         """
         parts = [("SET", self._sets), ("REMOVE", self._removes)]
         expression = " ".join(f"{verb} {', '.join(each)}" for verb, each in parts if each)
+        if len(expression) > _LONGEST_EXPRESSION:
+            raise InvalidRequest(
+                f"{len(self._names)} attributes are changed at once, and DynamoDB takes about 280. Nothing "
+                "was written. Change fewer, or keep several of them as one dict."
+            )
         values = {**self._values, **(values or {})}
         return {
             **({"UpdateExpression": expression} if expression else {}),

@@ -323,6 +323,16 @@ def test_an_item_that_is_too_large_is_an_invalid_request(world: World) -> None:
     assert "text" not in (world.item() or {})  # moto makes an empty item of the refused update
 
 
+@pytest.mark.parametrize("value", [1, updates.REMOVE])
+def test_more_changes_than_an_expression_holds_are_refused(world: World, value: Any) -> None:
+    """Before DynamoDB refuses its length."""
+    with pytest.raises(InvalidRequest, match=r"^1004 attributes"):
+        world.update(1, **{f"a{number}": value for number in range(1_000)})
+    assert [] == world.calls
+    held = item.Changes({f"a{number}": 1 for number in range(280)}).arguments()
+    assert len(held["UpdateExpression"]) <= 4_096
+
+
 def test_a_table_without_a_name_is_an_invalid_request(world: World) -> None:
     """As where an environment variable is missing."""
     nameless: Any = None
