@@ -14,10 +14,12 @@ from botocore.exceptions import ClientError
 from steponce.aws.errors import answering, error_code
 from steponce.aws.forks import own_connections
 from steponce.errors import (
+    InvalidRequest,
     NotFinished,
     RateLimited,
     RequestFailed,
     StackNotFound,
+    shown,
 )
 from steponce.executions import unqualified
 from steponce.locks.results import ONE_TRY, Results
@@ -232,10 +234,12 @@ class Client:
         Raises:
             WaitTimeout: it still runs. Waiting again does no harm.
             PayloadMismatch: the id or key is used with another payload by now.
-            InvalidRequest: the payload cannot be one.
+            InvalidRequest: the payload or the time cannot be one.
             Unsettled: the owner of its lock is dead, and its outcome is not on record.
             RequestNotFound, Unavailable: as `status`.
         """
+        if not isinstance(timeout_seconds, int | float) or timeout_seconds != timeout_seconds:  # NaN
+            raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
         return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash).run()
 

@@ -102,6 +102,8 @@ class Envelope:
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
         for what, time in (("requested_at", requested_at), ("count_at", count_at)):
+            if time is not None and not isinstance(time, datetime):
+                raise InvalidRequest(f"{what} is {shown(time)}. Give a datetime with a zone.")
             if time is not None and time.tzinfo is None:
                 raise InvalidRequest(f"{what} {time.isoformat()} has no zone. Give it one, like UTC.")
         text = _fitting(payload, "payload")  # first, so that nothing else meets a payload of any size

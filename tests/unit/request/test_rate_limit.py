@@ -107,6 +107,16 @@ def test_a_time_needs_a_zone() -> None:
         limit_of(count_at=datetime(2026, 1, 31))
 
 
+@pytest.mark.parametrize("at", ["2026-01-31T12:00:00Z", datetime(2026, 1, 31, tzinfo=UTC).date(), 0])
+@pytest.mark.parametrize("option", ["requested_at", "count_at"])
+def test_a_time_is_a_datetime(option: str, at: Any) -> None:
+    """With a limit or without."""
+    with pytest.raises(InvalidRequest, match=f"{option} is .* Give a datetime with a zone"):
+        limit_of(**{option: at})
+    with pytest.raises(InvalidRequest, match=f"{option} is .* Give a datetime with a zone"):
+        Envelope.make("order-1", ANN, RequestRules("shop"), **{option: at})
+
+
 @pytest.mark.parametrize("given", [RequestRules("shop"), None])
 def test_a_time_beyond_the_calendar_is_refused(given: RequestRules | None) -> None:
     """It has no text in UTC, with a limit or without."""

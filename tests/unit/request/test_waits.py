@@ -250,6 +250,15 @@ def test_a_short_wait_for_what_runs_is_short(world: Waiting):
     assert 1 == pytest.approx(world.passed)
 
 
+@pytest.mark.parametrize("seconds", [float("nan"), "30", None])
+def test_a_wait_is_told_a_number_of_seconds(world: Waiting, seconds: Any):
+    """With NaN it had no end."""
+    world.execution("order-1", "SUCCEEDED")
+    world.put(**DONE)
+    with pytest.raises(InvalidRequest, match="Give a number of seconds"):
+        world.client.wait("order-1", timeout_seconds=seconds)
+
+
 @pytest.mark.parametrize("own_end", [DONE, HELD], ids=["completed", "failed"])
 def test_a_mismatch_with_a_record_that_has_changed_since_is_none(world: Waiting, own_end: dict[str, Any]):
     """Order 9 releases the key after it was read, and order 1 takes it and ends before it is described."""
