@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from steponce.local.stack import LocalStack
 
+_LAST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Records expire in later years, and Python's calendar ends with 9999."""
+
+_TOO_FAR = "The clock goes to the year 8999, because later times have no room to expire."
+
 
 class Clock:
     """
@@ -37,10 +42,15 @@ class Clock:
         also not for the next test.
 
         Raises:
-            ValueError: it is not forward.
+            ValueError: it is not forward, or to a time after the year 8999.
         """
-        passed = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+        try:
+            passed = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+        except OverflowError:
+            raise ValueError(_TOO_FAR) from None
         if passed <= 0:
             raise ValueError(f"Time only goes forward, and not {passed} seconds.")
+        if passed > (_LAST - self.now()).total_seconds():
+            raise ValueError(_TOO_FAR)
         self._moved(self._controls.let_pass(passed))
         return self.now()

@@ -58,7 +58,7 @@ class PlannedFaults:
             machine: The state machine, by logical id, name or ARN. Needed if two have a state of this name.
 
         Raises:
-            FaultRefused: there is no such task; the message lists the names.
+            FaultRefused: there is no such task, and the message lists the names; or `times` is no number.
         """
         if not error or error == _NO_ERROR:
             raise FaultRefused(f"{error!r} is no error that a state can have. Name one, such as Declined.")
@@ -101,8 +101,8 @@ class PlannedFaults:
         return missed
 
     def _plan(self, kind: str, state: str, machine: str | None, text: str, times: int, **fields: Any) -> None:
-        if times < 1:
-            raise FaultRefused(f"{text}: times must be 1 or more, and is {times}.")
+        if not isinstance(times, int) or times < 1:
+            raise FaultRefused(f"{text}: times must be a whole number, 1 or more, and is {times!r}.")
         arn = self._machine_with(state, machine)
         planned = self._controls.plan_fault(kind=kind, machine=arn, state=state, times=times, **fields)
         self._planned.append(_Planned(planned, text, times))

@@ -85,7 +85,9 @@ def test_a_machine_has_three_names(faults: PlannedFaults, controls: Mock, machin
         ),
         (("Give", "States.ALL"), {}, r"'States.ALL' is no error that a state can have"),
         (("Give", ""), {}, r"'' is no error that a state can have"),
-        (("Give", "Declined"), {"times": 0}, r"times must be 1 or more, and is 0"),
+        (("Give", "Declined"), {"times": 0}, r"times must be a whole number, 1 or more, and is 0"),
+        (("Give", "Declined"), {"times": 1.5}, r"times must be a whole number, 1 or more, and is 1.5"),
+        (("Give", "Declined"), {"times": "2"}, r"times must be a whole number, 1 or more, and is '2'"),
     ],
 )
 def test_what_cannot_happen_is_refused(

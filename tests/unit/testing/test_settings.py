@@ -71,3 +71,13 @@ def test_time_only_goes_forward(move: dict[str, float]):
 
     with pytest.raises(ValueError, match="Time only goes forward"):
         Clock(stack, print).advance(**move)
+
+
+@pytest.mark.parametrize("days", [4_000_000, 1e12, float("inf")])
+def test_time_stays_in_the_calendar(days: float):
+    """Otherwise the engine answered nothing more, to no test."""
+    controls = SimpleNamespace(ahead_seconds=lambda: 86_400.0)
+    stack: Any = SimpleNamespace(expect_embedded=lambda *_: None, controls=controls)
+
+    with pytest.raises(ValueError, match="the year 8999"):
+        Clock(stack, print).advance(days=days)
