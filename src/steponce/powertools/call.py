@@ -17,7 +17,14 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
 from steponce.aws import times
-from steponce.errors import AlreadyInProgress, InvalidPayload, NotRecorded, PayloadMismatch, RequestFailed
+from steponce.errors import (
+    AlreadyInProgress,
+    InvalidPayload,
+    NotRecorded,
+    PayloadMismatch,
+    PayloadTooLarge,
+    RequestFailed,
+)
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lease_of, owner_of
@@ -142,6 +149,10 @@ class Call(BasePersistenceLayer):
             try:
                 self._run.complete(json.loads(data_record.response_data))
             except NotRecorded as error:
+                if isinstance(error.__cause__, PayloadTooLarge):
+                    error.add_note(
+                        "LocksPersistence does not use the ResultBucket. Keep the large part elsewhere."
+                    )
                 self._run.__exit__(type(error), error, error.__traceback__)
                 raise
 

@@ -183,6 +183,15 @@ def test_a_result_that_is_no_json_waits_for_a_person(locks: Locks, result: Any):
 
 
 @pytest.mark.usefixtures("locks")
+def test_a_result_that_is_too_large_is_not_kept_in_a_bucket():
+    """The parameter ResultBucket, which the error names, may be set already."""
+    with pytest.raises(IdempotencyPersistenceLayerError) as failed:
+        Work({"pages": "x" * 300_000})()
+    (note,) = failed.value.__cause__.__notes__
+    assert "does not use the ResultBucket" in note
+
+
+@pytest.mark.usefixtures("locks")
 def test_a_key_of_another_item_of_the_table_is_refused():
     """The lists and `erase` leave such items out, so nobody would find its lock."""
     charge = Work(DONE, key_prefix="steponce:letter:mine")
