@@ -11,10 +11,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from steponce.executions import Execution, describe_execution, execution_arn_of, looking_at
 from steponce.locks.record import Failure, Lock
+from steponce.workflow import CAUSE_LIMIT
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -61,20 +63,32 @@ class Child:
     @property
     def result(self) -> str:
         """The output of a success, as the workflow would have written it: JSON text."""
-        output = json.loads(self.execution.output or "null")
-        return json.dumps(output, separators=(",", ":"), ensure_ascii=False)
+        return _json(json.loads(self.execution.output or "null"))
 
     @property
     def failure(self) -> Failure:
-        """What the owner would have recorded: States.TaskFailed, with the child's own error in the cause."""
+        """
+        What the owner would have recorded: States.TaskFailed, with the child's own error in the cause.
+
+        The child's own cause is cut off where the whole would be longer than a cause may be.
+        """
         own = self.execution.failure
-        said = {
-            "ExecutionArn": self.arn,
-            "Status": self.execution.status,
-            "Error": own.error,
-            "Cause": own.cause,
-        }
-        return Failure(_CHILD_FAILED, json.dumps(said, separators=(",", ":"), ensure_ascii=False))
+        said = {"ExecutionArn": self.arn, "Status": self.execution.status, "Error": own.error}
+        whole = _json(said | {"Cause": own.cause})
+        if own.cause is not None and len(whole) > CAUSE_LIMIT:
+            room = CAUSE_LIMIT - len(_json(said | {"Cause": ""}))
+            whole = _json(said | {"Cause": _beginning(own.cause, room)})
+        return Failure(_CHILD_FAILED, whole)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _beginning(text: str, room: int) -> str:
+    """As many of its first characters as have room between the quotes of a JSON text."""
+    ends = accumulate(len(_json(character)) - len('""') for character in text)
+    return text[: sum(1 for _ in takewhile(lambda end: end <= room, ends))]
 
 
 def name_of_child(lock: Lock) -> str:

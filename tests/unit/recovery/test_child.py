@@ -12,7 +12,7 @@ from steponce import workflow
 from steponce.locks.record import Failure, Lock
 from steponce.recovery import owner
 from steponce.recovery.child import name_of_child
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN
+from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN
 from tests.fakes.step_functions import StepFunctions
 from tests.unit.one_owner import (
     ENVELOPE,
@@ -130,6 +130,17 @@ def test_a_child_that_failed_leaves_the_request_to_a_person(stack: Stack, status
         "Error": "NotPayable",
         "Cause": "no amount",
     } == json.loads(failure.cause or "")
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\n", "é", "\x00"])
+def test_a_child_s_long_cause_is_cut_off(stack: Stack, character: str):
+    """The record's cause is that of an execution that replays it, so it is no longer than AWS allows."""
+    child = {"status": "FAILED", "error": "Broken", "cause": character * CAUSE_LIMIT, "stopDate": JUST_NOW}
+    settle(stack, world(*BOTH, child=child))
+    cause = (stack.lock().failure or Failure(None, None)).cause or ""
+    assert CAUSE_LIMIT - 6 < len(cause) <= CAUSE_LIMIT
+    kept = json.loads(cause)
+    assert ("Broken", {character}) == (kept["Error"], set(kept["Cause"]))
 
 
 def test_a_child_that_was_stopped_died_in_the_work(stack: Stack):
