@@ -351,7 +351,7 @@ def test_what_lambda_gives_up_can_start_nothing(hasty_triggers: Scene, tmp_path:
     (letter,) = letters(hasty_triggers, tmp_path, queue="events")
     code, told = operate(tmp_path, "letters", "redrive", letter["id"], "--local")
     assert (3, "Refused") == (code, told["error"]["type"])
-    assert f"aws lambda invoke --function-name '{arn}:$LATEST' " in told["error"]["next"][0]
+    assert f"aws lambda invoke --function-name {arn} " in told["error"]["next"][0]
 
     put(hasty_triggers, json.dumps(record), requestId="moved by hand")
     (laid,) = hasty_triggers.eventually(

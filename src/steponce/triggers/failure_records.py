@@ -66,7 +66,9 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
     context = body.get("requestContext") if isinstance(body, Mapping) else None
     if not isinstance(context, Mapping) or not _has(context, ("requestId", "functionArn", "condition")):
         return None
-    function, condition = str(context["functionArn"]), str(context["condition"])
+    # Lambda writes the ARN with `:$LATEST`. A policy for the function does not allow to invoke that ARN.
+    function = str(context["functionArn"]).removesuffix(":$LATEST")
+    condition = str(context["condition"])
     if isinstance(batch := body.get("KinesisBatchInfo"), Mapping):
         return Foreign(
             "batch of a stream that Lambda gave up",

@@ -224,6 +224,18 @@ def test_a_record_of_aws_s_own_failures_starts_nothing(triggers: dict[str, Any],
     assert "no request" in letter["MessageAttributes"]["steponceReason"]["StringValue"]
 
 
+@pytest.mark.parametrize("version", ["", ":$LATEST", ":7", ":live"])
+def test_the_function_of_an_invocation_is_named_as_the_operator_s_role_names_it(version: str):
+    """Its policy has the plain ARN. A version or an alias is another function, which may have other code."""
+    plain = "arn:aws:lambda:us-east-1:123456789012:function:steponce-StartFromEvent"
+    context = FAILED_INVOCATION["requestContext"] | {"functionArn": f"{plain}{version}"}
+
+    found = foreign_record(FAILED_INVOCATION | {"requestContext": context}, {})
+
+    assert found is not None
+    assert [plain + version.removesuffix(":$LATEST")] == [step.key for step in found.next_steps]
+
+
 def test_a_record_of_a_batch_that_lambda_gave_up_is_started_under_the_id_that_it_had(
     triggers: dict[str, Any], world: World
 ):
