@@ -17,11 +17,11 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from steponce.scaffold import installation
-from steponce.wrap import fragment, template_file
+from steponce.wrap import cycle, fragment, template_file
 from steponce.wrap.around import wrap_around
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.inline import wrap_inline
-from steponce.wrap.join import REQUESTS, join
+from steponce.wrap.join import REQUESTS, arn_of, join
 from steponce.wrap.parts import LOGS, ROLE, STACK, WORKFLOW, Parts
 from steponce.wrap.refusals import expect_taken
 from steponce.wrap.template_file import shown, tag_of, tagged
@@ -92,6 +92,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
         decisions += join(template, ours, machine)
     else:
         _add_installation(template, ours)
+    cycle.expect_none(template)
     return Into(
         wrapped,
         path.parent / target,
@@ -237,7 +238,9 @@ def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     for part in (WORKFLOW, ROLE, LOGS):
         template["Resources"][ours.name(part)] = ours.resource(part)
     parameters = ours.resource(STACK)["Properties"]["Parameters"]
-    parameters["OtherStateMachines"] = tagged("!Ref", machine)
+    name = template["Resources"][machine]["Properties"].get("Name")
+    foreseen = isinstance(name, str) or tag_of(name) in ("!Sub", "!Ref")
+    parameters["OtherStateMachines"] = arn_of(name, machine) if foreseen else tagged("!Ref", machine)
     return []
 
 

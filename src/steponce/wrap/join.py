@@ -31,7 +31,7 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
         What remains for a person to decide.
     """
     given = ours.resource(STACK)["Properties"]["Parameters"]
-    arns = [_arn_of(given["StateMachineName"], machine), *([given[_OTHERS]] if _OTHERS in given else [])]
+    arns = [arn_of(given["StateMachineName"], machine), *([given[_OTHERS]] if _OTHERS in given else [])]
     parameters = template["Resources"][STACK]["Properties"].setdefault("Parameters", CommentedMap())
     _know(parameters, arns)
     requests = requests_of(machine)
@@ -67,8 +67,13 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     ]
 
 
-def _arn_of(name: Any, machine: str) -> Any:
-    """The ARN of a state machine by its name. A reference to the machine would be a cycle."""
+def arn_of(name: Any, machine: str) -> Any:
+    """
+    The ARN of a state machine by its name. A reference to the machine may be a cycle.
+
+    Raises:
+        CannotWrap: the name is neither text nor `!Sub` nor `!Ref`.
+    """
     if isinstance(name, str) or tag_of(name) == "!Sub":
         return tagged("!Sub", _ARN + shown(name))
     if tag_of(name) == "!Ref":

@@ -172,6 +172,11 @@ def add(template: CommentedMap, section: str, entries: Mapping[str, Any]) -> Non
     template.setdefault(section, CommentedMap()).update(entries)
 
 
+def variables(text: str) -> set[str]:
+    """The parameters and resources in the text of a `!Sub`."""
+    return set(_IN_TEXT.findall(text))
+
+
 def dashed(name: str) -> str:
     """`OrdersStateMachine` -> `orders`: for the name of a state machine."""
     short = name.removesuffix("StateMachine") or name

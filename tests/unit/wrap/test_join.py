@@ -102,7 +102,7 @@ def test_the_installation_knows_the_machine(joined: Joined):
         "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:${AWS::StackName}-refund"
     )
     assert joined.before["Resources"]["Steponce"]["Properties"]["Parameters"] == given
-    both = {"Fn::Join": [",", [{"Fn::Sub": f"{arn}-once"}, {"Ref": "RefundStateMachine"}]]}
+    both = {"Fn::Join": [",", [{"Fn::Sub": f"{arn}-once"}, {"Fn::Sub": arn}]]}
     assert (both if is_started(joined) else {"Fn::Sub": arn}) == others
 
 
