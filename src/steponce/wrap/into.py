@@ -71,6 +71,8 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     template = template_file.read(text)
     resource = _machine_in(template, machine)
     joins = _joins(template, path)
+    if form == "around" or not joins:  # otherwise the installation knows the machine by its name
+        _expect_always_there(resource, machine)
     uri = str(resource["Properties"]["DefinitionUri"])
     definition = (path.parent / uri).read_text(encoding="utf-8")
     expect_taken("The definition", definition)
@@ -121,6 +123,19 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     if not isinstance(uri, str) or uri.startswith("s3:") or "\0" in uri:
         raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])
     return resource
+
+
+def _expect_always_there(resource: CommentedMap, machine: str) -> None:
+    """Refuse a machine under a Condition, to which resources and Outputs without one would refer."""
+    condition = resource.get("Condition")
+    if condition is not None:
+        raise CannotWrap(
+            [
+                f"{machine} is there under the Condition {shown(condition)} only, and CloudFormation refuses "
+                "references to it where that is false. Remove the Condition, or move the machine into a "
+                "nested stack that has it, and wrap it there."
+            ]
+        )
 
 
 def _activities(template: CommentedMap, resource: CommentedMap) -> set[str]:

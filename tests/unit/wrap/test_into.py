@@ -245,6 +245,19 @@ def test_a_property_without_a_value_is_none(write: Write):
     assert changed(write(NAMED.replace("        Table: !Ref Table\n", "", 1)))
 
 
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_a_machine_under_a_condition_is_refused(
+    write: Write, options: list[str], capsys: pytest.CaptureFixture[str]
+):
+    """Where the condition is false, CloudFormation refuses a reference to the machine."""
+    condition = "Conditions: { InProd: !Equals [!Ref Table, orders] }\n\nResources:"
+    text = NAMED.replace("Resources:", condition).replace("    Type:", "    Condition: InProd\n    Type:", 1)
+    path = write(text)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine", *options])
+    assert "OrdersStateMachine is there under the Condition InProd only" in capsys.readouterr().out
+    assert text == path.read_text()
+
+
 def test_an_express_workflow_is_refused(write: Write):
     """Its executions have no names that AWS keeps apart."""
     with pytest.raises(CannotWrap, match="Express is an Express workflow"):

@@ -185,6 +185,17 @@ def test_a_name_that_nobody_can_foresee_is_refused(path: Path):
         wrap_into(path, "RefundStateMachine", form="inline")
 
 
+def test_a_machine_under_a_condition_joins_inline_only(path: Path):
+    """The installation knows it by its name. A workflow around it would refer to it."""
+    text = path.read_text()
+    path.write_text(
+        text.replace("  RefundStateMachine:\n", "  RefundStateMachine:\n    Condition: HasRateLimit\n")
+    )
+    with pytest.raises(CannotWrap, match="under the Condition HasRateLimit"):
+        wrap_into(path, "RefundStateMachine", form="around")
+    assert wrap_into(path, "RefundStateMachine", form="inline")
+
+
 @pytest.mark.full
 @OPTIONS
 def test_both_workflows_run_requests_once(path: Path, options: list[str]):
