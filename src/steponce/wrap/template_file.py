@@ -7,6 +7,7 @@ Short functions of CloudFormation (`!Ref`, `!If`) are values with a tag.
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,9 +34,11 @@ def read(text: str) -> CommentedMap:
     The template in a text.
 
     Raises:
-        CannotWrap: it is not YAML, or no template, or one of its parts has another form than CloudFormation
-            takes.
+        CannotWrap: it is JSON or not YAML, or no template, or one of its parts has another form than
+            CloudFormation takes.
     """
+    if _is_json(text):
+        raise CannotWrap(["The template is JSON. Convert it to YAML first, for example with cfn-flip."])
     try:
         found = _yaml(text).load(text)
     except YAMLError as error:
@@ -57,6 +60,14 @@ def read(text: str) -> CommentedMap:
         if not str(name).startswith("Fn::"):  # a macro may make anything
             _expect_resource(name, resource)
     return found
+
+
+def _is_json(text: str) -> bool:
+    """JSON is YAML as well, but what is written would be YAML only."""
+    try:
+        return isinstance(json.loads(text.removeprefix("\ufeff")), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _expect_resource(name: Any, resource: Any) -> None:

@@ -53,6 +53,19 @@ def test_a_part_of_another_form_is_refused(tmp_path: Path, text: str, message: s
         wrap_into(write(tmp_path, text), "Orders", form="inline")
 
 
+@pytest.mark.parametrize("start", ["", "\ufeff", "\n"], ids=["", "mark", "blank"])
+def test_json_is_refused(tmp_path: Path, start: str, capsys: pytest.CaptureFixture[str]):
+    """YAML would be written, which no reader of JSON takes. Nothing is written."""
+    properties = {"Name": "orders", "DefinitionUri": "orders.asl.json"}
+    resource = {"Type": "AWS::Serverless::StateMachine", "Properties": properties}
+    template = {"Transform": HEAD.split()[1], "Resources": {"Orders": resource}}
+    path = write(tmp_path, text := start + json.dumps(template))
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "Orders"])
+    assert "is JSON. Convert it to YAML first, for example with cfn-flip" in capsys.readouterr().out
+    assert text == path.read_text()
+    assert {path.name, "orders.asl.json"} == {one.name for one in tmp_path.iterdir()}
+
+
 @pytest.mark.parametrize(
     "text",
     [
