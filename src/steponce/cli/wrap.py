@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Group, RenderableType
@@ -16,6 +17,9 @@ from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
 from steponce.wrap.refusals import expect_taken
 from steponce.wrap.wrapped import Form
+
+if TYPE_CHECKING:
+    from steponce.wrap.into import Into
 
 _ENDING = ".asl.json"
 
@@ -82,7 +86,7 @@ def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | No
     if target.exists() and not force:
         raise click.UsageError(f"{target} is there already. Name another file with --output, or use --force.")
     with _refusing():
-        text = file.read_text(encoding="utf-8")
+        text = source.text_of(file)
         expect_taken("The definition", text)
         wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
         definition = source.write(wrapped.definition)
@@ -100,16 +104,28 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         found = wrap_into(template, machine, form=form, may_retry_later=named or None)
         definition = source.write(found.wrapped.definition)
         expect_taken("The wrapped definition", definition)
-        if found.installation is not None:
-            installation.write(found.installation, installation.files(callback=False))
-        _write_whole(found.definition, definition)
-        ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
-        # Last, when the files that it names exist.
-        _write_whole(template, found.template, newline=ends)
+        _write_all(found, definition, template)
     written = [str(template), str(found.definition)]
     written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)
     return DONE
+
+
+def _write_all(found: Into, definition: str, template: Path) -> None:
+    """Write the three parts, the template last, when the files that it names exist. An error removes them."""
+    ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
+    try:
+        if found.installation is not None:
+            with _naming(found.installation):
+                installation.write(found.installation, installation.files(callback=False))
+        _write_whole(found.definition, definition)
+        _write_whole(template, found.template, newline=ends)
+    except OSError:
+        if found.installation is not None:
+            shutil.rmtree(found.installation, ignore_errors=True)
+        with suppress(OSError):
+            found.definition.unlink()
+        raise
 
 
 def _write_whole(path: Path, text: str, *, newline: str | None = None) -> None:
@@ -120,12 +136,23 @@ def _write_whole(path: Path, text: str, *, newline: str | None = None) -> None:
     place = path.resolve()
     draft = place.with_name(f".{place.name}.new")
     try:
-        draft.write_text(text, encoding="utf-8", newline=newline)
+        with _naming(path):
+            draft.write_text(text, encoding="utf-8", newline=newline)
         if place.exists():
             shutil.copymode(place, draft)
         draft.replace(place)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the path in an error without one, as of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager
@@ -135,8 +162,8 @@ def _refusing() -> Iterator[None]:
         yield
     except CannotWrap as error:
         raise click.UsageError(f"{error} Nothing was written.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"It cannot be read or written: {error}.") from None
+    except OSError as error:
+        raise click.UsageError(f"It cannot be read or written: {error}. Nothing was written.") from None
 
 
 def _say(wrapped: Wrapped, written: list[str], decisions: list[str], template: str | None) -> None:

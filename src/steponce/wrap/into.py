@@ -17,7 +17,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from steponce.scaffold import installation
-from steponce.wrap import cycle, fragment, template_file
+from steponce.wrap import cycle, fragment, source, template_file
 from steponce.wrap.around import wrap_around
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.inline import wrap_inline
@@ -65,16 +65,15 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     Raises:
         CannotWrap: the machine cannot be wrapped, or the template cannot be changed so.
         OSError: a file cannot be read.
-        UnicodeDecodeError: likewise.
     """
-    text = path.read_text(encoding="utf-8")
+    text = source.text_of(path)
     template = template_file.read(text)
     resource = _machine_in(template, machine)
     joins = _joins(template, path)
     if form == "around" or not joins:  # otherwise the installation knows the machine by its name
         _expect_always_there(resource, machine)
     uri = str(resource["Properties"]["DefinitionUri"])
-    definition = (path.parent / uri).read_text(encoding="utf-8")
+    definition = source.text_of(path.parent / uri)
     expect_taken("The definition", definition)
     if form == "around":
         wrapped = wrap_around(definition)

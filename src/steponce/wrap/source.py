@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from steponce.lint.reading import DEEPEST, Unreadable, expect_shallow, no_key_twice
@@ -20,6 +21,20 @@ _WRITTEN = re.compile(r'"\\u0000bare:(\$\{\w+\})"')
 _RESOURCE = re.compile(r'("Resource": )"\$\{(\w+)\}"')
 _FIRST_WRITE = re.compile(r'"\$\{(?:Steponce)?FirstWrite\}"')
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+
+
+def text_of(path: Path) -> str:
+    """
+    The text of a file.
+
+    Raises:
+        CannotWrap: it is not UTF-8.
+        OSError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CannotWrap([f"{path} is not UTF-8: {error.reason} at byte {error.start}."]) from None
 
 
 def read(text: str) -> dict[str, Any]:

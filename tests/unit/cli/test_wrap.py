@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,48 @@ def test_a_full_disk_leaves_what_was_there(
     assert "No space left" in answer()["error"]["message"]
     assert before == (here / full).read_text()
     assert [] == list(here.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("full", "named"),
+    [
+        ("manifest.json", "steponce-installation"),
+        (".order_once.asl.json.new", "order_once.asl.json"),
+        (".template.yaml.new", "template.yaml"),
+    ],
+)
+def test_what_is_written_before_an_error_is_removed(
+    here: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch, full: str, named: str
+):
+    """The command may be given again at once. The message names what could not be written."""
+    (here / "template.yaml").write_text(TEMPLATE)
+    before = {path.name for path in here.iterdir()}
+
+    def limited(write: Callable[..., int]) -> Callable[..., int]:
+        def to(path: Path, content: Any, **more: Any) -> int:
+            if path.name == full:
+                raise OSError(errno.EFBIG, "File too large")
+            return write(path, content, **more)
+
+        return to
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", limited(Path.write_text))
+        disk.setattr(Path, "write_bytes", limited(Path.write_bytes))
+        assert 2 == commands.run(["wrap", *INTO])
+    assert f"File too large: '{named}'. Nothing was written." in answer()["error"]["message"]
+    assert before == {path.name for path in here.iterdir()}
+    assert TEMPLATE == (here / "template.yaml").read_text()
+    assert 0 == commands.run(["wrap", *INTO])
+
+
+@pytest.mark.parametrize("file", ["order.asl.json", "template.yaml"])
+def test_a_file_that_is_not_utf_8_is_named(here: Path, answer: Answer, file: str):
+    """There are two, and one of them says where the other one is."""
+    (here / "template.yaml").write_text(TEMPLATE)
+    (here / file).write_bytes((here / file).read_bytes() + b"\xe9")
+    assert 2 == commands.run(["wrap", *INTO])
+    assert f"{file} is not UTF-8: unexpected end of data at byte" in answer()["error"]["message"]
 
 
 def test_a_template_keeps_its_mode_and_its_link(here: Path):
