@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -30,7 +31,8 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
 
     Raises:
         Unreachable: the stack does not start, or ends unexpectedly.
-        click.UsageError: the template or a parameter is wrong, or a stack runs here already.
+        click.UsageError: the template or a parameter is wrong, a stack runs here already, or its facts
+            cannot be stored here.
     """
     try:
         from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
@@ -43,6 +45,7 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
         try:
             read = LocalStack.from_template(template, parameters=parameters)
             sys.stderr.write("".join(f"{sentence}\n" for sentence in read.plan.left_out))
+            _expect_writable(home())
             with read as stack:
                 facts = write_facts(stack.facts(), home())
                 try:
@@ -74,6 +77,19 @@ def _refuse_second() -> None:
             f"A stack runs here already (process {facts['pid']}). Use it, end it with Ctrl-C, or give this "
             f"one a folder of its own: {HOME}=elsewhere {program()} up"
         )
+
+
+def _expect_writable(folder: Path) -> None:
+    """Make the folder of the facts, and a file in it that is gone at once: the start takes a while."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise click.UsageError(
+            f"The facts of the stack cannot be stored in {folder}: {error.strerror}. Name another folder: "
+            f"{HOME}=elsewhere {program()} up"
+        ) from None
 
 
 @contextmanager

@@ -82,6 +82,25 @@ def test_up_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Pipe" not in said.out
 
 
+@pytest.mark.parametrize("place", [".", "below"])
+def test_up_needs_a_folder_for_its_facts_before_the_stack_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, place: str
+):
+    """No folder can be made where a file is, or below one. Root may write anywhere else."""
+    (tmp_path / "facts").write_text("mine")
+    monkeypatch.setenv("STEPONCE_HOME", str(folder := tmp_path / "facts" / place))
+    stack = MagicMock()
+    stack.plan.left_out = []
+    monkeypatch.setattr(LocalStack, "from_template", lambda *_, **__: stack)
+
+    assert 2 == commands.run(["up"])
+    said = in_a_pipe(capsys)["error"]["message"]
+    assert f"cannot be stored in {folder}: " in said
+    assert "Name another folder: STEPONCE_HOME=elsewhere" in said
+    stack.__enter__.assert_not_called()
+    assert "mine" == (tmp_path / "facts").read_text()
+
+
 def test_up_notices_that_its_stack_has_died():
     """A stack in the foreground that serves nothing is worse than none."""
     with pytest.raises(SteponceError, match=r"no answer at http://127\.0\.0\.1:9"):
