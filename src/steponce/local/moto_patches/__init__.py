@@ -28,6 +28,7 @@ def install() -> None:
         definitions,
         expressions,
         integrations,
+        intrinsics,
         item_sizes,
         language,
         lifecycle,
@@ -49,6 +50,7 @@ def install() -> None:
     admission.install()
     timeouts.install()
     language.install()
+    intrinsics.install()
     callbacks.install()
     nested_executions.install()
     api.install()

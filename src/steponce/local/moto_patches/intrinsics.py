@@ -1,0 +1,84 @@
+"""
+The text in a call of an intrinsic function: `States.Format('it\\'s {}', $.n)`.
+
+moto reads the call as the JSON of the definition has it, with JSON's own escapes, and knows none of the
+language's four.
+
+Source: Reserved characters in intrinsic functions, Step Functions Developer Guide.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from moto.stepfunctions.parser.asl.component.intrinsic.argument.argument import ArgumentLiteral
+from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.generic.string_format import (
+    StringFormat,
+)
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.parse.intrinsic.intrinsic_parser import IntrinsicParser
+from moto.stepfunctions.parser.asl.parse.intrinsic.preprocessor import Preprocessor
+
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ESCAPE_OR_BRACES = re.compile(r"\\.?|\{\}|[{}]", re.DOTALL)
+_ESCAPED = "'{}\\"
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'?", re.DOTALL)  # or to the end of a call that moto refuses
+_CONTROLS = {control: 0xFDD0 + control for control in range(32)}
+"""moto's lexer takes no control character. The 32 code points from U+FDD0 on are no characters."""
+_TO_CONTROLS = {stand_in: control for control, stand_in in _CONTROLS.items()}
+
+
+def install() -> None:
+    """Put this module's patches in place."""
+    IntrinsicParser.parse = staticmethod(_parse)
+    Preprocessor.visitFunc_arg_string = _text
+    StringFormat._eval_body = _format
+
+
+_original_parse = IntrinsicParser.parse
+_original_format = StringFormat._eval_body
+
+
+def _parse(text: str) -> Any:
+    call: str = json.loads(f'"{text}"')
+    return _original_parse(_QUOTED.sub(lambda quoted: quoted[0].translate(_CONTROLS), call))
+
+
+def _text(_preprocessor: Preprocessor, call: Any) -> _Text:
+    return _Text(call.STRING().getText()[1:-1].translate(_TO_CONTROLS))
+
+
+class _Text(ArgumentLiteral):
+    """Text in a call. `definition_value` has the escapes, so that `States.Format` knows its own braces."""
+
+    def _eval_body(self, env: Environment) -> None:
+        env.stack.append(_ESCAPE.sub(_unescaped, self.definition_value))
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if not escape[1] or escape[1] not in _ESCAPED:
+        raise ValueError(f"{escape[0]!r} is an open escape; the escapes are \\' \\{{ \\}} and \\\\")
+    return escape[1]
+
+
+def _format(function: StringFormat, env: Environment) -> None:
+    first = function.argument_list.arguments[0]
+    if not isinstance(first, _Text):
+        _original_format(function, env)
+        return
+    function.argument_list.eval(env=env)
+    values = iter(env.stack.pop()[1:])
+
+    def put(found: re.Match[str]) -> str:
+        if found[0] == "{}":
+            return str(StringFormat._to_str_repr(next(values)))
+        if found[0] in ("{", "}"):
+            raise ValueError(f"{found[0]!r} must be escaped")
+        return found[0][1]
+
+    try:
+        env.stack.append(_ESCAPE_OR_BRACES.sub(put, first.definition_value))
+    except StopIteration:
+        raise ValueError(f"There are fewer values than {{}} in {first.definition_value!r}") from None

@@ -1,0 +1,60 @@
+r"""
+Text in a call of an intrinsic function, as AWS reads it.
+
+Source: Reserved characters in intrinsic functions, Step Functions Developer Guide: `\'`, `\{`, `\}` and `\\`
+stand for what follows the backslash, and any other backslash is an error when the execution runs.
+"""
+
+import json
+
+import pytest
+
+from tests.unit.local.moto_patches.workflows import Workflows
+
+INPUT = {"n": 5, "o'c": "x", "template": "{} of $.n", "braces": "{}"}
+TEXTS = {
+    r"States.Format('it\'s {}', $.n)": "it's 5",
+    r"States.Format('{} it\'s', $.n)": "5 it's",
+    r"States.Format('\{{}\}', $.n)": "{5}",
+    r"States.Format('\{\}{}', $.n)": "{}5",
+    r"States.Format('\\{}\\', $.n)": "\\5\\",
+    r"States.Format('\\n{}', $.n)": "\\n5",
+    r"States.Format('\\\'{}', $.n)": "\\'5",
+    "States.Format('\"{}\"\n\té\U0001f600', $.n)": '"5"\n\té\U0001f600',
+    "States.Format('{}, {}', $.n, $.braces)": "5, {}",
+    "States.Format('')": "",
+    "States.Format(\n'{}',\t$.n)": "5",
+    "States.Format($.template, $.n)": "5 of $.n",
+    r"States.ArrayGetItem(States.Array('it\'s', '\{', '\\', 'a'), 0)": "it's",
+    r"States.ArrayGetItem(States.StringSplit('a\\b', '\\'), 1)": "b",
+    r"States.Format('{} {}', States.Format('\'{}\'', $.n), '\}')": "'5' }",
+}
+
+
+@pytest.fixture(scope="module")
+def workflows(small_stack):
+    return Workflows(small_stack)
+
+
+def test_a_backslash_stands_before_a_reserved_character(workflows):
+    """Also in a nested call. In what a path reads, no character is reserved."""
+    calls = {f"v{number}.$": call for number, call in enumerate(TEXTS)}
+    found = workflows.run({"Read": {"Type": "Pass", "Parameters": calls, "End": True}}, INPUT)
+    assert list(TEXTS.values()) == [
+        value for _, value in sorted(json.loads(found["output"]).items(), key=lambda one: int(one[0][1:]))
+    ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        r"States.Format('a\qb {}', $.n)",
+        r"States.Array('a\n')",
+        "States.Format('{ {}', $.n)",
+        "States.Format('{} {}', $.n)",
+    ],
+)
+def test_what_is_not_escaped_fails_the_execution(workflows, call):
+    """As an open escape does on AWS, and a brace or a value too few."""
+    found = workflows.run({"Read": {"Type": "Pass", "Parameters": {"v.$": call}, "End": True}}, INPUT)
+    assert ("FAILED", "States.Runtime") == (found["status"], found["error"])
