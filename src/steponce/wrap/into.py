@@ -116,8 +116,11 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     properties = template_file.expect_map(resource.get("Properties"), f"{machine}: Properties")
     for empty in [name for name, value in properties.items() if value is None]:
         del properties[empty]  # in YAML, a name without a value
-    if properties.get("Type", "STANDARD") != "STANDARD":
+    kind = properties.get("Type", "STANDARD")
+    if kind == "EXPRESS":
         raise CannotWrap([f"{machine} is an Express workflow, which cannot run a request once."])
+    if kind != "STANDARD":
+        raise CannotWrap([f"The Type of {machine} is not written out. Write STANDARD, or leave it out."])
     uri = properties.get("DefinitionUri")
     if not isinstance(uri, str) or uri.startswith("s3:") or "\0" in uri:
         raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])

@@ -43,6 +43,8 @@ def write(folder: Path, text: str) -> Path:
         (MACHINE.replace("orders.asl.json", '"a\\0b"').join([HEAD, ""]), "no local file"),
         (f"{HEAD}{MACHINE}  X:\n    Type: A\n    Properties: [a]\n", "X: Properties is no object"),
         (f"{HEAD}{MACHINE}      DefinitionSubstitutions: [a]\n", "DefinitionSubstitutions is no object"),
+        (f"{HEAD}{MACHINE}      Type: !Ref T\n", "The Type of Orders is not written out. Write STANDARD"),
+        (f"{HEAD}{MACHINE}      Type: !If [A, STANDARD, EXPRESS]\n", "The Type of Orders is not written out"),
         (f"{HEAD}{MACHINE}      Policies: !If [A, [b], [c]]\n", "The Policies of Orders are no plain list"),
         (f"{HEAD}{MACHINE}{ROLE}    Properties: {{Policies: !If [A, [], []]}}\n", "The Policies of R are no"),
     ],
