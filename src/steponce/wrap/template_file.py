@@ -26,6 +26,8 @@ from steponce.wrap.kept_lines import keep_lines
 SECTIONS = ("Parameters", "Conditions", "Outputs")
 """The sections that get entries, besides Resources."""
 
+_END = re.compile(r"^\.\.\.\s*\Z", re.MULTILINE)
+_FIRST_RESOURCE = re.compile(r"^\W?Resources\W?:\s*?(?:#.*)?\n(?:\s*?(?:#.*)?\n)*( +)[^\s#]", re.MULTILINE)
 _IN_TEXT = re.compile(r"\$\{(\w+)")
 
 
@@ -123,10 +125,14 @@ def write(template: CommentedMap, before: str) -> str:
     several ways.
     """
     yaml = _yaml(before)
+    end = _END.search(before)
+    if end is not None:
+        before = before[: end.start()]
     was = _written(yaml, yaml.load(before))
     written = _written(yaml, template)
     kept = keep_lines(before, was, written)
-    return kept if _written_anew(yaml, kept) == _written_anew(yaml, written) else written
+    whole = kept if _written_anew(yaml, kept) == _written_anew(yaml, written) else written
+    return whole if end is None else whole + end[0]
 
 
 def _written_anew(yaml: YAML, text: str) -> str | None:
@@ -226,8 +232,14 @@ def _yaml(text: str) -> YAML:
     yaml.preserve_quotes = True
     yaml.width = 4096
     offset = _indent_of_lists(text)
-    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
+    yaml.indent(mapping=_indent_of_maps(text), sequence=offset + 2, offset=offset)
     return yaml
+
+
+def _indent_of_maps(text: str) -> int:
+    """How far the first resource is indented; 2 if it has no line of its own."""
+    found = _FIRST_RESOURCE.search(text)
+    return 2 if found is None else len(found[1])
 
 
 def _indent_of_lists(text: str) -> int:

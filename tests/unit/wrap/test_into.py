@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -298,6 +299,32 @@ def test_lists_are_indented_as_they_were(offset: str):
     """Both styles are usual."""
     text = f"Resources:\n  A:\n    List:\n{offset}    - a # one\n{offset}    - b\n"
     assert text == template_file.write(template_file.read(text), text)
+
+
+@pytest.mark.parametrize("blanks", [1, 3, 4])
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_keys_are_indented_as_they_were(write: Write, options: list[str], blanks: int):
+    """The new ones, too, so that the others need not be written anew."""
+    head, _, rest = NAMED.partition("      Policies:")
+    two = head + rest[rest.index("\n  # -- Another") :]
+    text = re.sub("^(  )+", lambda begin: " " * (len(begin[0]) // 2 * blanks), two, flags=re.MULTILINE)
+    assert yaml_parse(two) == yaml_parse(text)
+    path = write(text)
+    changed(path, *options)
+    gone = [line for line in text.splitlines() if line not in path.read_text().splitlines()]
+    changes = "DefinitionUri: states/orders.asl.json # beside the other one"
+    assert ([] if options else [changes]) == [line.strip() for line in gone]
+    assert f"\n{' ' * blanks}Steponce:\n{' ' * 2 * blanks}Type: " in path.read_text()
+
+
+@pytest.mark.parametrize("start", ["", "---\n"])
+@pytest.mark.parametrize("end", ["...\n", "...", "...\n\n"])
+def test_the_end_of_a_document_stays_where_it_is(write: Write, start: str, end: str):
+    """What is new stands before it, and nothing else is written anew."""
+    path = write(text := start + NAMED + end)
+    changed(path, "--around")
+    assert [] == [line for line in text.splitlines() if line not in path.read_text().splitlines()]
+    assert path.read_text().endswith(f"\n{end}")
 
 
 @pytest.mark.parametrize(
