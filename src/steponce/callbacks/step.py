@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from math import isnan
 from typing import Any, Self
 
 from steponce.aws import times
-from steponce.aws.dynamodb import Attributes, Item
+from steponce.aws.dynamodb import MOST, Attributes, Item
 from steponce.callbacks.answer import Answer
 from steponce.errors import InvalidAnswer, InvalidRequest
 from steponce.request.canonical import sha256
@@ -59,30 +61,27 @@ class AwaitingStep:
         first try's. So the expiry counts from now, or from EnteredTime if that is later.
 
         Raises:
-            InvalidRequest: the state does not pass a field, or the step has no name.
+            InvalidRequest: the state does not pass a field, or passes what no record can hold. The message
+                names the field, and never quotes the value, which may be the token.
         """
         try:
-            if not isinstance(event["step"], str) or not event["step"]:
-                raise InvalidRequest(
-                    "The step of a waiting state is named by text that is not empty. Make text of a number "
-                    "with States.Format."
-                )
-            run = (event["lockToken"], event["step"], event["callId"], str(event["attempt"]))
-            entered = times.from_text(event["enteredAt"])
-            expires = times.after(max(entered, times.now()), float(event["timeoutSeconds"]))
+            step, lock_token = _passed_text(event, "step"), _passed_text(event, "lockToken")
+            call_id, attempt = _passed_text(event, "callId"), _passed_whole(event, "attempt", least=1)
+            run = (lock_token, step, call_id, str(event["attempt"]))
+            entered, timeout = _passed_time(event, "enteredAt"), _passed_seconds(event, "timeoutSeconds")
             return cls(
                 id=f"as_{sha256(json.dumps(run))[:40]}",
-                step=event["step"],
+                step=step,
                 status=PENDING,
-                task_token=event["taskToken"],
-                execution=event["execution"],
-                request_id=event["requestId"],
-                lock_token=event["lockToken"],
-                call_id=event["callId"],
-                attempt=int(event["attempt"]),
+                task_token=_passed_text(event, "taskToken"),
+                execution=_passed_text(event, "execution"),
+                request_id=_passed_text(event, "requestId"),
+                lock_token=lock_token,
+                call_id=call_id,
+                attempt=attempt,
                 entered_at=times.to_text(entered),
-                retry_count=int(event["retryCount"]),
-                expires_at=times.to_text(expires),
+                retry_count=_passed_whole(event, "retryCount", least=0),
+                expires_at=times.to_text(times.after(max(entered, times.now()), timeout)),
             )
         except KeyError as missing:
             raise InvalidRequest(
@@ -158,6 +157,47 @@ def answer_to_step(event: Any) -> tuple[str, Answer]:
             'An answer names its step by its id, as_…. Send {"awaitingStepId": …, "answer": …}.'
         )
     return step_id, Answer.parse(event.get("answer"))
+
+
+def _passed_text(event: Mapping[str, Any], name: str) -> str:
+    if not isinstance(event[name], str) or not event[name]:
+        raise _not_passed(
+            name, "text that is not empty", "Make text of a number or of JSON with States.Format."
+        )
+    return str(event[name])
+
+
+def _passed_whole(event: Mapping[str, Any], name: str, *, least: int) -> int:
+    wanted = f"a whole number from {least} to {MOST}"
+    try:
+        number = int(event[name])
+    except (TypeError, ValueError, OverflowError):
+        raise _not_passed(name, wanted) from None
+    if not least <= number <= MOST:
+        raise _not_passed(name, wanted)
+    return number
+
+
+def _passed_time(event: Mapping[str, Any], name: str) -> datetime:
+    text = _passed_text(event, name)
+    try:
+        return times.from_text(text)
+    except ValueError:
+        raise _not_passed(name, "a time with a zone", "$$.State.EnteredTime is one.") from None
+
+
+def _passed_seconds(event: Mapping[str, Any], name: str) -> float:
+    try:
+        seconds = float(event[name])
+    except (TypeError, ValueError, OverflowError):
+        raise _not_passed(name, "a number of seconds") from None
+    if isnan(seconds):
+        raise _not_passed(name, "a number of seconds")
+    return seconds
+
+
+def _not_passed(name: str, wanted: str, advice: str = "") -> InvalidRequest:
+    return InvalidRequest(f"What the waiting state passes as {name} is not {wanted}. {advice}".rstrip())
 
 
 _OUTCOMES = {"success": {"outcome", "output"}, "failure": {"outcome", "error", "cause"}}

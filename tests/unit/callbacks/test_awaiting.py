@@ -129,7 +129,11 @@ def test_no_other_run_or_step_has_the_same_id(other: dict[str, Any]):
 
 
 @given(
-    st.lists(st.tuples(st.text(), st.text(min_size=1), st.text(), st.integers(0, 3)), unique=True, min_size=2)
+    st.lists(
+        st.tuples(*[st.text(min_size=1)] * 3, st.integers(1, 3)),
+        unique=True,
+        min_size=2,
+    )
 )
 def test_ids_are_as_different_as_their_runs(runs: list[tuple[str, str, str, int]]):
     """Whatever the texts are."""
@@ -149,11 +153,27 @@ def test_a_state_that_forgets_something_is_told_what(missing: str):
         AwaitingStep.from_event(passed)
 
 
-@pytest.mark.parametrize("step", ["", 0, 7, None, True, ["a"]])
-def test_a_step_without_a_name_is_not_recorded(step: Any):
-    """Its name may come from the request's data. A record of it could not be read again."""
-    with pytest.raises(InvalidRequest, match="The step of a waiting state is named by text"):
-        AwaitingStep.from_event(event(step=step))
+TEXTS = ("step", "taskToken", "execution", "requestId", "lockToken", "callId", "enteredAt")
+NO_TEXTS: tuple[Any, ...] = ("", 0, 7, None, True, ["a"], {"x": "secret-value"})
+NO_NUMBERS: tuple[Any, ...] = ("", "secret-value", None, ["a"], {"x": "secret-value"}, float("nan"))
+NO_WHOLES: tuple[Any, ...] = (*NO_NUMBERS, -1, 10**30, float("inf"))
+UNWRITABLE = [
+    *((name, value) for name in TEXTS for value in NO_TEXTS),
+    *(("attempt", value) for value in (*NO_WHOLES, 0)),
+    *(("retryCount", value) for value in NO_WHOLES),
+    *(("timeoutSeconds", value) for value in NO_NUMBERS),
+    *(("enteredAt", value) for value in ("secret-value", "2026-01-31T12:00:00")),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), UNWRITABLE)
+def test_what_no_record_can_hold_is_refused_before_it_is_written(name: str, value: Any):
+    """It may come from the request's data. The message names the field, and the value may be a secret."""
+    with pytest.raises(InvalidRequest, match=f"passes as {name} is not") as refused:
+        AwaitingStep.from_event(event(**{name: value}))
+
+    assert "secret-value" not in str(refused.value)
+    assert refused.value.__cause__ is None
 
 
 @pytest.mark.parametrize(
