@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Self
 
 import boto3
@@ -25,6 +26,7 @@ from steponce.executions import unqualified
 from steponce.locks.results import ONE_TRY, Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
+from steponce.recovery.owner import unsettled_work_until
 from steponce.request.envelope import Envelope
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine
@@ -241,7 +243,8 @@ class Client:
         if not isinstance(timeout_seconds, int | float) or timeout_seconds != timeout_seconds:  # NaN
             raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
-        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash).run()
+        work_until = partial(unsettled_work_until, sfn=self.machine.sfn)
+        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, work_until).run()
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from moto import mock_aws
 
 from steponce import workflow
 from steponce.aws import times
-from steponce.errors import OwnerHidden, Refused, Unavailable
+from steponce.errors import OwnerHidden, Refused, Unavailable, Unsettled
 from steponce.executions import YOUNG
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
@@ -28,7 +29,7 @@ from steponce.recovery.work import proves_the_end, works_until
 from steponce.report.collector import collect, collect_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn
+from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -487,3 +488,98 @@ def test_throttling_is_no_missing_permission(world: World):
     world.sfn.refuse("describe_execution", "ThrottlingException")
     with pytest.raises(Unavailable):
         settle(world, world.put())
+
+
+# -- an owner that died without an outcome ---------------------------------------------------------
+DIED = {
+    "in its work": (TO_WORK, {}, True),
+    "taking over": ((*TO_WORK[:2], "TakeOverLock"), {}, True),
+    "before its work": (TO_WORK[:2], {}, False),
+    "with an outcome": (
+        (*TO_WORK, "RecordError"),
+        {"given": envelope() | {"failure": {"Error": "Boom"}}},
+        False,
+    ),
+    "to cancel its request": (TO_WORK, {"error": "Cancelled"}, False),
+    "with too large a result": (TO_WORK, {"error": "States.DataLimitExceeded"}, False),
+}
+
+
+@pytest.mark.parametrize(("states", "end", "waits"), DIED.values(), ids=DIED)
+def test_until_when_nothing_settles_a_dead_owner_is_told_while_it_is_true(
+    world: World, states: tuple[str, ...], end: dict[str, Any], waits: bool
+):
+    """As long as `settle_owner` calls it alive, and no longer."""
+    for closed, may_run in ((NOW - WAIT + MOMENT, waits), (NOW - WAIT, False)):
+        world.execution("order-1", "ABORTED", *states, closed=closed, **end)
+        lock = world.put(created=times.to_text(NOW - WAIT), workTimeoutSeconds=WORK_TIMEOUT)
+        until = owner.unsettled_work_until(lock, world.machine.owner(lock), world.sfn)
+        found = settle_owner(
+            lock,
+            world.sfn,
+            world.machine.locks,
+            work_timeout_seconds=WORK_TIMEOUT,
+            when_outcome_unknown="take-over",
+            by="test",
+            home=ARN,
+        )
+        assert times.to_text(NOW + MOMENT) == until if may_run else until is None
+        assert may_run == (found.verdict == "alive")
+
+
+@pytest.fixture
+def died(world: World) -> Lock:
+    """The record of order-1, whose execution was stopped in its work a moment ago."""
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=NOW)
+    return world.put(workTimeoutSeconds=WORK_TIMEOUT)
+
+
+UNTIL = times.to_text(NOW + WAIT)
+WAITS = (NextStep("wait for request", "order-1"),)
+
+
+@pytest.mark.usefixtures("died")
+def test_show_says_until_when_a_dead_owner_cannot_be_settled(world: World):
+    """It named a start that checks the owner, which did nothing, and then named that start again."""
+    story = collect(world.client, "order-1")
+
+    assert "unsettled" == story.diagnosis
+    assert f"may run until {UNTIL} or later, and nothing can settle it before" in story.summary
+    assert WAITS == story.next_steps
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_refused_command_says_until_when(world: World, alice: Operator, died: Lock, action: LockAction):
+    """It said a minute."""
+    with pytest.raises(Refused, match=f"may still run until {UNTIL}") as refused:
+        alice.prepare(action, died)
+
+    assert WAITS == refused.value.next_steps
+    assert died == world.lock()
+
+
+@pytest.mark.usefixtures("died")
+def test_wait_says_until_when(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Its owner is dead, and an earlier start cannot settle it."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+
+    with pytest.raises(Unsettled, match=f"may run until {UNTIL} or later.*check_owner=True") as unsettled:
+        world.client.wait("order-1", timeout_seconds=60)
+
+    assert WAITS == unsettled.value.next_steps
+
+
+@pytest.mark.usefixtures("died")
+def test_a_wait_whose_history_does_not_come_is_unsettled_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """The history only makes the words better."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    world.sfn.refuse("get_execution_history", "ThrottlingException")
+
+    with pytest.raises(Unsettled, match=r"left its lock open\. Start the request again"):
+        world.client.wait("order-1", timeout_seconds=60)

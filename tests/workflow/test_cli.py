@@ -118,10 +118,10 @@ def test_show_tells_of_every_try_and_attempt(steponce: Run, order: str):
     assert [(1, "FAILED"), (2, "SUCCEEDED")] == [(a["number"], a["status"]) for a in story["attempts"]]
 
 
-def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
+def test_a_request_that_was_stopped_is_settled_once_its_work_is_over(
     steponce: Run, stack: LocalStack, order: str
 ):
-    """Its owner is dead, its lock open: --check-owner starts the attempt that looks into it."""
+    """Its owner is dead, its lock open: until then --check-owner starts an attempt that settles nothing."""
     slow = VISA | {"card": "tok_slow", "delaySeconds": 30}
     _, receipt = steponce("start", order, "-", payload=slow)
     eventually(lambda: steponce("show", order)[1]["attempts"][0]["visits"][-1]["state"] == "DoWork")
@@ -131,7 +131,7 @@ def test_a_request_that_was_stopped_is_settled_by_the_command_that_show_names(
     code, next_one = steponce("start", order, "-", "--check-owner", payload=slow)
 
     assert ("unsettled", "ABORTED") == (story["diagnosis"], story["attempts"][0]["status"])
-    assert [f"steponce start {order} FILE --check-owner"] == story["next"]
+    assert [f"steponce wait {order}"] == story["next"]  # until its work is certainly over
     assert (0, f"{order}--2") == (code, next_one["executionArn"].rpartition(":")[2])
 
 

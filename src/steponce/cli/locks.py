@@ -31,9 +31,10 @@ from steponce.locks.record import Lock
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
+from steponce.recovery.owner import unsettled_work_until
 from steponce.recovery.work import failed_work_until
 from steponce.report.collector import collect_owner
-from steponce.report.story import GONE, Attempt, Record
+from steponce.report.story import GONE, LEASED, Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
@@ -108,7 +109,7 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     is_gone = owner.status == GONE
     allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token)
     what_next = machines.commands(allowed)
-    until = None if owner.is_open else failed_work_until(lock, owner.stopped)
+    until = None if owner.is_open else _work_until(client, lock, owner)
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
@@ -178,6 +179,13 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     lock, receipt = operator.retry(lock, given, why)
     _done("retried", lock, confirmation, why, receipt=receipt.to_dict())
     return FAILED if receipt.status == "FAILED" else DONE
+
+
+def _work_until(client: Client, lock: Lock, owner: Attempt) -> str | None:
+    """Until when, at least, the work of an owner that does not run may run. None if it is not known."""
+    if lock.status != INPROGRESS or owner.status in (GONE, LEASED):
+        return failed_work_until(lock, owner.stopped)
+    return unsettled_work_until(lock, client.machine.owner(lock), client.machine.sfn)
 
 
 def _prepared(

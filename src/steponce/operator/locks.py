@@ -33,7 +33,7 @@ from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction, expect_dead, expect_own, expect_unanswered, state_of
-from steponce.recovery.owner import Finding, settle_owner
+from steponce.recovery.owner import Finding, settle_owner, unsettled_work_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
@@ -95,11 +95,7 @@ class Operator:
             lock = self._again(lock)
             expect_dead(self._machine, lock, self._work_timeout_seconds)
         if found.verdict == "alive":
-            raise Refused(
-                found.reason
-                or f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
-                "Nothing was written; try again in a minute."
-            )
+            raise Refused(found.reason) if found.reason else self._not_settled(lock)
         if found.verdict == "unwritten" and action != "complete":
             raise Refused(
                 f"The work under {lock.lock_token!r} is done, and its result is not on record. Look it up, "
@@ -270,6 +266,22 @@ class Operator:
             when_outcome_unknown="take-over",
             by=self._by,
             home=self._machine.arn,
+        )
+
+    def _not_settled(self, lock: Lock) -> Refused:
+        """Why the lock of an owner that does not run could not be settled yet."""
+        owner = self._machine.owner(lock)
+        until = unsettled_work_until(lock, owner, self._machine.sfn, self._work_timeout_seconds)
+        if until is None:
+            return Refused(
+                f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
+                "Nothing was written; try again in a minute."
+            )
+        token = self._machine.token_to_give(lock.request_id, lock.lock_token)
+        return Refused(
+            f"The execution {lock.locked_by} has ended without an outcome on record, and its work may still "
+            f"run until {until}. Nothing was written; wait until then, and try again.",
+            next_steps=[NextStep("wait for request", lock.request_id, lock_token=token)],
         )
 
     def _again(self, lock: Lock) -> Lock:

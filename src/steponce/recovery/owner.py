@@ -28,7 +28,7 @@ from steponce.recovery.history import History
 from steponce.recovery.leases import hold_after_lease, lease_is_over
 from steponce.recovery.outcomes import End, hold_unknown, write_cancelled, write_outcome
 from steponce.recovery.work import longest_work, works_until
-from steponce.workflow import BEFORE_WORK, OUTCOMES, TAKING_OVER, TOO_LARGE, WORK
+from steponce.workflow import BEFORE_WORK, INPROGRESS, OUTCOMES, TAKING_OVER, TOO_LARGE, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -211,6 +211,44 @@ def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
         return Left(is_visible=_age(lock.created) >= YOUNG)
     child = None if history.child_arn is None else look_at_child(lock, history.child_arn, sfn)
     return Left(child, history.open_tasks > 0, owner is None or history.is_whole(owner))
+
+
+def unsettled_work_until(
+    lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_seconds: float = 0
+) -> str | None:
+    """
+    Until when, at least, the work of a dead owner that has recorded nothing may still run.
+
+    Nothing settles the lock before. It may be later if a deployment has raised the work's time-out since.
+
+    Args:
+        lock: The lock, as it was read.
+        owner: Its owner. None if Step Functions does not know it.
+        sfn: As for `settle_owner`.
+        deployed_seconds: The time-out that the work has now, if it is known. A record that says longer is
+            believed.
+
+    Returns:
+        UTC text. None if that is not so, or not known.
+
+    Raises:
+        Unavailable: Step Functions did not answer; safe to try again.
+    """
+    is_known = lock.work_timeout_seconds is not None or deployed_seconds > 0
+    if lock.status != INPROGRESS or owner is None or owner.is_open or not is_known:
+        return None
+    try:
+        with looking_at(lock.locked_by):
+            history = History.read(sfn, lock.locked_by)
+            child = None if history is None else _child(lock, history, sfn)
+    except OwnerHidden:
+        return None
+    if history is None or not history.is_whole(owner) or owner.owns(lock) is False:
+        return None
+    work_timeout, end = longest_work(lock, deployed_seconds), _end(owner, history, None, child)
+    if end.state not in TAKING_OVER and _verdict_by_end(end, owner, work_timeout) != "alive":
+        return None
+    return works_until(None, child.execution.closed if child else owner.closed, work_timeout)
 
 
 def _work_timeout(

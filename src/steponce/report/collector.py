@@ -19,6 +19,7 @@ from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.recovery.owner import unsettled_work_until
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.answers import answers_too, is_own, made_it
@@ -118,6 +119,7 @@ class _Collector:
             holder,
             lock is not None and self.owner_is_stranger(lock),
             lock is not None and self._is_answered(lock, attempts[-1]),
+            None if lock is None else self._work_until(lock),
         )
         advice = case.judge()
         story = Story(
@@ -131,6 +133,11 @@ class _Collector:
             next_steps=advice.next_steps,
         )
         return story, lock
+
+    def _work_until(self, lock: Lock) -> str | None:
+        """Until when the work of a dead owner may still run, if its outcome is not on record."""
+        owner = self._executions.get(lock.locked_by)
+        return unsettled_work_until(lock, owner, self._client.machine.sfn)
 
     def _is_known(self, token: str | None, attempts: list[Attempt]) -> bool:
         """Whether the request has an execution with this lock token. A caller may have given a wrong one."""

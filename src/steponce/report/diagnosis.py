@@ -52,6 +52,7 @@ class Case:
         holder: The execution of another request, if that one holds the lock.
         owner_is_stranger: Whether another execution now has the name of the lock's owner.
         is_answered: Whether the record tells this request's outcome.
+        work_until: Until when, at least, the work of a dead owner without an outcome may run (UTC text).
     """
 
     request_id: str
@@ -62,6 +63,7 @@ class Case:
     holder: Attempt | None
     owner_is_stranger: bool
     is_answered: bool
+    work_until: str | None = None
 
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
@@ -307,6 +309,14 @@ class Case:
         )
 
     def _settle(self, how: str) -> Advice:
+        if self.work_until is not None:
+            return Advice(
+                "unsettled",
+                f"The execution that holds its lock {how}, and its outcome is not on record. Its work may "
+                f"run until {self.work_until} or later, and nothing can settle it before. Wait until then, "
+                "and look again.",
+                (self._request("wait for request"),),
+            )
         return Advice(
             "unsettled",
             f"The execution that holds its lock {how}, and its outcome is not on record. To settle it, start "

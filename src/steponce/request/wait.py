@@ -8,10 +8,14 @@ wait also asks whether the lock's owner is alive.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+
+from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.errors import PayloadMismatch, RequestNotFound, Unsettled, WaitTimeout
-from steponce.locks.record import Failure
+from steponce.errors import PayloadMismatch, RequestNotFound, Unavailable, Unsettled, WaitTimeout
+from steponce.executions import Execution, HistoryTooLong, reading_until
+from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine
@@ -32,6 +36,8 @@ class Wait:
         timeout_seconds: How long to wait. What does not run gets at least NOT_YET_VISIBLE_SECONDS.
         lock_token: The one that the request was started with. None: its first attempts tell it.
         payload_hash: Of the payload that the answer must be for. None: of any.
+        work_until: Tells until when the work of a lock's owner that is dead may still run (UTC text). None:
+            it does not.
     """
 
     def __init__(
@@ -41,12 +47,14 @@ class Wait:
         timeout_seconds: float,
         lock_token: str | None,
         payload_hash: str | None,
+        work_until: Callable[[Lock, Execution | None], str | None],
     ) -> None:
         self._machine = machine
         self._request_id = request_id
         self._timeout_seconds = timeout_seconds
         self._lock_token = lock_token
         self._payload_hash = payload_hash
+        self._work_until = work_until
 
     def run(self) -> Receipt:
         """
@@ -99,11 +107,26 @@ class Wait:
             end = execution.failure.error if execution else "not to be described"
             how = f"the execution {lock.locked_by} is closed ({end})"
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
+        until = self._until(lock, execution)
+        if until is not None:
+            raise Unsettled(
+                f"Request {self._request_id!r}: {how} and left its lock open. Its work may run until {until} "
+                "or later, and nothing can settle it before. Then start it again with check_owner=True.",
+                next_steps=[NextStep("wait for request", self._request_id, lock_token=token)],
+            )
         raise Unsettled(
             f"Request {self._request_id!r}: {how} and left its lock open. "
             "Start the request again with check_owner=True to settle it.",
             next_steps=[NextStep("start request", self._request_id, lock_token=token, check_owner=True)],
         )
+
+    def _until(self, lock: Lock, execution: Execution | None) -> str | None:
+        """As `work_until`, if one page of a history tells it: for better words no answer comes late."""
+        try:
+            with reading_until(lambda: True):
+                return self._work_until(lock, execution)
+        except (HistoryTooLong, Unavailable, ClientError):
+            return None
 
 
 def _may_be_over(receipt: Receipt, seen_running: str) -> bool:

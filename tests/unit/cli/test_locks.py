@@ -733,6 +733,24 @@ def test_inspect_says_until_when_its_commands_are_refused(
         assert f"until {until} or later" in said.out
 
 
+def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
+    world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Its work may run, and so each command is refused."""
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=datetime.now(UTC))
+    world.put(workTimeoutSeconds=900)
+
+    until = run("locks", "inspect", "order-1")[1]["workMayRunUntil"]
+    told = run("locks", "release", "order-1", *SIGNED)[1]["error"]
+    shown = run("show", "order-1")[1]
+    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    commands.run(["locks", "inspect", "order-1"])
+
+    assert f"may still run until {until}" in told["message"]
+    assert ["steponce wait order-1"] == told["next"] == shown["next"]
+    assert f"until {until} or later" in capsys.readouterr().out
+
+
 DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "in its work": (["ABORTED", *TO_WORK], {}, "start"),
     "unwritten": (["FAILED", *TO_WORK], {"error": "States.DataLimitExceeded"}, "locks complete"),

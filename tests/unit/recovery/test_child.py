@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from steponce import workflow
+from steponce.aws import times
+from steponce.executions import describe_execution
 from steponce.locks.record import Failure, Lock
 from steponce.recovery import owner
 from steponce.recovery.child import name_of_child
@@ -141,6 +143,26 @@ def test_a_child_s_long_cause_is_cut_off(stack: Stack, character: str):
     assert CAUSE_LIMIT - 6 < len(cause) <= CAUSE_LIMIT
     kept = json.loads(cause)
     assert ("Broken", {character}) == (kept["Error"], set(kept["Cause"]))
+
+
+@pytest.mark.parametrize(
+    ("child", "waits"),
+    [
+        ({"status": "FAILED", "stopDate": JUST_NOW}, False),
+        ({"status": "SUCCEEDED", "output": "1", "stopDate": JUST_NOW}, False),
+        ({"status": "ABORTED", "stopDate": JUST_NOW}, True),
+        ({"status": "ABORTED", "stopDate": OVER}, False),
+    ],
+)
+def test_it_is_told_until_when_an_ended_child_leaves_its_owner_unsettled(
+    stack: Stack, child: dict[str, Any], waits: bool
+):
+    """Only where its functions may still run. A child that tells its end is settled at once."""
+    sfn, lock = world(*BOTH, child=child), Lock.from_item(HELD)
+    until = owner.unsettled_work_until(lock, describe_execution(sfn, OWNER), sfn, WORK_TIMEOUT)
+    ends = JUST_NOW + timedelta(seconds=WORK_TIMEOUT) + workflow.INIT_TIME
+    assert (times.to_text(ends) if waits else None) == until
+    assert waits == (settle(stack, sfn).verdict == "alive")
 
 
 def test_a_child_that_was_stopped_died_in_the_work(stack: Stack):
