@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
+from steponce.executions import CANCELLED
 from steponce.request.canonical import canonical_json, sha256
 from steponce.workflow import CAUSE_LIMIT, DUPLICATE_REFUSED, WORKFLOW_LIMIT
 
@@ -140,9 +141,10 @@ def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
         raise InvalidAnswer(f"The {name} is text, or absent.")
     if value is not None and len(value) > limit:
         raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
-    if name == "error" and value is not None and value.startswith(RESERVED):
+    if name == "error" and value is not None and (value.startswith(RESERVED) or value == CANCELLED):
         raise InvalidAnswer(
-            f"An answer's error name may not begin with {', '.join(RESERVED)}. Use a name of your own."
+            f"An answer's error name may not begin with {', '.join(RESERVED)}, and is not {CANCELLED}. Use "
+            "a name of your own."
         )
     canonical_json(value, name)
     return value or None
