@@ -81,8 +81,9 @@ class Scene:
             hurried["TimeoutSeconds"] = 1
         else:
             hurried |= {"TimeoutSeconds": 10, "HeartbeatSeconds": 4}
-            del hurried["Parameters"]["Payload"]["timeoutSeconds.$"]
-            hurried["Parameters"]["Payload"]["timeoutSeconds"] = 10
+            payload = hurried["Parameters"]["Payload"]
+            del payload["timeoutSeconds.$"], payload["heartbeatSeconds.$"]
+            payload |= {"timeoutSeconds": 10, "heartbeatSeconds": 4}
         arn = sfn.create_state_machine(
             name=f"hasty-{state}", definition=json.dumps(definition), roleArn=here["roleArn"]
         )["stateMachineArn"]

@@ -165,7 +165,7 @@ class AwaitingSteps:
             Unavailable: DynamoDB did not answer; safe to try again.
         """
         values = _values(step)
-        refreshed = (":taskToken", ":enteredAt", ":retryCount", ":expiresAt", ":ttl")
+        refreshed = (":taskToken", ":enteredAt", ":retryCount", ":expiresAt", ":answerBy", ":ttl")
         for _ in range(_TRIES):
             # First write: no record yet, or a newer try of a step that waits or was late.
             # Second write: a newer try of a step whose answer is claimed. It keeps status and answer.
@@ -174,13 +174,13 @@ class AwaitingSteps:
                 "SET #status = :pending, openStatus = :open, step = :step, taskToken = :taskToken, "
                 "execution = :execution, requestId = :requestId, lockToken = :lockToken, callId = :callId, "
                 "attempt = :attempt, enteredAt = :enteredAt, retryCount = :retryCount, "
-                "expiresAt = :expiresAt, #ttl = :ttl",
+                "expiresAt = :expiresAt, answerBy = :answerBy, #ttl = :ttl",
                 f"attribute_not_exists(awaitingStepId) OR (#status IN (:pending, :late) AND {_NEWER})",
                 values | {":pending": PENDING, ":late": LATE, ":open": self._open_status(PENDING, step.id)},
             ) or self._update(
                 step.id,
                 "SET taskToken = :taskToken, enteredAt = :enteredAt, retryCount = :retryCount, "
-                "expiresAt = :expiresAt, #ttl = :ttl",
+                "expiresAt = :expiresAt, answerBy = :answerBy, #ttl = :ttl",
                 f"#status = :answering AND {_NEWER}",
                 {name: values[name] for name in refreshed} | {":answering": ANSWERING},
             )
@@ -325,5 +325,6 @@ def _values(step: AwaitingStep) -> dict[str, str | int]:
         ":enteredAt": step.entered_at,
         ":retryCount": step.retry_count,
         ":expiresAt": step.expires_at,
+        ":answerBy": step.answer_by,
         ":ttl": times.epoch_seconds(kept_until),
     }

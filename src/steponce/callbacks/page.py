@@ -78,7 +78,7 @@ def question_html(step: AwaitingStep | None, outcomes: Collection[str], until: d
     Args:
         step: The record; None if there is none.
         outcomes: What the link allows.
-        until: When the link ends. The step may end before.
+        until: When the link ends. The step may end before, also because no heartbeat has come.
     """
     if step is None:
         return verdict_html("unknown", None)
@@ -92,7 +92,13 @@ def question_html(step: AwaitingStep | None, outcomes: Collection[str], until: d
     if step.status == LATE or until <= times.now():
         text = f"{_named(step)} does not wait any more. No answer had arrived."
         return _page("Too late", text, _due(until))
-    facts = {"Asked": _time(times.from_text(step.entered_at)), "Answer by": _time(until)}
+    facts = {"Asked": _time(times.from_text(step.entered_at))}
+    by = min(until, times.from_text(step.answer_by))
+    if by <= times.now():  # nothing tells whether a heartbeat has come
+        title, text = "It may be too late", f"{_named(step)} waits only if a program has sent a heartbeat."
+        facts |= {"Answer was due by": _time(by), "With heartbeats, by": _time(until)}
+        return _page(title, text, facts, _form(outcomes))
+    facts["Answer by"] = _time(by)
     return _page("Your answer is needed", f"{_named(step)} waits for an answer.", facts, _form(outcomes))
 
 

@@ -33,6 +33,9 @@ class AwaitingStep:
     `answer`, `claim` (the call that brought it) and `answered_at` are set from ANSWERING on, and None for
     LATE. An answer that was sent with the raw task token has no `claim`, and its `answered_at` is the time
     when it was found.
+
+    `answer_by` is when the state ends if neither an answer nor a heartbeat comes before. It is `expires_at`
+    if the state has no heartbeat, or did not pass it.
     """
 
     id: str
@@ -47,6 +50,7 @@ class AwaitingStep:
     entered_at: str
     retry_count: int
     expires_at: str
+    answer_by: str
     answer: Answer | None = None
     claim: str | None = None
     answered_at: str | None = None
@@ -69,6 +73,8 @@ class AwaitingStep:
             call_id, attempt = _passed_text(event, "callId"), _passed_whole(event, "attempt", least=1)
             run = (lock_token, step, call_id, str(event["attempt"]))
             entered, timeout = _passed_time(event, "enteredAt"), _passed_seconds(event, "timeoutSeconds")
+            heartbeat = _passed_seconds(event, "heartbeatSeconds") if "heartbeatSeconds" in event else timeout
+            since = max(entered, times.now())
             return cls(
                 id=f"as_{sha256(json.dumps(run))[:40]}",
                 step=step,
@@ -81,7 +87,8 @@ class AwaitingStep:
                 attempt=attempt,
                 entered_at=times.to_text(entered),
                 retry_count=_passed_whole(event, "retryCount", least=0),
-                expires_at=times.to_text(times.after(max(entered, times.now()), timeout)),
+                expires_at=times.to_text(times.after(since, timeout)),
+                answer_by=times.to_text(times.after(since, min(heartbeat, timeout))),
             )
         except KeyError as missing:
             raise InvalidRequest(
@@ -115,6 +122,7 @@ class AwaitingStep:
             entered_at=read.time("enteredAt"),
             retry_count=read.whole("retryCount", least=0),
             expires_at=read.time("expiresAt"),
+            answer_by=read.optional_time("answerBy") or read.time("expiresAt"),
             answer=answer,
             claim=read.optional_text("claim"),
             answered_at=read.optional_time("answeredAt"),
@@ -130,6 +138,7 @@ class AwaitingStep:
             "lockToken": self.lock_token,
             "attempt": self.attempt,
             "expiresAt": self.expires_at,
+            "answerBy": self.answer_by,
         }
 
     def is_older_than(self, other: AwaitingStep) -> bool:

@@ -53,6 +53,7 @@ def list_steps(target: Target) -> int:
 
     With --machine only the steps of that state machine.
 
+    A step ends at `answerBy` if neither an answer nor a heartbeat comes before. Heartbeats are not on record.
     A step whose execution was stopped, or whose time or heartbeat is over, stays in the list until an answer
     or the monitor closes it. A record that cannot be read is listed apart, with its damaged attribute.
     """
@@ -129,10 +130,10 @@ def table(steps: Sequence[AwaitingStep]) -> RenderableType:
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     rows.add_column("awaiting step", overflow="fold")
     rows.add_column("status", no_wrap=True)
-    rows.add_column("expires (UTC)", no_wrap=True)
+    rows.add_column("answer by (UTC)", no_wrap=True)
     for step in steps:
         whose = Text.assemble(plain(step.id), "\n", plain(f"{step.step} of {step.request_id}"))
-        until = plain(step.expires_at[:19], "red" if _is_expired(step) else "")
+        until = plain(step.answer_by[:19], "red" if step.answer_by < times.now_text() else "")
         rows.add_row(whose, plain(step.status, _COLOURS.get(step.status, "red")), until)
     return rows
 
@@ -144,6 +145,7 @@ def _panel(step: AwaitingStep) -> RenderableType:
         "lock token": step.lock_token,
         "times taken": str(step.attempt),
         "waits since" if _is_open(step) else "waited since": step.entered_at,
+        "answer by": step.answer_by if _is_open(step) and step.answer_by < step.expires_at else None,
         "expired" if _is_expired(step) else "expires": step.expires_at,
         "answer": step.answer.outcome if step.answer else None,
         "execution": step.execution,

@@ -333,7 +333,9 @@ def _answer(owner: Attempt) -> tuple[str, tuple[NextStep, ...]]:
     step = owner.waits_for
     if step is None:
         return "", ()
-    text = f"It waits for an answer to {step.step!r} until {step.expires_at}."
+    text = f"It waits for an answer to {step.step!r} until {step.answer_by or step.expires_at}."
+    if step.answer_by is not None and step.answer_by < step.expires_at:
+        text = f"{text[:-1]}, and with heartbeats until {step.expires_at}."
     return text, (NextStep("answer step", step.awaiting_step_id),)
 
 

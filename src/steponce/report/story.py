@@ -94,6 +94,8 @@ class Waiting:
         entered: When the wait began (UTC text). None if the record has expired.
         expires_at: When the state times out at the latest (UTC text).
         expired: Whether that time is over.
+        answer_by: When it ends if neither an answer nor a heartbeat comes before (UTC text). None if that is
+            not on record.
         outcome: The answer's outcome, `success` or `failure`. None before the answer.
         answer: The answer itself. None unless the caller asked for payloads.
     """
@@ -107,6 +109,7 @@ class Waiting:
     expired: bool
     outcome: str | None = None
     answer: Any = None
+    answer_by: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -125,6 +128,7 @@ class Waiting:
             expired=step.expires_at < times.now_text(),
             outcome=answer.outcome if answer else None,
             answer=json.loads(answer.to_json()) if answer and with_answer else None,
+            answer_by=step.answer_by,
         )
 
 

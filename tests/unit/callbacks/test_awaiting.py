@@ -161,7 +161,7 @@ UNWRITABLE = [
     *((name, value) for name in TEXTS for value in NO_TEXTS),
     *(("attempt", value) for value in (*NO_WHOLES, 0)),
     *(("retryCount", value) for value in NO_WHOLES),
-    *(("timeoutSeconds", value) for value in NO_NUMBERS),
+    *((name, value) for name in ("timeoutSeconds", "heartbeatSeconds") for value in NO_NUMBERS),
     *(("enteredAt", value) for value in ("secret-value", "2026-01-31T12:00:00")),
 ]
 
@@ -194,6 +194,32 @@ def test_times_compare_however_an_engine_writes_them(entered: str):
 def test_a_step_never_expires_earlier_than_its_token(entered: str, expires: str):
     """A retry has the first try's EnteredTime but a time-out of its own, so the clock counts as well."""
     assert expires == AwaitingStep.from_event(event(enteredAt=entered)).expires_at
+
+
+@pytest.mark.parametrize(
+    ("passed", "answer_by"),
+    [
+        ({}, "2026-01-31T13:00:00.000Z"),
+        ({"heartbeatSeconds": 900}, "2026-01-31T12:15:00.000Z"),
+        ({"heartbeatSeconds": 9000}, "2026-01-31T13:00:00.000Z"),
+    ],
+)
+def test_a_step_is_to_be_answered_before_its_heartbeat_is_missed(
+    records: Records, passed: dict[str, int], answer_by: str
+):
+    """A definition of before does not pass it; then only the time-out is known."""
+    step = AwaitingStep.from_event(event(f"run-{next(RUNS)}", **passed))
+    records.steps.record(step)
+
+    assert answer_by == step.answer_by == records.read(step).answer_by == step.public()["answerBy"]
+    assert "2026-01-31T13:00:00.000Z" == step.expires_at
+
+
+def test_a_record_of_before_is_to_be_answered_before_its_time_out(records: Records, first: AwaitingStep):
+    """It does not tell the heartbeat."""
+    item = {name: value for name, value in records.item(first).items() if name != "answerBy"}
+
+    assert first == AwaitingStep.from_item(item)
 
 
 # -- Secrets -------------------------------------------------------------------------------------

@@ -67,6 +67,23 @@ def test_a_link_says_what_is_asked_of_which_request_and_until_when(links: Callba
     assert ["success", "failure"] == buttons(reply)
 
 
+def test_a_link_says_when_the_heartbeat_ends_the_wait(links: CallbackLinks, monkeypatch: pytest.MonkeyPatch):
+    """A person had been promised the time-out. After the heartbeat's time nobody is told to be needed."""
+    passed = links.wait.handed[-1] | {"callId": "call-of-a-person", "heartbeatSeconds": 900}
+    step = AwaitingStep.from_event(passed)
+    links.steps.record(step)
+    link = sign(links.keys, step.id, step.expires_at, ["success", "failure", "heartbeat"])
+    by, found = "31 January 2026, 13:15 UTC", {}
+    for minutes in (0, 75, 120):
+        monkeypatch.setattr(times, "now", lambda minutes=minutes: BEGINNING + timedelta(minutes=minutes + 1))
+        found[minutes] = look(links, link)
+
+    assert ["Your answer is needed", "It may be too late"] == [title(found[0]), title(found[75])]
+    assert text(found[0]).endswith(f"Answer by {by}")
+    assert text(found[75]).endswith(f"Answer was due by {by} With heartbeats, by {DUE}")
+    assert ["success", "failure"] == buttons(found[75])
+
+
 def test_a_link_that_ends_before_its_step_says_so(links: CallbackLinks):
     """Nobody is promised a time at which the link is refused."""
     link = sign(links.keys, links.step.id, "2026-01-31T12:30:00.000Z", ["success"])

@@ -505,6 +505,7 @@ def test_a_step_is_shown_with_all_but_token_and_answer(stack: FakeStack, pipe: P
         "lockToken": "m/order-1",
         "attempt": 1,
         "expiresAt": FAR,
+        "answerBy": FAR,
         "enteredAt": PAST,
         "expired": False,
         "outcome": "failure",
@@ -512,6 +513,21 @@ def test_a_step_is_shown_with_all_but_token_and_answer(stack: FakeStack, pipe: P
         "retryCount": 0,
     }
     assert (0, expected) == pipe("awaiting", "show", STEP)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_people_are_shown_when_a_missed_heartbeat_ends_a_step(
+    stack: FakeStack, capsys: pytest.CaptureFixture[str]
+):
+    """It was listed with its time-out only, which nobody had to wait for."""
+    stack.table.put(STEP, answerBy="2998-01-01T00:00:00.000Z")
+
+    assert [0, 0] == [commands.run(["awaiting", "list"]), commands.run(["awaiting", "show", STEP])]
+    listed, _, shown = capsys.readouterr().out.partition("\N{BOX DRAWINGS LIGHT ARC DOWN AND RIGHT}")
+
+    assert "2998-01-01T00:00:00" in listed
+    assert "2999" not in listed
+    assert "answer by" in shown
 
 
 @pytest.mark.usefixtures("terminal")

@@ -687,6 +687,7 @@ def a_step(status: str = "PENDING", **more: Any) -> AwaitingStep:
         entered_at=at(7),
         retry_count=0,
         expires_at=FAR,
+        answer_by=FAR,
     )
     return replace(step, **more)
 
@@ -703,12 +704,21 @@ def test_a_request_that_waits_for_an_answer_says_how_to_give_it(world: World):
     """In place of the command that would only wait, too."""
     story = waiting(world, a_step())
 
-    step = Waiting("as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False)
+    step = Waiting(
+        "as_1", "AwaitConfirmation", "confirmation", "PENDING", at(7), FAR, expired=False, answer_by=FAR
+    )
     assert ("running", [step]) == (story.diagnosis, story.attempts[0].awaiting_steps)
     assert story.summary == (
         f"Running normally, in AwaitConfirmation. It waits for an answer to 'confirmation' until {FAR}."
     )
     assert (NextStep("answer step", "as_1"),) == story.next_steps
+
+
+def test_a_request_whose_wait_may_end_at_its_heartbeat_says_so(world: World):
+    """Only a heartbeat lets it wait for its whole time."""
+    story = waiting(world, a_step(answer_by=at(900)))
+
+    assert f"an answer to 'confirmation' until {at(900)}, and with heartbeats until {FAR}." in story.summary
 
 
 def test_a_request_that_waits_for_an_answer_is_not_late(world: World):
