@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -96,6 +97,7 @@ class Askers:
             self._asks.remove(ask)
 
     def _hear(self, ask: Ask, answer: Receipt | Exception, told: str) -> None:
+        told = re.sub(r"\d{4}-\d\d-\d\dT", "", told)  # each run of a seed has days of its own
         self._here.turns.note(f"hears {told}")
         ask.answers.append(answer)
 
