@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ def json_object(instance: DataclassInstance) -> dict[str, Any]:
     """
     The fields of a dataclass, and of those in it, by their names in camelCase.
 
-    Dictionaries stay as they are: they are JSON already, like a payload or a result.
+    What holds no dataclass stays as it is, however deep it is: it is JSON already, like a result.
     """
     return {_camel_case(field.name): _value(getattr(instance, field.name)) for field in fields(instance)}
 
@@ -27,6 +26,6 @@ def _camel_case(name: str) -> str:
 def _value(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return json_object(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, (list, tuple)) and any(map(is_dataclass, value)):
         return [_value(one) for one in value]
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,13 @@ class Order:
     first_line: Line | None
     all_lines: tuple[Line, ...]
     free_text: Any
+
+
+def test_a_deep_result_stays_as_it_is() -> None:
+    """A work's own result may have any depth that can be read. Python counts each level of a walk."""
+    deep = json.loads("[" * 800 + "]" * 800)
+
+    assert deep is json_object(Order("o_1", True, None, (), deep))["freeText"]
 
 
 def test_the_names_are_in_camel_case_at_every_depth() -> None:

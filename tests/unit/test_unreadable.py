@@ -68,7 +68,20 @@ STEP: Item = {
 }
 TEXTS = st.text(max_size=9) | st.sampled_from(
     [
-        *(SECRET, NOON, "null", "[]", "{}", "[1]", "NaN", "PENDING", "[" * 9_999, "9" * 9_999),
+        *(
+            SECRET,
+            NOON,
+            "null",
+            "[]",
+            "{}",
+            "[1]",
+            "NaN",
+            "1e400",
+            "[-1e400]",
+            "PENDING",
+            "[" * 9_999,
+            "9" * 9_999,
+        ),
         *('{"Error": [1]}', '[{"at": null}]', '{"outcome": 1}', '{"outcome": "success"}'),
         '{"outcome": "failure", "error": 1, "cause": null}',
         *("9999-12-31T23:59:59.999-14:00", "0001-01-01T00:00:00+14:00", "2026-01-31T12:00:00"),
@@ -94,8 +107,8 @@ Read = Callable[[Item], Any]
 def read_lock(item: Item) -> Lock:
     """A lock, and everything that is made of one."""
     lock = Lock.from_item(item)
-    json.dumps(asdict(Receipt.from_lock("order-1", lock, Results(), duplicate=True)))
-    json.dumps(asdict(Record.from_lock(lock)))
+    json.dumps(asdict(Receipt.from_lock("order-1", lock, Results(), duplicate=True)), allow_nan=False)
+    json.dumps(asdict(Record.from_lock(lock)), allow_nan=False)
     lock.is_reusable(NOON)
     lock.work_timeout(900)
     lease_is_over(lock)
@@ -115,6 +128,12 @@ def damaged(sound: Item, damage: dict[str, Any], key: str) -> Item:
     return {
         name: value for name, value in ({**sound, **damage, key: sound[key]}).items() if value is not None
     }
+
+
+def test_an_endless_number_is_no_json() -> None:
+    """Python reads it, and writes `Infinity`, which nothing else reads."""
+    with pytest.raises(RecordUnreadable, match="result is no JSON"):
+        Lock.from_item(LOCK | {"result": {"S": "[1, -1e400]"}})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, NoReturn, TypeVar
 
 from steponce.aws import times
@@ -99,8 +100,8 @@ class Attributes:
         """The value of a JSON text. None if the attribute is absent, and for JSON's null."""
         text = self.optional_text(name)
         try:
-            return None if text is None else json.loads(text, parse_constant=_not_json)
-        except (ValueError, RecursionError):  # too deep, or a number with thousands of digits
+            return None if text is None else _loads(text)
+        except (ValueError, RecursionError):  # too deep, or a number that no float or int can be
             return self.refuse(name, "is no JSON")
 
     def refuse(self, name: str, problem: str) -> NoReturn:
@@ -181,6 +182,16 @@ def unchanged_or_gone(item: Item, key: str, names: Sequence[str]) -> dict[str, A
         "ExpressionAttributeNames": {"#key": key, **compared},
         **({"ExpressionAttributeValues": values} if values else {}),
     }
+
+
+def _loads(text: str) -> Any:
+    return json.loads(text, parse_constant=_not_json, parse_float=_finite)
+
+
+def _finite(digits: str) -> float:
+    """Refuse 1e400, which Python reads as infinity and cannot write as JSON."""
+    number = float(digits)
+    return number if isfinite(number) else _not_json(digits)
 
 
 def _not_json(constant: str) -> NoReturn:
