@@ -101,9 +101,23 @@ def _has_another_literal(value: Any, kind: Any) -> bool:
         held = dict(zip(kind._fields, value, strict=False))
     if not isinstance(held, dict):
         return False
-    hints = {name: meant_by(hint) for name, hint in fields(kind).items() if name in held}
-    literals = {name: hint for name, hint in hints.items() if get_origin(hint) is typing.Literal}
-    return any(held[name] not in map(plain, get_args(hint)) for name, hint in literals.items())
+    options = {name: _options(hint) for name, hint in fields(kind).items() if name in held}
+    return any(not _is_one_of(held[name], some) for name, some in options.items() if some is not None)
+
+
+def _options(kind: Any) -> list[Any] | None:
+    """The values of a Literal, or of a union of nothing but Literals and None. None for another type."""
+    kind = meant_by(kind)
+    is_union = get_origin(kind) in (Union, types.UnionType)
+    members = [meant_by(one) for one in get_args(kind)] if is_union else [kind]
+    if any(get_origin(one) is not typing.Literal and one is not types.NoneType for one in members):
+        return None
+    return [plain(option) for one in members for option in get_args(one) or (None,)]
+
+
+def _is_one_of(value: Any, options: Sequence[Any]) -> bool:
+    """Whether a value is one of these. Python takes True for 1, and JSON does not."""
+    return any(value == option and isinstance(value, bool) == isinstance(option, bool) for option in options)
 
 
 def _with_other_names(kinds: Sequence[Any], value: Any) -> list[Any]:
@@ -171,7 +185,7 @@ def _has_fields(kind: Any) -> bool:
 def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
     """Convert to the one of these values that the value is; an Enum's member is stored by its value."""
     for option in options:
-        if plain(option) == value:
+        if _is_one_of(value, [plain(option)]):
             return option
     raise ValueError(f"The value is none of {', '.join(map(repr, options))}.")
 
@@ -227,6 +241,8 @@ def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
 
 def _restore_tuple(value: Any, kind: type[tuple[Any, ...]], annotation: Any) -> tuple[Any, ...]:
     """Convert to a subclass of tuple. A NamedTuple has a type for each item."""
+    if not isinstance(value, list):
+        raise TypeError("The value is no tuple.")
     names = getattr(kind, "_fields", None)
     if names is None:
         return kind(value)

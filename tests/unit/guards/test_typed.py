@@ -401,6 +401,22 @@ class Multiply:
     op: Literal["multiply"] = "multiply"
 
 
+@dataclass
+class Yes:
+    """Its field may be null, too."""
+
+    next: Yes | No | None
+    sure: Literal[True] | None = True
+
+
+@dataclass
+class No:
+    """1 is not True in JSON."""
+
+    next: Yes | No | None
+    sure: Literal[1] | None = 1
+
+
 class Left(TypedDict):
     """Its names tell it apart."""
 
@@ -439,8 +455,9 @@ class Down(NamedTuple):
             None,
         ),
         (Up | Down, (Up, Down), None),
+        (Yes | No, (Yes, No), None),
     ],
-    ids=["Literal", "TypedDict", "NamedTuple"],
+    ids=["Literal", "TypedDict", "NamedTuple", "optional Literal"],
 )
 def test_each_level_of_what_is_told_apart_is_restored_once(kind: Any, grow: Any, value: Any):
     """Twice as often with each level, forty levels never end."""
@@ -468,3 +485,28 @@ def test_a_typed_dict_without_an_optional_name_is_not_another_class():
     with pytest.raises(TypeError):
         restore({"id": "1"}, Accepted | Declined)
     assert {"id": "1", "note": "n"} == restore({"id": "1", "note": "n"}, Accepted | Declined)
+
+
+class Name(NamedTuple):
+    """A text is a sequence, too."""
+
+    next: Name | Nickname | None
+
+
+class Nickname(NamedTuple):
+    """So each of the two took it."""
+
+    next: Name | Nickname | None
+
+
+class Point(NamedTuple):
+    """A dict has keys, which are a sequence."""
+
+    x: str
+
+
+@pytest.mark.parametrize(("value", "kind"), [("a", Name | Nickname), ({"x": "1"}, Point)])
+def test_only_a_list_is_a_tuple(value: Any, kind: Any):
+    """Each character of a text was one, without an end."""
+    with pytest.raises(TypeError):
+        restore(value, kind)
