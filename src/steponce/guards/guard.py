@@ -13,20 +13,19 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 
 import boto3
-import jmespath
 from botocore.config import Config
 
 from steponce.aws.forks import own_connections
 from steponce.client import CONFIG, results_in, stack_outputs
-from steponce.errors import InvalidSetting, MissingKey, shown
+from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
+from steponce.guards.arguments import Arguments, name_of
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
-from steponce.guards.invocation import is_context, lambda_of, lease_of, owner_of
+from steponce.guards.invocation import lambda_of, lease_of, owner_of
 from steponce.guards.plain import plain, plain_argument
 from steponce.guards.run import Run
 from steponce.guards.terms import Terms, as_it_is
@@ -35,18 +34,14 @@ from steponce.guards.typed import restore
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
-from steponce.request.canonical import canonical_json, in_one_form, sha256
+from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import check_lock_token
-from steponce.request.expressions import find
-from steponce.request.settings import RequestRules, is_no_key, is_null
+from steponce.request.settings import RequestRules
 
 if TYPE_CHECKING:
     from typing import Literal
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_PLAIN = (str, int, float, list, dict, NoneType)
-"""JSON's own types. A first argument called `self` or `cls` that is none of them is a method's."""
 
 _CONFIG = CONFIG.merge(Config(parameter_validation=False))
 """boto3's check of each parameter takes 4 % of a call. DynamoDB checks them anyway."""
@@ -216,7 +211,7 @@ class Guard:
                 return type(function)(decorate(function.__func__))
             runs = _what_runs(function)
             if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
-                raise TypeError(f"{_called(function)} yields, so it has no result to record.")
+                raise TypeError(f"{name_of(function)} yields, so it has no result to record.")
             if name is None:
                 self._expect_alone(function)
             call = _Call(self, function, name, lock_token, payload, self._typed(function, options))
@@ -232,9 +227,9 @@ class Guard:
 
         Lambdas of a module have one name. The same function may be decorated again, as by a reload.
         """
-        if _called(function).endswith(">"):
+        if name_of(function).endswith(">"):
             raise InvalidSetting(
-                f"{_called(function)} has no name that keeps its keys apart from another's. Give it one: "
+                f"{name_of(function)} has no name that keeps its keys apart from another's. Give it one: "
                 'guard.idempotent(name="charge").'
             )
         module = self._modules.setdefault(function.__qualname__, function.__module__)
@@ -310,9 +305,8 @@ class _Call:
         self._function = function
         self._name = name
         self._lock_token = lock_token
-        self._payload = payload
+        self._arguments = Arguments(function, lock_token, payload)
         self._terms = terms
-        self._signature = inspect.signature(function)
 
     def as_sync(self) -> Callable[..., Any]:
         @functools.wraps(self._function)
@@ -336,20 +330,12 @@ class _Call:
         return guarded
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        first = next(iter(given), None)
-        if first in ("self", "cls") and not isinstance(given[first], _PLAIN):
-            del given[first]
-        contexts = {name: value for name, value in given.items() if is_context(value)}
-        document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
-        payload = self._payload_of(document)
+        document, context = self._arguments.read(args, kwargs)
+        payload = self._arguments.payload(document)
         payload_hash = self._guard._hash(payload)
-        key = (
-            self._hash_as_key(payload, payload_hash) if self._lock_token is None else self._find_key(document)
-        )
-        context = next(iter(contexts.values()), None)
+        key = self._arguments.key(document)
+        if key is None:
+            key = self._hash_as_key(payload, payload_hash)
         token = self._guard._key(self._name_of(context), key, self._lock_token)
         return self._guard._run(token, payload_hash, context, self._terms())
 
@@ -361,70 +347,21 @@ class _Call:
         place = None if context is None else lambda_of(context)
         return f"{place}/{qualified}" if place else qualified
 
-    def _payload_of(self, document: Mapping[str, Any]) -> Any:
-        if self._payload is None:
-            if any(map(_is_of_sqs, document.values())):
-                raise InvalidSetting(
-                    f"An argument of {_called(self._function)} is a message of SQS, and each delivery of it "
-                    "has another receiptHandle, so that no two are the same request. Say what is the same, "
-                    'for example lock_token="record.messageId", payload="record.body".'
-                )
-            return document
-        found = self._find(self._payload, document)
-        if found is None or (_builds(self._payload) and is_null(found)):
-            raise self._missing(self._payload, "payload")
-        return found
-
     def _hash_as_key(self, payload: Any, payload_hash: str) -> str:
         """The payload's hash, where it is that of the whole payload."""
         path = self._guard._rules.payload_hash_path
         if path is not None and isinstance(payload, Mapping):
             raise InvalidSetting(
-                f"{_called(self._function)} has no lock_token. The stack's PayloadHashPath, {path!r}, says "
+                f"{name_of(self._function)} has no lock_token. The stack's PayloadHashPath, {path!r}, says "
                 "which part two sends of a request share, but not what makes them one. Give a lock_token."
             )
         return payload_hash
-
-    def _find_key(self, document: Mapping[str, Any]) -> Any:
-        expression = str(self._lock_token)
-        found = self._find(expression, document)
-        if is_no_key(found):
-            raise self._missing(expression, "lock token")
-        return found
-
-    def _find(self, expression: str, document: Mapping[str, Any]) -> Any:
-        return find(expression, in_one_form(document), "call")
-
-    def _missing(self, expression: str, what: str) -> MissingKey:
-        called = _called(self._function)
-        problem = f"have nothing at {expression!r}, which is to be the {what}"
-        return MissingKey(f"The arguments of {called} {problem}. Nothing ran.")
-
-
-def _builds(expression: str) -> bool:
-    """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
-    return "multi_select" in str(jmespath.compile(expression).parsed)
-
-
-def _is_of_sqs(value: Any) -> bool:
-    """Whether a value is a message of SQS as Lambda gets it, or an event or a list of such messages."""
-    if isinstance(value, list):
-        return any(map(_is_of_sqs, value))
-    if not isinstance(value, Mapping):
-        return False
-    is_message = value.get("eventSource") == "aws:sqs" and "receiptHandle" in value
-    return is_message or _is_of_sqs(value.get("Records"))
 
 
 def _size(of_cache: object) -> int:
     if isinstance(of_cache, bool) or not isinstance(of_cache, int) or of_cache < 0:
         raise InvalidSetting(f"cache_size is {shown(of_cache)}. Give a number of records, or 0 to keep none.")
     return of_cache
-
-
-def _called(function: Callable[..., Any]) -> str:
-    """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
-    return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
 
 
 def _what_runs(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,112 @@
+"""What the arguments of a decorated function's call say: its payload, its key, and Lambda's context."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any
+
+import jmespath
+
+from steponce.errors import InvalidSetting, MissingKey
+from steponce.guards.invocation import is_context
+from steponce.guards.plain import plain_argument
+from steponce.request.canonical import in_one_form
+from steponce.request.expressions import find
+from steponce.request.settings import is_no_key, is_null
+
+_PLAIN = (str, int, float, list, dict, NoneType)
+"""JSON's own types. A first argument called `self` or `cls` that is none of them is a method's."""
+
+
+class Arguments:
+    """
+    How the arguments of one function are read.
+
+    Args:
+        function: The function.
+        lock_token: The JMESPath of the key. None: the payload's hash is the key.
+        payload: The JMESPath of the payload. None: all arguments are.
+    """
+
+    def __init__(self, function: Callable[..., Any], lock_token: str | None, payload: str | None) -> None:
+        self._called = name_of(function)
+        self._lock_token = lock_token
+        self._payload = payload
+        self._signature = inspect.signature(function)
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """
+        The arguments by name, as JSON, and Lambda's context if it is one of them.
+
+        Left out are the context and a method's object.
+        """
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        first = next(iter(given), None)
+        if first in ("self", "cls") and not isinstance(given[first], _PLAIN):
+            del given[first]
+        contexts = {name: value for name, value in given.items() if is_context(value)}
+        document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
+        return document, next(iter(contexts.values()), None)
+
+    def payload(self, document: Mapping[str, Any]) -> Any:
+        """
+        The payload.
+
+        Raises:
+            MissingKey: its expression finds nothing.
+            InvalidSetting: it has no expression, and an argument is a message of SQS.
+        """
+        if self._payload is None:
+            if any(map(_is_of_sqs, document.values())):
+                raise InvalidSetting(
+                    f"An argument of {self._called} is a message of SQS, and each delivery of it has another "
+                    "receiptHandle, so that no two are the same request. Say what is the same, for example "
+                    'lock_token="record.messageId", payload="record.body".'
+                )
+            return document
+        found = find(self._payload, in_one_form(document), "call")
+        if found is None or (_builds(self._payload) and is_null(found)):
+            raise self._missing(self._payload, "payload")
+        return found
+
+    def key(self, document: Mapping[str, Any]) -> Any:
+        """
+        The key, before it is text. None if it has no expression.
+
+        Raises:
+            MissingKey: its expression finds nothing that can be a key.
+        """
+        if self._lock_token is None:
+            return None
+        found = find(self._lock_token, in_one_form(document), "call")
+        if is_no_key(found):
+            raise self._missing(self._lock_token, "lock token")
+        return found
+
+    def _missing(self, expression: str, what: str) -> MissingKey:
+        problem = f"have nothing at {expression!r}, which is to be the {what}"
+        return MissingKey(f"The arguments of {self._called} {problem}. Nothing ran.")
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
+    return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
+
+
+def _builds(expression: str) -> bool:
+    """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
+    return "multi_select" in str(jmespath.compile(expression).parsed)
+
+
+def _is_of_sqs(value: Any) -> bool:
+    """Whether a value is a message of SQS as Lambda gets it, or an event or a list of such messages."""
+    if isinstance(value, list):
+        return any(map(_is_of_sqs, value))
+    if not isinstance(value, Mapping):
+        return False
+    is_message = value.get("eventSource") == "aws:sqs" and "receiptHandle" in value
+    return is_message or _is_of_sqs(value.get("Records"))
