@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from steponce import Client, Guard, PayloadMismatch
-from steponce.client import CONFIG
+from steponce.aws.clients import CONFIG
 from steponce.local import LocalStack
 from tests import crowd
 from tests.counting.units import transitions

@@ -10,20 +10,18 @@ from typing import Any, Self
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from steponce.aws.errors import answering, error_code
+from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     InvalidRequest,
     NotFinished,
     RateLimited,
     RequestFailed,
-    StackNotFound,
     shown,
 )
 from steponce.executions import unqualified
-from steponce.locks.results import ONE_TRY, Results
+from steponce.locks.results import results_in
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.recovery.owner import unsettled_work_until
@@ -35,8 +33,6 @@ from steponce.request.settings import RequestRules
 from steponce.request.start import Start
 from steponce.request.wait import Wait
 from steponce.request.workflows import Workflow, Workflows
-
-CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
 
 
 class Client:
@@ -268,34 +264,3 @@ class Client:
                 raise RateLimited(message, receipt.cause, receipt.resets_at, next_steps=[again])
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
-
-
-def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
-    """
-    Read the Outputs of a stack that was deployed on AWS.
-
-    Raises:
-        StackNotFound: this account and region have no stack of this name.
-    """
-    try:
-        with answering("CloudFormation"):
-            (stack,) = session.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
-    except ClientError as error:
-        if error_code(error) != "ValidationError":
-            raise
-        where = session.region_name
-        raise StackNotFound(
-            f"There is no stack {name!r} in {where}. Check name, region and account."
-        ) from None
-    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-
-
-def results_in(
-    bucket: str | None, session: boto3.Session, config: Config, endpoints: Mapping[str, str]
-) -> Results:
-    """The large results in a bucket. The clients for S3 are made only when they are needed."""
-
-    def client(config: Config) -> Any:
-        return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
-
-    return Results(bucket, lambda: client(config), lambda: client(config.merge(ONE_TRY)))

@@ -17,8 +17,8 @@ import boto3
 from botocore.config import Config
 
 from steponce.aws import times
+from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
-from steponce.client import CONFIG, stack_outputs
 from steponce.errors import InvalidRequestId, shown
 from steponce.limits.countable import KEPT_SECONDS, check_time, check_user, forgotten_at, size_of
 from steponce.limits.counters import Counters, Tally

@@ -1,12 +1,20 @@
-"""A boto3 client for a service that is known only when the program runs."""
+"""boto3 clients of a session, and the Outputs of a stack that it can reach."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from steponce.aws.errors import answering, error_code
+from steponce.errors import StackNotFound
+
 if TYPE_CHECKING:
     import boto3
+
+CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
@@ -21,3 +29,23 @@ def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
     """
     make: Callable[..., Any] = session.client
     return make(service, **options)
+
+
+def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
+    """
+    Read the Outputs of a stack that was deployed on AWS.
+
+    Raises:
+        StackNotFound: this account and region have no stack of this name.
+    """
+    try:
+        with answering("CloudFormation"):
+            (stack,) = session.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if error_code(error) != "ValidationError":
+            raise
+        where = session.region_name
+        raise StackNotFound(
+            f"There is no stack {name!r} in {where}. Check name, region and account."
+        ) from None
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}

@@ -16,10 +16,10 @@ import click
 from botocore.config import Config
 from click.core import ParameterSource
 
-from steponce.aws.clients import client_of
+from steponce.aws.clients import client_of, stack_outputs
 from steponce.cli.answers import is_whole
 from steponce.cli.shell import Named
-from steponce.client import Client, stack_outputs
+from steponce.client import Client
 from steponce.errors import StackNotFound, SteponceError
 from steponce.program import program
 from steponce.request.workflows import OWN, Workflows

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 import boto3
 from botocore.config import Config
 
+from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
-from steponce.client import CONFIG, results_in, stack_outputs
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
 from steponce.guards.arguments import Arguments, name_of
@@ -32,6 +32,7 @@ from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.threads import in_thread
 from steponce.guards.typed import restore
 from steponce.locks.record import Lock
+from steponce.locks.results import results_in
 from steponce.locks.table import Locks
 from steponce.recovery.owner import WhenOutcomeUnknown
 from steponce.request.canonical import canonical_json, sha256

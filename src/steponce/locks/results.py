@@ -7,10 +7,10 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from botocore.config import Config
 from botocore.exceptions import (
@@ -22,6 +22,7 @@ from botocore.exceptions import (
 )
 
 from steponce.aws.errors import answering, error_code
+from steponce.aws.forks import own_connections
 from steponce.aws.pauses import pauses
 from steponce.errors import (
     ResultAltered,
@@ -33,6 +34,9 @@ from steponce.errors import (
 )
 from steponce.locks.record import Lock
 from steponce.locks.reference import REFERENCE, Kept, Reference, folder_of, new_key
+
+if TYPE_CHECKING:
+    import boto3
 
 OFF = "off"
 """The value of the parameter ResultBucket where results stay in their records."""
@@ -276,6 +280,17 @@ def lifetime_days(retention_seconds: float | None) -> int | None:
     if retention_seconds is None:
         return None
     return next((days for days in LIFETIMES if days * 86_400 >= retention_seconds + LATE_DAYS * 86_400), None)
+
+
+def results_in(
+    bucket: str | None, session: boto3.Session, config: Config, endpoints: Mapping[str, str]
+) -> Results:
+    """The large results in a bucket. The clients for S3 are made only when they are needed."""
+
+    def client(config: Config) -> Any:
+        return own_connections(session.client("s3", config=config, endpoint_url=endpoints.get("aws")))
+
+    return Results(bucket, lambda: client(config), lambda: client(config.merge(ONE_TRY)))
 
 
 def carried_bytes(text: str) -> int:

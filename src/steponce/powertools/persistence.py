@@ -11,8 +11,8 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, Id
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from botocore.config import Config
 
+from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
-from steponce.client import CONFIG, stack_outputs
 from steponce.errors import InvalidSetting
 from steponce.guards.terms import Terms
 from steponce.powertools.attributes import Attributes

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from steponce import Receipt
-from steponce.client import CONFIG, results_in
+from steponce.aws.clients import CONFIG
 from steponce.errors import (
     ResultAltered,
     ResultForbidden,
@@ -29,7 +29,7 @@ from steponce.errors import (
 )
 from steponce.locks import results as locks_results
 from steponce.locks.reference import REFERENCE, Kept, Reference
-from steponce.locks.results import LARGEST_KEPT, LIFETIMES, Results, carried_bytes, lifetime_days
+from steponce.locks.results import LARGEST_KEPT, LIFETIMES, Results, carried_bytes, lifetime_days, results_in
 from tests.rules.documents import template
 from tests.unit.locks.large import BUCKET, KEY, bucket, kept, record
 from tests.unit.shared_clients import shared
