@@ -8,7 +8,7 @@ import json
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -202,8 +202,6 @@ def _restore_class(value: Any, annotation: Any) -> Any:
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
     if is_model(kind):
         return _restore_model(value, kind)
-    if kind is date:
-        return datetime.fromisoformat(value).date()  # it may be the text of a datetime, which is a date
     if issubclass(kind, date):
         return kind.fromisoformat(value)
     if issubclass(kind, tuple):

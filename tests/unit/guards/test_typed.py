@@ -307,22 +307,6 @@ def test_a_result_comes_back_as_it_was(kind: Any, value: Any):
     assert type(value) is type(found)
 
 
-@pytest.mark.parametrize("kind", [date, date | None, date | int])
-@pytest.mark.parametrize("zone", [UTC, None])
-def test_a_datetime_comes_back_as_the_annotated_date(kind: Any, zone: Any):
-    """It is a date, as any object of a subclass is."""
-    found = restore(plain(datetime(2026, 1, 1, 23, 59, 59, tzinfo=zone)), kind)
-
-    assert (date(2026, 1, 1), date) == (found, type(found))
-
-
-@pytest.mark.parametrize("text", ["", "2026-01-32", "2026-01-01T25:00:00", "2026-01-01 and more"])
-def test_what_is_no_date_is_none(text: str):
-    """The beginning of a text alone is not enough."""
-    with pytest.raises(ValueError, match=r"ormat|month|hour"):
-        restore(text, date)
-
-
 def test_a_value_that_no_member_has_is_what_its_enum_makes_of_it():
     """The member of an old record may be gone."""
     assert Level.UNKNOWN is restore("0.3", Level)
