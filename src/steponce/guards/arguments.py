@@ -16,7 +16,7 @@ from steponce.request.canonical import in_one_form
 from steponce.request.expressions import find
 from steponce.request.settings import is_no_key, is_null
 
-_PLAIN = (str, int, float, list, dict, NoneType)
+_PLAIN = (str, int, float, bool, list, dict, NoneType)
 """JSON's own types. A first argument called `self` or `cls` that is none of them is a method's."""
 
 
@@ -28,12 +28,16 @@ class Arguments:
         function: The function.
         lock_token: The JMESPath of the key. None: the payload's hash is the key.
         payload: The JMESPath of the payload. None: all arguments are.
+        shared: The stack's PayloadHashPath, which picks the part of a payload that two sends share.
     """
 
-    def __init__(self, function: Callable[..., Any], lock_token: str | None, payload: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], lock_token: str | None, payload: str | None, shared: str | None
+    ) -> None:
         self._called = name_of(function)
         self._lock_token = lock_token
         self._payload = payload
+        self._shared = shared
         self._signature = inspect.signature(function)
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -46,7 +50,7 @@ class Arguments:
         bound.apply_defaults()
         given = dict(bound.arguments)
         first = next(iter(given), None)
-        if first in ("self", "cls") and not isinstance(given[first], _PLAIN):
+        if first in ("self", "cls") and type(given[first]) not in _PLAIN:
             del given[first]
         contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
@@ -61,7 +65,7 @@ class Arguments:
             InvalidSetting: it has no expression, and an argument is a message of SQS.
         """
         if self._payload is None:
-            if any(map(_is_of_sqs, document.values())):
+            if self._shared is None and any(map(_is_of_sqs, document.values())):
                 raise InvalidSetting(
                     f"An argument of {self._called} is a message of SQS, and each delivery of it has another "
                     "receiptHandle, so that no two are the same request. Say what is the same, for example "
@@ -69,17 +73,24 @@ class Arguments:
                 )
             return document
         found = find(self._payload, in_one_form(document), "call")
-        if found is None or (_builds(self._payload) and is_null(found)):
+        is_key = self._lock_token is None
+        if found is None or (is_key and _builds(self._payload) and is_null(found)):
             raise self._missing(self._payload, "payload")
         return found
 
-    def key(self, document: Mapping[str, Any]) -> Any:
+    def key(self, document: Mapping[str, Any], payload: Any) -> Any:
         """
-        The key, before it is text. None if it has no expression.
+        The key, before it is text. None if it is the payload's hash.
 
         Raises:
             MissingKey: its expression finds nothing that can be a key.
+            InvalidSetting: it has no expression, and the payload's hash is that of a part.
         """
+        if self._lock_token is None and self._shared is not None and isinstance(payload, Mapping):
+            raise InvalidSetting(
+                f"{self._called} has no lock_token. The stack's PayloadHashPath, {self._shared!r}, says "
+                "which part two sends of a request share, but not what makes them one. Give a lock_token."
+            )
         if self._lock_token is None:
             return None
         found = find(self._lock_token, in_one_form(document), "call")
@@ -99,7 +110,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _builds(expression: str) -> bool:
     """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
-    return "multi_select" in str(jmespath.compile(expression).parsed)
+    return "'type': 'multi_select_" in str(jmespath.compile(expression).parsed)
 
 
 def _is_of_sqs(value: Any) -> bool:

@@ -306,7 +306,7 @@ class _Call:
         self._function = function
         self._name = name
         self._lock_token = lock_token
-        self._arguments = Arguments(function, lock_token, payload)
+        self._arguments = Arguments(function, lock_token, payload, guard._rules.payload_hash_path)
         self._terms = terms
 
     def as_sync(self) -> Callable[..., Any]:
@@ -334,9 +334,8 @@ class _Call:
         document, context = self._arguments.read(args, kwargs)
         payload = self._arguments.payload(document)
         payload_hash = self._guard._hash(payload)
-        key = self._arguments.key(document)
-        if key is None:
-            key = self._hash_as_key(payload, payload_hash)
+        key = self._arguments.key(document, payload)
+        key = payload_hash if key is None else key
         token = self._guard._key(self._name_of(context), key, self._lock_token)
         return self._guard._run(token, payload_hash, context, self._terms())
 
@@ -347,16 +346,6 @@ class _Call:
         qualified = str(self._function.__qualname__)
         place = None if context is None else lambda_of(context)
         return f"{place}/{qualified}" if place else qualified
-
-    def _hash_as_key(self, payload: Any, payload_hash: str) -> str:
-        """The payload's hash, where it is that of the whole payload."""
-        path = self._guard._rules.payload_hash_path
-        if path is not None and isinstance(payload, Mapping):
-            raise InvalidSetting(
-                f"{name_of(self._function)} has no lock_token. The stack's PayloadHashPath, {path!r}, says "
-                "which part two sends of a request share, but not what makes them one. Give a lock_token."
-            )
-        return payload_hash
 
 
 def _size(of_cache: object) -> int:

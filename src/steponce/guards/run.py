@@ -432,10 +432,14 @@ class Run:
             if self._recorder is not None:
                 self._recorder.hold_unknown(why)
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
-        if error is self._late and self._terms.when_outcome_unknown == "take-over":
-            return  # the next call takes the lock over, as it would after a death
-        if self._recorder is not None:
+        if self._recorder is not None and not self._leaves_the_lock(error):
             self._recorder.fail(error)
+
+    def _leaves_the_lock(self, error: BaseException) -> bool:
+        """Whether the lock is left to be taken over, as by a death: this call was late, and stopped."""
+        if error is not self._late or self._terms.when_outcome_unknown != "take-over":
+            return False
+        return not isinstance(error, (*self._terms.final, *self._terms.releases))
 
     def _expect_begun(self, what: str) -> None:
         if self._state == "begun" or (what == "complete" and self._state == "worked"):

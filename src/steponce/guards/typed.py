@@ -183,11 +183,15 @@ def _has_fields(kind: Any) -> bool:
 
 
 def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
-    """Convert to the one of these values that the value is; an Enum's member is stored by its value."""
-    for option in options:
-        if _is_one_of(value, [plain(option)]):
-            return option
-    raise ValueError(f"The value is none of {', '.join(map(repr, options))}.")
+    """
+    Convert to the one of these values that the value is; an Enum's member is stored by its value.
+
+    For Python 1 is True. It counts if there is nothing nearer.
+    """
+    equal = [option for option in options if plain(option) == value]
+    if not equal:
+        raise ValueError(f"The value is none of {', '.join(map(repr, options))}.")
+    return next((option for option in equal if _is_one_of(value, [plain(option)])), equal[0])
 
 
 def _restore_class(value: Any, annotation: Any) -> Any:

@@ -140,6 +140,18 @@ def test_who_stops_at_the_fence_once_its_lease_is_over_may_be_taken_over(world: 
     assert DONE == complete(guard)
 
 
+@pytest.mark.parametrize(
+    ("options", "status"), [({"final": (LockLost,)}, FAILED), ({"releases": (LockLost,)}, RELEASED)]
+)
+def test_an_option_decides_about_who_stops_at_the_fence(world: World, options: Any, status: str) -> None:
+    """It names the error."""
+    guard = world.guard(when_outcome_unknown="take-over", **options)
+    with pytest.raises(LockLost), guard.begin(KEY, ORDER, lease_seconds=9) as run:
+        world.pass_by(10)
+        run.check()
+    assert status == world.lock().status
+
+
 @pytest.mark.parametrize("seconds", [0, 10])
 def test_who_stops_at_a_fence_of_another_lock_is_held(world: World, seconds: float) -> None:
     """It may have had an effect."""

@@ -494,3 +494,10 @@ def test_only_a_list_is_a_tuple(value: Any, kind: Any):
     """Each character of a text was one, without an end."""
     with pytest.raises(TypeError):
         restore(value, kind)
+
+
+@pytest.mark.parametrize(("stored", "kind", "value"), [(1, Literal[True], True), (1, Literal[True, 1], 1)])
+def test_a_literal_is_the_nearest_value(stored: Any, kind: Any, value: Any):
+    """A database has 1 for True."""
+    found = restore(stored, kind)
+    assert (value, type(value)) == (found, type(found))
