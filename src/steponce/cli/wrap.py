@@ -86,7 +86,7 @@ def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | No
     if target.exists() and not force:
         raise click.UsageError(f"{target} is there already. Name another file with --output, or use --force.")
     with _refusing():
-        text = source.definition_of(file)
+        text = source.text_of(file)
         expect_taken("The definition", text)
         wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
         definition = source.write(wrapped.definition)

@@ -73,7 +73,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     if form == "around" or not joins:  # otherwise the installation knows the machine by its name
         _expect_always_there(resource, machine)
     uri = str(resource["Properties"]["DefinitionUri"])
-    definition = source.definition_of(path.parent / uri)
+    definition = source.text_of(path.parent / uri)
     expect_taken("The definition", definition)
     if form == "around":
         wrapped = wrap_around(definition)

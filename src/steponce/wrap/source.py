@@ -37,11 +37,6 @@ def text_of(path: Path) -> str:
         raise CannotWrap([f"{path} is not UTF-8: {error.reason} at byte {error.start}."]) from None
 
 
-def definition_of(path: Path) -> str:
-    """The same as `text_of`, without the mark of the byte order that editors of Windows write."""
-    return text_of(path).removeprefix("\ufeff")
-
-
 def read(text: str) -> dict[str, Any]:
     """
     The definition in a text.

@@ -140,15 +140,6 @@ def test_a_file_that_is_not_utf_8_is_named(here: Path, answer: Answer, file: str
     assert f"{file} is not UTF-8: unexpected end of data at byte" in answer()["error"]["message"]
 
 
-@pytest.mark.parametrize("options", [["order.asl.json"], INTO], ids=["file", "into"])
-def test_the_mark_that_an_editor_of_windows_writes_is_no_part_of_a_definition(here: Path, options: list[str]):
-    """The wrapped one has none."""
-    (here / "template.yaml").write_text(TEMPLATE)
-    (here / "order.asl.json").write_text(json.dumps(ORDER.definition), encoding="utf-8-sig")
-    assert 0 == commands.run(["wrap", *options])
-    assert (here / "order_once.asl.json").read_text(encoding="utf-8").startswith("{")
-
-
 def test_a_template_keeps_its_mode_and_its_link(here: Path):
     """The draft takes its place, and not that of a link to it."""
     (here / "real.yaml").write_text(TEMPLATE)
