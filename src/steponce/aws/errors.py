@@ -61,7 +61,7 @@ def words_of(error: BotoCoreError) -> str:
     if type(error) is not HTTPClientError:
         return str(error)
     cause = type(error.kwargs.get("error")).__name__
-    return f"its HTTP client failed with {cause}; a line break in the credentials does this"
+    return f"its HTTP client failed with {cause}; look for a line break in the credentials"
 
 
 def is_conflict(error: Unavailable) -> bool:

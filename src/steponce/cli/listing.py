@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,8 +10,8 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST = 1_000_000
-"""The longest list: more than a terminal keeps, and a number that every library can count to."""
+MOST = sys.maxsize
+"""The most that `islice` counts to."""
 
 
 def limited(default: int) -> Callable[[F], F]:

@@ -84,24 +84,22 @@ def on_screen(command: str) -> str:
     """
     A command as a terminal can show it: every character is to be seen, and the shell reads the same words.
 
-    A character that a terminal does not show, such as the space of Japanese text, is written as bash's
-    `$'\\u3000'`.
+    A character that a terminal does not show, such as the space of Japanese text, is written by its bytes, as
+    bash's `$'\\343\\200\\200'`, which needs no locale. A NUL stays, because no shell can hand it on.
     """
-    return command if command.isprintable() else " ".join(map(_visible, shlex.split(command)))
+    if command.isprintable() or "\0" in command:
+        return command
+    return " ".join(map(_visible, shlex.split(command)))
 
 
 def _visible(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    return f"$'{''.join(map(_in_ansi_c, word))}'"
+    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_in_ansi_c, word))}'"
 
 
 def _in_ansi_c(char: str) -> str:
     if char in "'\\":
         return f"\\{char}"
-    if char.isprintable():
-        return char
-    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+    return char if char.isprintable() else "".join(f"\\{byte:03o}" for byte in char.encode())
 
 
 def _command(step: NextStep, options: Sequence[str]) -> str:

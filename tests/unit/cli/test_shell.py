@@ -6,9 +6,13 @@ from typing import get_args
 
 import click
 import pytest
+from rich.console import Group
 
+from steponce.cli.answers import say, to_copy
 from steponce.cli.commands import steponce
+from steponce.cli.errors import say_error
 from steponce.cli.shell import Named, commands, on_screen
+from steponce.errors import RequestNotFound
 from steponce.next_step import Action, NextStep
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -73,10 +77,25 @@ def test_a_command_on_the_screen_is_read_by_the_shell_as_it_was(key: str):
     shown = on_screen(command)
     assert shown.isprintable()
     script = f'steponce() {{ printf "%s\\0" "$@"; }}; {shown}'
-    read = subprocess.run(
-        ["bash", "-c", script], env={"LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE, check=True
-    )
+    read = subprocess.run(["bash", "-c", script], env={"LC_ALL": "C"}, stdout=subprocess.PIPE, check=True)
     assert ["show", key, "--key", key, "--local", ""] == read.stdout.decode().split("\0")
+
+
+def test_a_command_that_no_shell_can_hand_on_stays():
+    """bash cuts a word at a NUL, so that it named another record."""
+    (command,) = commands([NextStep("release lock", "victim\0x")], ["--local"])
+    assert command == on_screen(command)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_people_get_the_commands_as_a_screen_can_show_them(capsys: pytest.CaptureFixture[str]):
+    """In an answer as in an error."""
+    command = commands([NextStep("show request", "注文\u300018")], ["--local"])
+    say({}, Group(*to_copy(command)))
+    say_error(RequestNotFound("It is not known.", next_steps=[NextStep("show request", "注文\u300018")]))
+    told = capsys.readouterr()
+    assert r"steponce show $'注文\343\200\20018' --local" in told.out
+    assert r"steponce show $'注文\343\200\20018'" in told.err
 
 
 def test_a_command_that_a_screen_can_show_stays_as_it_is():
