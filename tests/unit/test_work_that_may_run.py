@@ -493,7 +493,6 @@ def test_throttling_is_no_missing_permission(world: World):
 # -- an owner that died without an outcome ---------------------------------------------------------
 DIED = {
     "in its work": (TO_WORK, {}, True),
-    "taking over": ((*TO_WORK[:2], "TakeOverLock"), {}, True),
     "before its work": (TO_WORK[:2], {}, False),
     "with an outcome": (
         (*TO_WORK, "RecordError"),
@@ -506,7 +505,7 @@ DIED = {
 
 
 @pytest.mark.parametrize(("states", "end", "waits"), DIED.values(), ids=DIED)
-def test_until_when_nothing_settles_a_dead_owner_is_told_while_it_is_true(
+def test_until_when_no_start_settles_a_dead_owner_is_told_while_it_is_true(
     world: World, states: tuple[str, ...], end: dict[str, Any], waits: bool
 ):
     """As long as `settle_owner` calls it alive, and no longer."""
@@ -527,6 +526,13 @@ def test_until_when_nothing_settles_a_dead_owner_is_told_while_it_is_true(
         assert may_run == (found.verdict == "alive")
 
 
+def test_it_is_not_told_of_an_owner_that_died_taking_over(world: World):
+    """Whether a start settles it depends on WhenOutcomeUnknown."""
+    world.execution("order-1", "ABORTED", *TO_WORK[:2], "TakeOverLock", closed=NOW)
+    lock = world.put(workTimeoutSeconds=WORK_TIMEOUT)
+    assert owner.unsettled_work_until(lock, world.machine.owner(lock), world.sfn) is None
+
+
 @pytest.fixture
 def died(world: World) -> Lock:
     """The record of order-1, whose execution was stopped in its work a moment ago."""
@@ -544,7 +550,7 @@ def test_show_says_until_when_a_dead_owner_cannot_be_settled(world: World):
     story = collect(world.client, "order-1")
 
     assert "unsettled" == story.diagnosis
-    assert f"may run until {UNTIL} or later, and nothing can settle it before" in story.summary
+    assert f"may run until {UNTIL} or later, and no start can settle it before" in story.summary
     assert WAITS == story.next_steps
 
 

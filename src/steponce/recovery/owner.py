@@ -219,7 +219,7 @@ def unsettled_work_until(
     """
     Until when, at least, the work of a dead owner that has recorded nothing may still run.
 
-    Nothing settles the lock before. It may be later if a deployment has raised the work's time-out since.
+    No start settles the lock before. It may be later if a deployment has raised the work's time-out since.
 
     Args:
         lock: The lock, as it was read.
@@ -243,10 +243,13 @@ def unsettled_work_until(
             child = None if history is None else _child(lock, history, sfn)
     except OwnerHidden:
         return None
-    if history is None or not history.is_whole(owner) or owner.owns(lock) is False:
+    if history is None or not history.is_whole(owner):
+        return None
+    owned = owner.owns(lock)
+    if not (history.call_id == lock.call_id if owned is None else owned):
         return None
     work_timeout, end = longest_work(lock, deployed_seconds), _end(owner, history, None, child)
-    if end.state not in TAKING_OVER and _verdict_by_end(end, owner, work_timeout) != "alive":
+    if _verdict_by_end(end, owner, work_timeout) != "alive":
         return None
     return works_until(None, child.execution.closed if child else owner.closed, work_timeout)
 

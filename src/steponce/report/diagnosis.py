@@ -313,7 +313,7 @@ class Case:
             return Advice(
                 "unsettled",
                 f"The execution that holds its lock {how}, and its outcome is not on record. Its work may "
-                f"run until {self.work_until} or later, and nothing can settle it before. Wait until then, "
+                f"run until {self.work_until} or later, and no start can settle it before. Wait until then, "
                 "and look again.",
                 (self._request("wait for request"),),
             )

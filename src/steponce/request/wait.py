@@ -25,6 +25,8 @@ from steponce.workflow import INPROGRESS
 NOT_YET_VISIBLE_SECONDS = 2
 """How long a wait accepts that an execution cannot be described yet."""
 
+_WORDS_SECONDS = 2
+
 
 class Wait:
     """
@@ -111,7 +113,7 @@ class Wait:
         if until is not None:
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. Its work may run until {until} "
-                "or later, and nothing can settle it before. Then start it again with check_owner=True.",
+                "or later, and no start can settle it before. Then start it again with check_owner=True.",
                 next_steps=[NextStep("wait for request", self._request_id, lock_token=token)],
             )
         raise Unsettled(
@@ -121,9 +123,10 @@ class Wait:
         )
 
     def _until(self, lock: Lock, execution: Execution | None) -> str | None:
-        """As `work_until`, if one page of a history tells it: for better words no answer comes late."""
+        """As `work_until`, if a history tells it soon: for better words no answer comes late."""
+        soon = time.monotonic() + _WORDS_SECONDS
         try:
-            with reading_until(lambda: True):
+            with reading_until(lambda: time.monotonic() >= soon):
                 return self._work_until(lock, execution)
         except (HistoryTooLong, Unavailable, ClientError):
             return None

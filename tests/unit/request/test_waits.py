@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -257,6 +258,14 @@ def test_a_wait_is_told_a_number_of_seconds(world: Waiting, seconds: Any):
     world.put(**DONE)
     with pytest.raises(InvalidRequest, match="Give a number of seconds"):
         world.client.wait("order-1", timeout_seconds=seconds)
+
+
+def test_any_number_of_seconds_will_do(world: Waiting):
+    """As a library of numbers has its own."""
+    world.execution("order-1", "SUCCEEDED")
+    world.put(**DONE)
+    timeout: Any = Fraction(3)
+    assert "COMPLETED" == world.client.wait("order-1", timeout_seconds=timeout).status
 
 
 @pytest.mark.parametrize("own_end", [DONE, HELD], ids=["completed", "failed"])
