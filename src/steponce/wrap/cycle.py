@@ -47,8 +47,8 @@ def _needs(resource: Any) -> Iterator[str]:
     """The names to which a resource refers."""
     if not isinstance(resource, CommentedMap):
         return
-    first = resource.get("DependsOn", [])
-    yield from [first] if isinstance(first, str) else first
+    first = resource.get("DependsOn")
+    yield from (one for one in (first if isinstance(first, list) else [first]) if isinstance(one, str))
     for name, value in (resource.get("Properties") or {}).items():
         if name not in _OF_OTHER_RESOURCES:
             yield from _names(value)
@@ -72,7 +72,7 @@ def _named(function: str, argument: Any) -> Iterator[str]:
     """The names in the argument of a function, short or long, that refers to something."""
     first = argument[0] if isinstance(argument, CommentedSeq) and argument else argument
     if function == "!Sub":
-        own = argument[1] if isinstance(argument, CommentedSeq) and len(argument) > 1 else {}
-        yield from variables(shown(first)) - set(own)
+        own = argument[1] if isinstance(argument, CommentedSeq) and len(argument) > 1 else None
+        yield from variables(shown(first)) - set(own if isinstance(own, CommentedMap) else ())
     elif function in ("!Ref", "!GetAtt"):
         yield shown(first).partition(".")[0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from steponce.scaffold import installation
 from steponce.wrap import cycle, fragment, source, template_file
@@ -256,7 +256,7 @@ def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
         template["Resources"][ours.name(part)] = ours.resource(part)
     parameters = ours.resource(STACK)["Properties"]["Parameters"]
     name = template["Resources"][machine]["Properties"].get("Name")
-    foreseen = isinstance(name, str) or tag_of(name) in ("!Sub", "!Ref")
+    foreseen = isinstance(name, str) or (isinstance(name, TaggedScalar) and tag_of(name) in ("!Sub", "!Ref"))
     parameters["OtherStateMachines"] = arn_of(name, machine) if foreseen else tagged("!Ref", machine)
     return []
 

@@ -27,7 +27,9 @@ SECTIONS = ("Parameters", "Conditions", "Outputs")
 """The sections that get entries, besides Resources."""
 
 _END = re.compile(r"^\.\.\.\s*\Z", re.MULTILINE)
-_FIRST_RESOURCE = re.compile(r"^\W?Resources\W?:\s*?(?:#.*)?\n(?:\s*?(?:#.*)?\n)*( +)[^\s#]", re.MULTILINE)
+_FIRST_RESOURCE = re.compile(
+    r"^(['\"]?)Resources\1[ \t]*:[ \t]*(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*( +)[^\s#]", re.MULTILINE
+)
 _IN_TEXT = re.compile(r"\$\{(\w+)")
 
 
@@ -239,7 +241,7 @@ def _yaml(text: str) -> YAML:
 def _indent_of_maps(text: str) -> int:
     """How far the first resource is indented; 2 if it has no line of its own."""
     found = _FIRST_RESOURCE.search(text)
-    return 2 if found is None else len(found[1])
+    return 2 if found is None else len(found[2])
 
 
 def _indent_of_lists(text: str) -> int:

@@ -81,6 +81,17 @@ def test_a_machine_that_needs_nothing_needs_no_name(tmp_path: Path):
     assert wrap_into(write(tmp_path, TEMPLATE), "Payment", form="around")
 
 
+def test_a_name_that_is_put_together_from_a_list_is_none_to_write(tmp_path: Path):
+    """The installation refers to the machine, as to one without a name."""
+    path = write(
+        tmp_path, TEMPLATE.replace("Name: payment", 'Name: !Sub ["${P}-o", { P: !Ref AWS::Region }]')
+    )
+    assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "Payment", "--around"])
+    found: dict[str, Any] = yaml_parse(path.read_text())
+    others = found["Resources"]["Steponce"]["Properties"]["Parameters"]["OtherStateMachines"]
+    assert {"Ref": "Payment"} == others
+
+
 @pytest.mark.parametrize(
     ("resource", "circular"),
     [
@@ -100,6 +111,9 @@ def test_a_machine_that_needs_nothing_needs_no_name(tmp_path: Path):
         ("{ Properties: { Events: { A: !Ref Steponce } } }", False),
         ("{ Properties: { DeploymentPreference: { Alarms: [!Ref Steponce] } } }", False),
         ("{ Metadata: { A: !Ref Steponce }, Properties: }", False),
+        ("{ DependsOn: }", False),
+        ("{ DependsOn: [{ A: b }, 5] }", False),
+        ('{ Properties: { A: !Sub ["a", ~], B: !Sub ["b", 5] } }', False),
     ],
 )
 def test_every_form_of_a_reference_is_known(resource: str, circular: bool):

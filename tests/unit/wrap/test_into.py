@@ -317,6 +317,12 @@ def test_keys_are_indented_as_they_were(write: Write, options: list[str], blanks
     assert f"\n{' ' * blanks}Steponce:\n{' ' * 2 * blanks}Type: " in path.read_text()
 
 
+def test_resources_that_are_commented_out_are_read_soon():
+    """Each empty line between them doubled the time."""
+    text = "#Resources:\n" + "#  A:\n\n" * 40 + "Resources:\n    A: { Type: B }\n"
+    assert text == template_file.write(template_file.read(text), text)
+
+
 @pytest.mark.parametrize("start", ["", "---\n"])
 @pytest.mark.parametrize("end", ["...\n", "...", "...\n\n"])
 def test_the_end_of_a_document_stays_where_it_is(write: Write, start: str, end: str):
