@@ -182,6 +182,7 @@ class Run:
             refused = self._holder.extend(self._lease_seconds if seconds is None else seconds)
             if refused is not None:
                 raise LockLost(f"{lost(refused)} Nothing was extended.")
+        self._late = None
 
     def check(self) -> None:
         """

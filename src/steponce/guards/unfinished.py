@@ -42,7 +42,7 @@ def _has_to_run(result: object) -> bool:
     if state is not None:
         return state not in (inspect.CORO_CLOSED, inspect.GEN_CLOSED)
     kind = type(result)
-    return kind in _LAZY or kind.__module__ == "itertools" or hasattr(kind, "__await__")
+    return kind in _LAZY or getattr(kind, "__module__", None) == "itertools" or hasattr(kind, "__await__")
 
 
 def _state(result: object) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Integration = Literal["optimized", "sdk", "function", "activity", "other"]
 
 _PATTERNS = (".waitForTaskToken", ".sync:2", ".sync")
-_ARN = re.compile(r"arn:[^:]*:(?P<service>[^:]*):[^:]*:[^:]*:(?P<rest>.+)", re.DOTALL)
+_ARN = re.compile(r"arn:(?:\$\{[^}]*\}|[^:$])*:(?P<service>[^:]*):[^:]*:[^:]*:(?P<rest>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)

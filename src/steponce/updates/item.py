@@ -7,7 +7,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -78,7 +78,7 @@ def _problems(value: Any) -> Iterator[str]:
             yield from _problems(member)
     elif isinstance(value, Set) and not value:
         yield "a set is empty."
-    elif isinstance(value, Set) or (isinstance(value, Sequence) and not isinstance(value, str | bytes)):
+    elif isinstance(value, Set | list | tuple):  # of the sequences, boto3 stores these
         for member in value:
             yield from _problems(member)
 

@@ -68,9 +68,11 @@ def test_an_unknown_call_is_named(call: str, arguments: dict[str, Any]):
     assert Usage(not_priced=(("A", call),)) == usage_of_call("A", task(call, arguments), item_kb=1)
 
 
-def test_a_function_may_be_the_resource_itself():
+@pytest.mark.parametrize("partition", ["aws", "${AWS::Partition}", "${Partition}"])
+def test_a_function_may_be_the_resource_itself(partition: str):
     """That is the older form."""
-    assert Usage(lambda_calls=1) == usage_of_call("A", {"Resource": FUNCTION}, item_kb=1)
+    resource = FUNCTION.replace("arn:aws:", f"arn:{partition}:")
+    assert Usage(lambda_calls=1) == usage_of_call("A", {"Resource": resource}, item_kb=1)
 
 
 @pytest.mark.parametrize("resource", ["${CheckFunctionArn}", "arn:aws:nonsense"])

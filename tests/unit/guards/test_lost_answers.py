@@ -152,6 +152,21 @@ def test_an_option_decides_about_who_stops_at_the_fence(world: World, options: A
     assert status == world.lock().status
 
 
+def test_who_extends_after_its_fence_and_fails_is_held(world: World) -> None:
+    """It may work again, and the new lease would keep others away from a failure."""
+    with (
+        pytest.raises(LockLost),
+        world.guard(when_outcome_unknown="take-over").begin(KEY, ORDER, lease_seconds=9) as run,
+    ):
+        world.pass_by(10)
+        try:
+            run.check()
+        except LockLost:
+            run.extend()
+            raise
+    assert FAILED == world.lock().status
+
+
 @pytest.mark.parametrize("seconds", [0, 10])
 def test_who_stops_at_a_fence_of_another_lock_is_held(world: World, seconds: float) -> None:
     """It may have had an effect."""
