@@ -36,7 +36,7 @@ ELSEWHERE = {
     "steponce wrap order.asl.json --may-retry-later Charge --force": "likewise",
     "steponce wrap --into template.yaml --machine OrdersStateMachine": "by tests/unit/wrap/test_into.py",
     "sam build": "needs the SAM CLI, which is no part of `make test`",
-    "steponce start order-1 events/start_order.json --stack steponce --wait": "needs an AWS account",
+    ".venv/bin/steponce start order-1 events/start_order.json --stack steponce --wait": "needs AWS",
     "sam deploy": "needs an AWS account",
     ".venv/bin/steponce up --template examples/customer_record/template.yaml": "tests/workflow starts it",
     "sam build --template examples/customer_record/template.yaml": "needs the SAM CLI",
