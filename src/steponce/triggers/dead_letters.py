@@ -41,6 +41,7 @@ IF_NOT_ANSWERED = "Put this letter back only if it was not answered."
 
 _MAX_TEXT = 1_000
 _END = 100
+"""How much of the end of a longer reason is kept: its last sentence may be IF_NOT_ANSWERED."""
 
 Shape = Literal["message", "event", "request"]
 _SHAPES: Mapping[str, Shape] = {"message": "message", "event": "event", "request": "request"}
