@@ -15,7 +15,7 @@ from steponce.camelcase import json_object
 from steponce.locks.table import Locks
 from steponce.monitoring.missed_ends import MissedEnds
 from steponce.monitoring.place import Place
-from steponce.monitoring.rounds import SPARE_SECONDS, LeftOut
+from steponce.monitoring.rounds import SPARE_SECONDS, Unexamined
 from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.written_letters import WrittenLetters
@@ -51,18 +51,18 @@ missed_ends = MissedEnds(
 @metrics.log_metrics
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Examine the executions that ended since the last round, and count the resent messages."""
-    left_out = LeftOut(report)
+    unexamined = Unexamined(report)
     looked = missed_ends.look(
         seconds_left=lambda: context.get_remaining_time_in_millis() / 1000 - SPARE_SECONDS,
         per_second=settings.describes_per_second,
         pace=Pace(settings.describes_per_second, burst=1),
-        skip=left_out.add,
+        skip=unexamined.add,
     )
     metrics.add_metric(COUNTED["resent"], MetricUnit.Count, looked.resent)
     metrics.add_metric(COUNTED["dead-lettered"], MetricUnit.Count, looked.dead_lettered)
-    metrics.add_metric("Skipped", MetricUnit.Count, left_out.skipped)
-    metrics.add_metric("Unreadable", MetricUnit.Count, left_out.unreadable)
-    answer = {**json_object(looked), "skipped": left_out.skipped, "unreadable": left_out.unreadable}
+    metrics.add_metric("Skipped", MetricUnit.Count, unexamined.skipped)
+    metrics.add_metric("Unreadable", MetricUnit.Count, unexamined.unreadable)
+    answer = {**json_object(looked), "skipped": unexamined.skipped, "unreadable": unexamined.unreadable}
     logger.info("round", **answer)
     return answer
 

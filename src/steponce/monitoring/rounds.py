@@ -28,7 +28,7 @@ class FallenBehind(Exception):
 
 
 @dataclass
-class LeftOut:
+class Unexamined:
     """
     Counts the executions that a look could not examine, and logs the first of them.
 
