@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from steponce import Guard, Unsettled
 from steponce.aws import times
@@ -16,7 +14,6 @@ from steponce.cli.console import links
 from steponce.errors import RecordChanged, Refused
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
-from steponce.operator import cancellation
 from steponce.operator.cancellation import cancel, find_running
 from steponce.operator.cancelled import meaning
 from steponce.operator.erasure import erase, find_kept
@@ -34,19 +31,6 @@ from tests.unit.shared_clients import SharedClients
 OVER = "2020-01-01T00:00:00.000Z"
 OWNER = "process/host/17"
 FAILURE = Failure("Boom", None)
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Tables of this test's own."""
-    monkeypatch.setattr(cancellation, "_SEEN_WITHIN_SECONDS", 0)
-    with mock_aws():
-        yield World()
-
-
-@pytest.fixture
-def alice(world: World) -> Operator:
-    return Operator(world.machine, by="alice", work_timeout_seconds=60)
 
 
 def put(world: World, lease_until: str | None, **attributes: Any) -> Lock:
