@@ -97,7 +97,7 @@ def plain(text: str, style: str = "") -> Text:
 
 
 def in_a_line(text: str) -> Text:
-    """As `plain`, with line ends escaped as well. A line of its own could pass for one of ours."""
+    """As `plain`, with line ends escaped as well: what follows one could look like a line of this program."""
     return plain(text.replace("\n", r"\n"))
 
 

@@ -105,10 +105,10 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
 @where_to_which
 def delete(letter_id: str, confirmation: Confirmation, target: Target) -> int:
     """
-    Delete a letter for good: one whose work took effect, or that nobody asks for any more.
+    Delete a letter for good, because its work took effect or nobody needs it any more.
 
-    The answer has all of the letter, which may be confidential. Its request is not told: if it is to fail
-    for all who ask, see `cancel`.
+    The answer has all of the letter, which may be confidential. Callers of its request hear nothing of this.
+    If the request is to fail for them, see `cancel`.
     """
     found = _letters(Machines.reach(target))
     why = confirmation.ask(_shown(found.get(letter_id)), f"Delete letter {letter_id} for good?")

@@ -82,7 +82,7 @@ def commands(steps: Iterable[NextStep], options: Sequence[str], named: Named | N
 
 def on_screen(command: str) -> str:
     """
-    A command as a terminal can show it: every character is to be seen, and the shell reads the same words.
+    Write a command for a terminal. The shell reads the same words from it.
 
     A character that a terminal does not show, such as the space of Japanese text, is written by its bytes, as
     bash's `$'\\343\\200\\200'`, which needs no locale. A NUL stays, because no shell can hand it on.

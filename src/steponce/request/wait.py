@@ -26,6 +26,7 @@ NOT_YET_VISIBLE_SECONDS = 2
 """How long a wait accepts that an execution cannot be described yet."""
 
 _WORDS_SECONDS = 2
+"""How long a history may take that only makes the words of an error better."""
 
 
 class Wait:
@@ -123,7 +124,7 @@ class Wait:
         )
 
     def _until(self, lock: Lock, execution: Execution | None) -> str | None:
-        """As `work_until`, if a history tells it soon: for better words no answer comes late."""
+        """As `work_until`, if the history tells it soon. None otherwise."""
         soon = time.monotonic() + _WORDS_SECONDS
         try:
             with reading_until(lambda: time.monotonic() >= soon):
