@@ -1,9 +1,9 @@
 """
 One round of the monitor: it finds and settles what no event reported.
 
-A round first sends answers whose senders have died, and then closes expired awaiting steps, in at most a
-quarter of the time. The locks get the rest. Each round takes the answers and the steps in another order. So
-those that cannot be settled yet do not keep it from the others.
+A round first sends answers whose senders have died, for an eighth of the time, and then closes expired
+awaiting steps until a quarter of it is over. The locks get the rest. Each round takes the answers and the
+steps in another order. So those that cannot be settled yet do not keep it from the others.
 
 A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
 little time or too low a rate limit for all of them, it takes one share of them, and the next round takes the
@@ -41,7 +41,8 @@ ROUND_SECONDS = 300
 NEAR = timedelta(minutes=15)
 """A step that times out within this time is near its time-out."""
 
-_SHARE_OF_STEPS = 0.25
+_SHARE_OF_ANSWERS = 0.125
+_SHARE_OF_STEPS = 0.25  # the answers' share included
 
 _SHORT_SECONDS = 5
 """A step's history that takes no longer is always read to its end."""
@@ -190,16 +191,20 @@ class Monitor:
     # -- Awaiting steps --------------------------------------------------------------------------
 
     def _settle_steps(self, tally: Tally, now: datetime) -> None:
-        kept = self._time() * (1 - _SHARE_OF_STEPS)
-        number = int(now.timestamp()) // ROUND_SECONDS
+        time, number = self._time(), int(now.timestamp()) // ROUND_SECONDS
 
         def in_turn(step_ids: Iterable[str]) -> list[str]:
             return sorted(step_ids, key=lambda step_id: sha256(f"{number}/{step_id}"))
 
         claimed, expired = self._steps.ids(ANSWERING), self._steps.ids(PENDING, until=times.to_text(now))
         damaged = self._steps.ids(PENDING, since=_AFTER_EVERY_TIME)
-        for step_id in [*in_turn(claimed), *in_turn([*expired, *damaged])]:
-            if self._time() <= kept:
+        kept = time * (1 - _SHARE_OF_STEPS)
+        self._close_each(in_turn(claimed), time * (1 - _SHARE_OF_ANSWERS), kept, tally)
+        self._close_each(in_turn([*expired, *damaged]), kept, kept, tally)
+
+    def _close_each(self, step_ids: list[str], stop_at: float, kept: float, tally: Tally) -> None:
+        for step_id in step_ids:
+            if self._time() <= stop_at:
                 break
             try:
                 tally.steps_closed += self._close(step_id, kept)

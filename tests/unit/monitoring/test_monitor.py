@@ -659,3 +659,21 @@ def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
         monkeypatch.setattr(World, "seconds_left", lambda _self, end=end: end - clock.slept)
         world.round(wait, per_second=1)
     assert [YES] == wait.got
+
+
+def test_answers_that_cannot_be_sent_do_not_keep_expired_steps_from_being_closed(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are more of those answers than one round can look at."""
+    for number in range(40):
+        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
+        world.steps.claim(stuck, YES, "a call that died")
+    expired = world.put_step(wait, callId="expired")
+    end_unanswered(wait)
+    at(monkeypatch, hours=3)
+    clock = PaceClock(monkeypatch)
+    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 20 - clock.slept)
+    world.round(wait, per_second=1)
+    stored = world.steps.get(expired.id)
+    assert stored is not None
+    assert LATE == stored.status
