@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.cli.answers import DONE, copyable, plain, say
-from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
+from steponce.wrap.files import write_into, write_whole
 from steponce.wrap.refusals import expect_taken
 from steponce.wrap.wrapped import Form
-
-if TYPE_CHECKING:
-    from steponce.wrap.into import Into
 
 _ENDING = ".asl.json"
 
@@ -91,7 +86,7 @@ def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | No
         wrapped = wrap_around(text) if form == "around" else wrap_inline(text, may_retry_later=named or None)
         definition = source.write(wrapped.definition)
         expect_taken("The wrapped definition", definition)
-        _write_whole(target, definition)
+        write_whole(target, definition)
     part = fragment.template(wrapped, target.as_posix())
     _say(wrapped, [str(target)], [*fragment.decisions(wrapped), *wrapped.decisions], part)
     return DONE
@@ -104,55 +99,11 @@ def _wrap_into(template: Path, machine: str, form: Form, named: tuple[str, ...])
         found = wrap_into(template, machine, form=form, may_retry_later=named or None)
         definition = source.write(found.wrapped.definition)
         expect_taken("The wrapped definition", definition)
-        _write_all(found, definition, template)
+        write_into(found, definition, template)
     written = [str(template), str(found.definition)]
     written += [f"{found.installation}/"] if found.installation is not None else []
     _say(found.wrapped, written, found.decisions, None)
     return DONE
-
-
-def _write_all(found: Into, definition: str, template: Path) -> None:
-    """Write the three parts, the template last, when the files that it names exist. An error removes them."""
-    ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
-    try:
-        if found.installation is not None:
-            with _naming(found.installation):
-                installation.write(found.installation, installation.files(callback=False))
-        _write_whole(found.definition, definition)
-        _write_whole(template, found.template, newline=ends)
-    except OSError:
-        if found.installation is not None:
-            shutil.rmtree(found.installation, ignore_errors=True)
-        with suppress(OSError):
-            found.definition.unlink()
-        raise
-
-
-def _write_whole(path: Path, text: str, *, newline: str | None = None) -> None:
-    """Write a file. What was there stays whole until the new text is, so that a full disk loses nothing."""
-    if path.exists() and not path.is_file():  # a pipe or a device, whose place no file may take
-        path.write_text(text, encoding="utf-8", newline=newline)
-        return
-    place = path.resolve()
-    draft = place.with_name(f".{place.name}.new")
-    try:
-        with _naming(path):
-            draft.write_text(text, encoding="utf-8", newline=newline)
-        if place.exists():
-            shutil.copymode(place, draft)
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the path in an error without one, as of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
 
 
 @contextmanager

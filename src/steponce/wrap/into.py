@@ -40,6 +40,7 @@ class Into:
     Args:
         wrapped: The definition.
         definition: Where the file of the wrapped one goes.
+        before: The text of the template.
         template: The text of the changed template.
         installation: Where the installation's folder goes. None if it is there.
         decisions: What remains for a person to decide.
@@ -47,6 +48,7 @@ class Into:
 
     wrapped: Wrapped
     definition: Path
+    before: str
     template: str
     installation: Path | None
     decisions: list[str]
@@ -97,6 +99,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     return Into(
         wrapped,
         path.parent / target,
+        text,
         template_file.write(template, text),
         None if joins else path.parent / installation.FOLDER,
         [*wrapped.decisions, *decisions],

@@ -16,7 +16,7 @@ from steponce.lint.definitions import complaints
 from steponce.local import LocalStack
 from steponce.local.template.reader import read_plan
 from steponce.scaffold import installation
-from steponce.wrap import CannotWrap, template_file
+from steponce.wrap import CannotWrap, source, template_file
 from steponce.wrap.into import wrap_into
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
@@ -181,6 +181,36 @@ def test_the_role_of_the_template_gets_the_permissions(write: Write, role: str):
     (policy,) = changed(path)["Resources"]["OrdersRole"]["Properties"]["Policies"]
     assert "RunOnce" == policy["PolicyName"]
     assert "lambda:InvokeFunction" in json.dumps(policy)
+
+
+def test_what_somebody_else_writes_meanwhile_stays(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Another command, or an editor."""
+    path = write(NAMED)
+    written = source.write
+
+    def write_meanwhile(definition: dict[str, Any]) -> str:
+        path.write_text(f"{NAMED}# theirs\n")
+        return written(definition)
+
+    monkeypatch.setattr(source, "write", write_meanwhile)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert "has changed meanwhile" in capsys.readouterr().out
+    assert f"{NAMED}# theirs\n" == path.read_text()
+    assert {"orders.asl.json", "states", "template.yaml"} == {one.name for one in path.parent.rglob("*")}
+
+
+def test_two_commands_do_not_write_one_template_at_once(write: Write, capsys: pytest.CaptureFixture[str]):
+    """Nor does the second one delete what the first has written."""
+    path = write(NAMED)
+    draft = path.with_name(".template.yaml.new")
+    draft.write_text("theirs")
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert "another command is changing the template" in capsys.readouterr().out
+    assert (NAMED, "theirs") == (path.read_text(), draft.read_text())
+    draft.unlink()
+    assert changed(path)
 
 
 def test_a_machine_that_is_started_stays_as_it_is(write: Write):
