@@ -14,6 +14,9 @@ from steponce.wrap.wrapped import Wrapped
 TO_FILL_IN = "FILL_IN"
 """Stands for a value that only the user knows."""
 
+NAME = "${AWS::StackName}-run-once"
+"""Of the state machine and its log group."""
+
 NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
 CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
 """The executions of the machine that is started."""
@@ -30,7 +33,7 @@ _WORK_TIMEOUT = (
     "    Default: 900\n    MinValue: 1\n    MaxValue: 900\n"
     "    Description: How long a function of the work may still run after its execution was stopped.\n",
 )
-_NAME_FOR_STACK = '        StateMachineName: !Sub "${AWS::StackName}-run-once"\n'
+_NAME_FOR_STACK = f'        StateMachineName: !Sub "{NAME}"\n'
 _OTHERS_FOR_STACK = (
     f"        OtherStateMachines: {TO_FILL_IN} # its ARN, so that its executions may be described\n"
 )

@@ -17,7 +17,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
 from steponce.scaffold import installation
-from steponce.wrap import cycle, fragment, source, template_file
+from steponce.wrap import cycle, fragment, machine_names, source, template_file
 from steponce.wrap.around import wrap_around
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.inline import wrap_inline
@@ -86,7 +86,12 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     target = f"{uri.removesuffix('.json').removesuffix('.asl')}_once.asl.json"
     if (path.parent / target).exists():
         raise CannotWrap([f"{path.parent / target} is there already. Rename it, or delete it."])
-    ours = Parts.beside(template, fragment.template(wrapped, target), machine if joins else None)
+    part = fragment.template(wrapped, target)
+    if form == "around":
+        endings = [f"{ending}-once" for ending in machine_names.of(machine)]
+        endings = endings if joins else ["run-once", *endings]
+        part = part.replace(fragment.NAME, machine_names.free(template, *endings))
+    ours = Parts.beside(template, part, machine if joins else None)
     if form == "around":
         decisions = _start(template, ours, machine)
     else:
@@ -174,7 +179,7 @@ def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> lis
     changing = [properties.get(name) for name in ("DefinitionSubstitutions", "Policies")]
     template_file.expect_own(template, [resource, properties, *changing], machine)
     if "Name" not in properties:
-        properties.insert(0, "Name", tagged("!Sub", f"${{AWS::StackName}}-{template_file.dashed(machine)}"))
+        properties.insert(0, "Name", tagged("!Sub", machine_names.free(template, *machine_names.of(machine))))
         decisions.append(
             f"{machine} now has a Name, by which the installation knows it. So CloudFormation replaces the "
             "machine: let its executions end before you deploy."
@@ -226,7 +231,10 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
     template_file.expect_own(template, [owner, given, policies], f"The Role of {machine}")
     _expect_list(policies, name)
     owner["Properties"], given["Policies"] = given, policies
-    policies.append(CommentedMap({"PolicyName": "RunOnce", "PolicyDocument": document}))
+    policy = f"{machine}RunOnce"  # a second policy of one name would replace the first
+    if policy in [shown(one.get("PolicyName")) for one in policies if isinstance(one, CommentedMap)]:
+        raise CannotWrap([f"{name} has a policy {policy} already. Rename that one first."])
+    policies.append(CommentedMap({"PolicyName": policy, "PolicyDocument": document}))
 
 
 def _attribute(value: Any) -> str:

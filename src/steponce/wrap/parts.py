@@ -16,7 +16,6 @@ WORKFLOW, ROLE, LOGS = "RunOnceStateMachine", "RunOnceRole", "StateLogs"
 
 _SECTIONS = ("Parameters", "Conditions", "Resources")
 _OF_A_FURTHER = {WORKFLOW: "Once", ROLE: "OnceRole", LOGS: "OnceLogs"}
-_PHYSICAL = "${AWS::StackName}-run-once"
 _PREPARES = "Outputs.PrepareRequestFunctionArn"
 """The function completes a request by the settings of its workflow, so each workflow has one of its own."""
 
@@ -54,7 +53,6 @@ class Parts:
             CannotWrap: a name is taken, whatever is put before it.
         """
         if machine is not None:
-            text = text.replace(_PHYSICAL, f"${{AWS::StackName}}-{template_file.dashed(machine)}-once")
             text = text.replace(f"{STACK}.{_PREPARES}", f"{requests_of(machine)}.{_PREPARES}")
         ours = template_file.read(text)
         taken = {name for section in _SECTIONS for name in theirs.get(section, {})}

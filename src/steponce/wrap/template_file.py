@@ -196,12 +196,6 @@ def variables(text: str) -> set[str]:
     return set(_IN_TEXT.findall(text))
 
 
-def dashed(name: str) -> str:
-    """`OrdersStateMachine` -> `orders`: for the name of a state machine."""
-    short = name.removesuffix("StateMachine") or name
-    return "".join(f"-{one.lower()}" if one.isupper() else one for one in short).strip("-")
-
-
 def rename(part: Any, names: Mapping[str, str]) -> None:
     """Use other names for parameters, conditions and resources, in everything below a part of a template."""
     for holder, key, value in _values(part):

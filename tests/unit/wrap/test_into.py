@@ -179,8 +179,53 @@ def test_the_role_of_the_template_gets_the_permissions(write: Write, role: str):
     """Where the machine has one; its other policies stay."""
     path = write(WITH_ROLE.replace("!GetAtt OrdersRole.Arn", role))
     (policy,) = changed(path)["Resources"]["OrdersRole"]["Properties"]["Policies"]
-    assert "RunOnce" == policy["PolicyName"]
+    assert "OrdersStateMachineRunOnce" == policy["PolicyName"]
     assert "lambda:InvokeFunction" in json.dumps(policy)
+
+
+def test_a_policy_of_the_role_is_not_replaced(write: Write, capsys: pytest.CaptureFixture[str]):
+    """IAM keeps one policy of each name."""
+    policies = "Policies: [{ PolicyName: OrdersStateMachineRunOnce, PolicyDocument: {} }]"
+    text = WITH_ROLE.replace("Policies: []", policies)
+    path = write(text)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert "OrdersRole has a policy OrdersStateMachineRunOnce already" in capsys.readouterr().out
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ['!Sub "${AWS::StackName}-orders"', "{ Fn::Sub: '${AWS::StackName}-orders' }"]
+)
+def test_a_name_that_another_machine_has_is_not_given(write: Write, name: str):
+    """AWS refuses a second machine of one name."""
+    path = write(TEMPLATE.replace("      Type: EXPRESS", f"      Name: {name}\n      Type: EXPRESS"))
+    given = changed(path)["Resources"]["OrdersStateMachine"]["Properties"]["Name"]
+    assert {"Fn::Sub": "${AWS::StackName}-orders-state-machine"} == given
+
+
+def test_a_workflow_does_not_take_the_name_of_the_machine_that_it_starts(write: Write):
+    """Nor its log group."""
+    name = "${AWS::StackName}-run-once"
+    resources = changed(write(NAMED.replace("Name: orders", f'Name: !Sub "{name}"')), "--around")["Resources"]
+    workflow = resources["RunOnceStateMachine"]["Properties"]["Name"]
+    assert {"Fn::Sub": "${AWS::StackName}-orders-once"} == workflow
+    assert workflow == resources["Steponce"]["Properties"]["Parameters"]["StateMachineName"]
+    assert name not in json.dumps(resources["StateLogs"])
+
+
+def test_machines_with_names_that_are_all_taken_are_refused(write: Write, capsys: pytest.CaptureFixture[str]):
+    """With the machine that has the name."""
+    head = "  {id}:\n    Type: AWS::StepFunctions::StateMachine\n"
+    other = head + "    Properties: {{ StateMachineName: {name} }}\n"
+    taken = [
+        other.format(id=one, name=f'!Sub "${{AWS::StackName}}-{name}"')
+        for one, name in (("One", "orders"), ("Two", "orders-state-machine"))
+    ]
+    text = TEMPLATE.replace("Resources:\n", f"Resources:\n{''.join(taken)}")
+    path = write(text)
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
+    assert "Two has the Name ${AWS::StackName}-orders-state-machine already" in capsys.readouterr().out
+    assert text == path.read_text()
 
 
 def test_what_somebody_else_writes_meanwhile_stays(
