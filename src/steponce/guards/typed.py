@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 from uuid import UUID
 
+from steponce.guards import models
 from steponce.guards.annotations import fields, is_typeddict, meant_by
-from steponce.guards.plain import has_secret, is_model, plain
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from steponce.guards.plain import plain
 
 MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
 """
@@ -94,7 +91,7 @@ def _has_another_literal(value: Any, kind: Any) -> bool:
     It is asked first: if each class restored all levels of a value that holds itself before it came to this
     field, and so at each level, the time would double with each.
     """
-    if not _has_fields(kind) or is_model(get_origin(kind) or kind):
+    if not _has_fields(kind) or models.is_model(get_origin(kind) or kind):
         return False
     held = value
     if isinstance(value, list) and hasattr(kind, "_fields"):
@@ -179,7 +176,7 @@ def _is_unchanged(value: Any, kind: Any, found: Any) -> bool:
 def _has_fields(kind: Any) -> bool:
     kind = get_origin(kind) or kind
     has_names = dataclasses.is_dataclass(kind) or is_typeddict(kind) or hasattr(kind, "_fields")
-    return has_names or (isinstance(kind, type) and is_model(kind))
+    return has_names or (isinstance(kind, type) and models.is_model(kind))
 
 
 def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
@@ -204,8 +201,8 @@ def _restore_class(value: Any, annotation: Any) -> Any:
     if is_typeddict(kind):
         hints = fields(annotation)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
-    if is_model(kind):
-        return _restore_model(value, kind)
+    if models.is_model(kind):
+        return models.restore(value, kind)
     if issubclass(kind, date):
         return kind.fromisoformat(value)
     if issubclass(kind, tuple):
@@ -229,16 +226,6 @@ def _restore_member(value: Any, kind: type[Enum]) -> Enum:
             raise
         return member
     return found if plain(found) == value else next(stored, found)
-
-
-def _restore_model(value: Any, kind: type[BaseModel]) -> BaseModel:
-    """Convert to a pydantic model. `plain` gave JSON, with the names of the fields and not their aliases."""
-    knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
-    options: Any = {"by_name": True} if knows_names else {}
-    found = kind.model_validate_json(json.dumps(value), **options)
-    if has_secret(found.model_dump()):
-        raise ValueError("The stored result has a mask in place of a secret.")
-    return found
 
 
 def _restore_tuple(value: Any, kind: type[tuple[Any, ...]], annotation: Any) -> tuple[Any, ...]:
