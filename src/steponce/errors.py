@@ -163,9 +163,16 @@ class RecordChanged(Refused):
     """The record, or the execution, changed after the operator saw it."""
 
 
+_ANOTHER_PROGRAM = (
+    "Another program writes to the table. Correct the attribute there; or delete the record, once its "
+    "execution and its work have ended."
+)
+
+
 class RecordUnreadable(SteponceError):
     """
-    A record has a form that this package and its workflow never write.
+    A record has a form that this package and its workflow never write, or a result of another type than the
+    guarded function's.
 
     Attributes:
         key: The record's lock token or awaiting-step id.
@@ -173,11 +180,9 @@ class RecordUnreadable(SteponceError):
         problem: What is wrong with it. The value is never quoted.
     """
 
-    def __init__(self, key: str, attribute: str, problem: str) -> None:
+    def __init__(self, key: str, attribute: str, problem: str, what_next: str = _ANOTHER_PROGRAM) -> None:
         super().__init__(
-            f"The record {key!r} cannot be read: its attribute {attribute} {problem}. Another program writes "
-            "to the table. Correct the attribute there; or delete the record, once its execution and its "
-            "work have ended."
+            f"The record {key!r} cannot be read: its attribute {attribute} {problem}. {what_next}"
         )
         self.key = key
         self.attribute = attribute

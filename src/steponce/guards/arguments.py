@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import NoneType
 from typing import Any
 
@@ -17,7 +18,7 @@ from steponce.request.expressions import find
 from steponce.request.settings import is_no_key, is_null
 
 _PLAIN = (str, int, float, bool, list, dict, NoneType)
-"""JSON's own types. A first argument called `self` or `cls` that is none of them is a method's."""
+"""JSON's own types. A method's object is none of them."""
 
 
 class Arguments:
@@ -34,6 +35,7 @@ class Arguments:
     def __init__(
         self, function: Callable[..., Any], lock_token: str | None, payload: str | None, shared: str | None
     ) -> None:
+        self._function = function
         self._called = name_of(function)
         self._lock_token = lock_token
         self._payload = payload
@@ -50,11 +52,16 @@ class Arguments:
         bound.apply_defaults()
         given = dict(bound.arguments)
         first = next(iter(given), None)
-        if first in ("self", "cls") and type(given[first]) not in _PLAIN:
+        if first in ("self", "cls") and self._is_of_method(given[first]):
             del given[first]
         contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
         return document, next(iter(contexts.values()), None)
+
+    def _is_of_method(self, value: Any) -> bool:
+        """Whether a first argument called `self` or `cls` is a method's object."""
+        is_alone = inspect.isfunction(self._function) and "." not in self._called
+        return type(value) not in _PLAIN and (not is_alone or hasattr(value, self._function.__name__))
 
     def payload(self, document: Mapping[str, Any]) -> Any:
         """
@@ -62,14 +69,14 @@ class Arguments:
 
         Raises:
             MissingKey: its expression finds nothing.
-            InvalidSetting: it has no expression, and an argument is a message of SQS.
+            InvalidSetting: it has no expression, and the arguments hold a message of SQS.
         """
         if self._payload is None:
-            if self._shared is None and any(map(_is_of_sqs, document.values())):
+            if self._shared is None and _has_message(document):
                 raise InvalidSetting(
-                    f"An argument of {self._called} is a message of SQS, and each delivery of it has another "
+                    f"The arguments of {self._called} hold a message of SQS. Each delivery of it has another "
                     "receiptHandle, so that no two are the same request. Say what is the same, for example "
-                    'lock_token="record.messageId", payload="record.body".'
+                    'lock_token="record.messageId", payload="record.body"; boto3 has MessageId and Body.'
                 )
             return document
         found = find(self._payload, in_one_form(document), "call")
@@ -108,16 +115,31 @@ def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
 
 
+def wrapped_by(function: Callable[..., Any]) -> set[str]:
+    """The names of the functions that a function was made with, as a decorator's wrapper is."""
+    found = set()
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # it is empty: a function that calls itself is not there yet
+            if inspect.isfunction(held := cell.cell_contents):
+                found.add(f"{held.__module__}.{held.__qualname__}")
+    return found
+
+
 def _builds(expression: str) -> bool:
     """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
     return "'type': 'multi_select_" in str(jmespath.compile(expression).parsed)
 
 
-def _is_of_sqs(value: Any) -> bool:
-    """Whether a value is a message of SQS as Lambda gets it, or an event or a list of such messages."""
-    if isinstance(value, list):
-        return any(map(_is_of_sqs, value))
-    if not isinstance(value, Mapping):
-        return False
-    is_message = value.get("eventSource") == "aws:sqs" and "receiptHandle" in value
-    return is_message or _is_of_sqs(value.get("Records"))
+def _has_message(document: Mapping[str, Any]) -> bool:
+    """Whether a whole message of SQS is anywhere in a document, as Lambda or boto3 gets it."""
+    parts: list[Any] = [document]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Mapping):
+            from_lambda = part.get("eventSource") == "aws:sqs" and "receiptHandle" in part
+            if from_lambda or {"MessageId", "ReceiptHandle"} <= part.keys():
+                return True
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return False

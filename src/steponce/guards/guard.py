@@ -22,7 +22,7 @@ from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
-from steponce.guards.arguments import Arguments, name_of
+from steponce.guards.arguments import Arguments, name_of, wrapped_by
 from steponce.guards.finished import Finished
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lambda_of, lease_of, owner_of
@@ -112,7 +112,7 @@ class Guard:
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
         self._finished = Finished(_size(cache_size))
-        self._modules: dict[str, str] = {}
+        self._known: dict[str, tuple[str, set[str]]] = {}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
@@ -198,8 +198,8 @@ class Guard:
         Raises:
             InvalidSetting: it is a lambda, a functools.partial or another callable without a name.
                 Give `name`.
-            ValueError: this guard has a function of the same qualified name in another module. Each would
-                get the other's results.
+            ValueError: this guard has a function of the same qualified name in another module, or around
+                another function. Each would get the other's results.
 
         A result goes through JSON, for the first call as for a replay, and has the type of the function's
         annotation again: a dataclass, TypedDict, pydantic model, or a list, dict or union of these. The
@@ -233,11 +233,18 @@ class Guard:
                 f"{name_of(function)} has no name that keeps its keys apart from another's. Give it one: "
                 'guard.idempotent(name="charge").'
             )
-        module = self._modules.setdefault(function.__qualname__, function.__module__)
-        if module != function.__module__:
+        called, module = function.__qualname__, function.__module__
+        known, around = self._known.setdefault(called, (module, wrapped_by(function)))
+        if known != module:
             raise ValueError(
-                f"{module} and {function.__module__} both have a function {function.__qualname__}, and this "
-                "guard would give them the same keys. Give one of them a name."
+                f"{known} and {module} both have a function {called}, and this guard would give them the "
+                "same keys. Give one of them a name."
+            )
+        if around != wrapped_by(function):
+            raise ValueError(
+                f"Two functions are called {called}, and this guard would give them the same keys: one is "
+                f"around {_listed(around)}, the other around {_listed(wrapped_by(function))}. Give one of "
+                "them a name, or let their decorator use functools.wraps."
             )
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
@@ -346,6 +353,10 @@ class _Call:
         qualified = str(self._function.__qualname__)
         place = None if context is None else lambda_of(context)
         return f"{place}/{qualified}" if place else qualified
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _size(of_cache: object) -> int:

@@ -366,6 +366,8 @@ class Run:
                 self.lock_token,
                 "result",
                 f"is not of this call's type ({type(error).__name__})",
+                "The record is whole. Do not delete it, or the work runs again. Correct the function's "
+                "annotation, or give `serialize` and `deserialize`.",
             ) from error
         if self._terms.on_replay is not None:
             found = self._terms.on_replay(found, record)

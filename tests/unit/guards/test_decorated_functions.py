@@ -344,7 +344,7 @@ def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
 
     assert "alice" == work("o-1").token.get_secret_value()
     assert "alice" not in str(world.lock("test_a_replay_gives_no_mask_for_a_secret.<locals>.work/o-1").result)
-    with pytest.raises(RecordUnreadable, match="type"):
+    with pytest.raises(RecordUnreadable, match=r"type.*Do not delete it"):
         work("o-1")
 
 
@@ -597,8 +597,13 @@ MESSAGE = {
 }
 
 
+FROM_BOTO3 = {"MessageId": "m-1", "ReceiptHandle": "first", "Body": "hi", "MD5OfBody": "0"}
+
+
 @pytest.mark.parametrize(
-    "event", [MESSAGE, {"Records": [MESSAGE]}, [MESSAGE]], ids=["message", "event", "batch"]
+    "event",
+    [MESSAGE, {"Records": [MESSAGE]}, [MESSAGE], FROM_BOTO3, {"job": {"of": MESSAGE}}],
+    ids=["message", "event", "batch", "boto3", "deeper"],
 )
 def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: Any) -> None:
     """Each delivery has another receipt handle, so that the work ran again, or was another payload's."""
@@ -614,6 +619,39 @@ def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: Any) -> N
     assert "done" == world.guard().idempotent()(work)({"receiptHandle": "of a job", "body": None})
 
 
+def test_two_functions_in_one_wrapper_are_two_functions(world: World) -> None:
+    """The wrapper has its own name, without functools.wraps."""
+
+    def logged(function: Callable[[str], str]) -> Callable[[str], str]:
+        def wrapper(order: str) -> str:
+            return function(order)
+
+        return wrapper
+
+    def charge(order: str) -> str:
+        return f"charged {order}"
+
+    def refund(order: str) -> str:
+        return f"refunded {order}"
+
+    guard = world.guard()
+    assert "charged o-1" == guard.idempotent()(logged(charge))("o-1")
+    assert "charged o-1" == guard.idempotent()(logged(charge))("o-1")
+    with pytest.raises(ValueError, match=r"charge, the other around .*refund"):
+        guard.idempotent()(logged(refund))
+    assert "refunded o-1" == guard.idempotent(name="refund")(logged(refund))("o-1")
+
+
+def test_a_function_that_calls_itself_is_guarded(world: World) -> None:
+    """It is in its own closure."""
+
+    @world.guard().idempotent()
+    def countdown(number: int) -> int:
+        return countdown(number - 1) if number else 0
+
+    assert 0 == countdown(3)
+
+
 def test_an_argument_called_cls_counts(world: World) -> None:
     """Of a function that is no method."""
 
@@ -622,6 +660,24 @@ def test_an_argument_called_cls_counts(world: World) -> None:
         return cls
 
     assert ["first", "second"] == [book("first", 1), book("second", 1)]
+
+
+@dataclass
+class Course:
+    """What a function calls `cls`."""
+
+    name: str
+
+
+def enrol(cls: Course, student: str) -> str:
+    """Is no method."""
+    return f"{student}: {cls.name}"
+
+
+def test_an_object_called_cls_counts(world: World) -> None:
+    """Of a function of a module."""
+    guarded = world.guard().idempotent()(enrol)
+    assert ["ann: maths", "ann: latin"] == [guarded(Course("maths"), "ann"), guarded(Course("latin"), "ann")]
 
 
 def test_an_object_that_is_a_dict_is_left_out_as_well(world: World) -> None:
