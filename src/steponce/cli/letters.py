@@ -107,8 +107,8 @@ def delete(letter_id: str, confirmation: Confirmation, target: Target) -> int:
     """
     Delete a letter for good, because its work took effect or nobody needs it any more.
 
-    The answer has all of the letter, which may be confidential. Callers of its request hear nothing of this.
-    If the request is to fail for them, see `cancel`.
+    The answer has all of the letter, which may be confidential; binary attributes are in Base64. Callers of
+    its request hear nothing of this. If the request is to fail for them, see `cancel`.
     """
     found = _letters(Machines.reach(target))
     why = confirmation.ask(_shown(found.get(letter_id)), f"Delete letter {letter_id} for good?")
@@ -176,13 +176,14 @@ def _describe(found: Found) -> dict[str, Any]:
 
 
 def _whole(found: Found) -> dict[str, Any]:
-    return _describe(found) | {"attributes": found.text_attributes(), "body": found.body}
+    return _describe(found) | {"attributes": found.shown_attributes(), "body": found.body}
 
 
 def _shown(found: Found) -> RenderableType:
     """All of a letter for people."""
     rows = {name: None if value is None else str(value) for name, value in _describe(found).items()}
-    return Group(fields(rows | found.text_attributes()), plain(found.body))
+    attributes = {f"attribute {name}": value for name, value in found.shown_attributes().items()}
+    return Group(fields(rows | attributes), plain(found.body))
 
 
 def _table(found: Sequence[Found], more: int) -> RenderableType:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from base64 import b64encode
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ class Found:
         when: When it was dead-lettered (UTC text). If SQS itself moved it: when it was sent.
         group: Its message group. None if it has none, which only a standard queue allows.
         receipt: The receipt handle that deletes it.
+        is_moved: Whether SQS has moved it from its queue, by the system attribute DeadLetterQueueSourceArn.
     """
 
     queue: DeadLetterQueue
@@ -101,6 +103,7 @@ class Found:
     when: str
     group: str | None
     receipt: str
+    is_moved: bool = False
 
     @classmethod
     def from_message(cls, queue: DeadLetterQueue, message: Mapping[str, Any]) -> Found:
@@ -121,6 +124,7 @@ class Found:
             times.to_text(sent),
             system.get("MessageGroupId"),
             message["ReceiptHandle"],
+            "DeadLetterQueueSourceArn" in system,
         )
 
     @property
@@ -142,7 +146,7 @@ class Found:
         """Why it was dead-lettered."""
         if self._text(REASON):
             return str(self._text(REASON))
-        if all(name in self.attributes for name in _SNS_SAYS):
+        if self._is_of_sns:
             return f"NotDelivered: SNS could not put it into the queue ({self._text('ErrorCode')})."
         return "ReceivedTooOften: SQS has delivered it as often as its queue allows."
 
@@ -154,11 +158,23 @@ class Found:
     def put_back(self) -> tuple[str, dict[str, Mapping[str, Any]]]:
         """The body and attributes of the message that redrives it."""
         given = dict(self.attributes)
-        if LETTER not in given and all(name in given for name in _SNS_SAYS):
+        if LETTER not in given and self._is_of_sns:
             given = {name: value for name, value in given.items() if name not in _SNS_SAYS}
         if TRIES in given and LETTER not in given:
             return self.body, given
         return self.body, original(self.body, given, self.queue.name, self.id, self.when).to_send()
+
+    def shown_attributes(self) -> dict[str, str]:
+        """All its attributes, the binary ones in Base64, as a path finds them."""
+        binary = {
+            name: value["BinaryValue"] for name, value in self.attributes.items() if "BinaryValue" in value
+        }
+        return self.text_attributes() | {name: b64encode(value).decode() for name, value in binary.items()}
+
+    @property
+    def _is_of_sns(self) -> bool:
+        """Whether SNS has written it, because it could not put the message into the queue."""
+        return not self.is_moved and all(name in self.attributes for name in _SNS_SAYS)
 
     def text_attributes(self) -> dict[str, str]:
         """Its text attributes."""

@@ -6,18 +6,22 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from moto import mock_aws
+from rich.console import Console
 
 from steponce.cli import commands, target
+from steponce.cli.letters import _shown
 from steponce.local.delivery.mappings import record
 from steponce.triggers import redrive
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
 from steponce.triggers.messages import find_request, original_of
+from steponce.triggers.redrive import DeadLetterQueue, Letters
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
@@ -241,6 +245,29 @@ def test_a_notification_that_did_not_arrive_is_put_back(stack: Stack, run: Run):
     (back,) = stack.take("RequestsQueueUrl")
     assert {"steponceLetter"} == set(back["messageAttributes"])
     assert first == find_request(SQSRecord(back), MESSAGE_PATHS, EVENT_PATHS).request_id
+
+
+def test_a_letter_is_shown_and_deleted_with_its_binary_attributes(stack: Stack, run: Run):
+    """In Base64, since they are gone after that."""
+    letter_id = stack.put(
+        "RequestsDeadLetterQueueUrl", ORDER, {"signed": {"DataType": "Binary", "BinaryValue": b"\x01"}}
+    )
+    assert {"signed": "AQ=="} == run("show", letter_id)[1]["attributes"]
+    assert {"signed": "AQ=="} == run("delete", letter_id, "--yes", "--why", "x")[1]["letter"]["attributes"]
+
+
+def test_an_attribute_of_the_sender_hides_nothing_of_a_letter(stack: Stack):
+    """Though it has the name of what is shown."""
+    harmless = {"DataType": "String", "StringValue": "harmless"}
+    stack.put("RequestsDeadLetterQueueUrl", ORDER, {"reason": harmless, "id": harmless})
+    queue = DeadLetterQueue("queue", stack.outputs["RequestsDeadLetterQueueUrl"], None)
+    (found,), _ = Letters(stack.sqs, [queue]).look(1)
+    screen = StringIO()
+    Console(file=screen, width=200).print(_shown(found))
+    shown = screen.getvalue()
+    assert found.id in shown
+    assert "ReceivedTooOften" in shown
+    assert "attribute reason" in shown
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

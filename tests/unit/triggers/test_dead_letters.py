@@ -491,6 +491,27 @@ def test_a_letter_put_back_keeps_what_sns_would_have_added():
     assert set(names) <= set(attributes)
 
 
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_what_a_sender_gave_stays_with_a_message_that_sqs_has_moved(is_moved: bool):
+    """SNS adds attributes of the same names to a notification that it could not deliver."""
+    given = {
+        name: {"DataType": "String", "StringValue": "x"}
+        for name in ("ErrorCode", "ErrorMessage", "RequestID")
+    }
+    source = {"DeadLetterQueueSourceArn": "arn:aws:sqs:us-east-1:123456789012:requests"} if is_moved else {}
+    message = {
+        "MessageId": "m",
+        "ReceiptHandle": "r",
+        "Body": "{}",
+        "MessageAttributes": given,
+        "Attributes": {"SentTimestamp": "1769860800000", **source},
+    }
+    found = Found.from_message(DeadLetterQueue("queue", DEAD, QUEUE), message)
+    _, attributes = found.put_back()
+    assert (set(given) if is_moved else set()) == set(attributes) - {"steponceLetter"}
+    assert ("ReceivedTooOften" if is_moved else "NotDelivered") == found.reason.partition(":")[0]
+
+
 def test_the_end_of_a_long_reason_stays():
     """There it says whether the letter may be put back."""
     reason = f"The record {'x' * 2_000!r} cannot be read. {IF_NOT_ANSWERED}"
