@@ -17,6 +17,7 @@ from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli.answers import DONE, ask_which, counted, plain, say
 from steponce.cli.confirmation import Confirmation, changes_record
+from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
 from steponce.cli.target import Stack, Target, Unreachable, where_to
@@ -29,12 +30,6 @@ from steponce.next_step import NextStep
 LIMITS_TABLE = "LimitsTable"
 
 
-def _is_user(_context: click.Context, _argument: click.Parameter, value: str) -> str:
-    if not value.strip():
-        raise click.BadParameter("it is blank. Give the user as it was given to the limiter.")
-    return value
-
-
 def _time(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime:
     try:
         return times.now() if value is None else times.from_text(value)
@@ -42,7 +37,7 @@ def _time(_context: click.Context, _option: click.Parameter, value: str | None) 
         raise click.BadParameter("it is no time. Write it like 2026-01-31T12:00:00Z.") from None
 
 
-_user = click.argument("user", callback=_is_user)
+_user = click.argument("user", callback=expecting("Give the user as it was given to the limiter."))
 
 
 @click.group(invoke_without_command=True)

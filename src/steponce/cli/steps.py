@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+import unicodedata
 
 import click
 
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import ANSWERED, ANSWERING
-from steponce.cli.answers import waiting_for
+from steponce.cli.answers import is_whole, waiting_for
 from steponce.cli.machines import Machines
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
@@ -94,7 +95,8 @@ def _named(steps: list[Waiting]) -> str:
 
 
 def _is_id(_context: click.Context, _argument: click.Parameter, value: str) -> str:
-    if not value.strip() or not value.isprintable() or len(value.encode()) > LONGEST_ID:
+    is_text = is_whole(value) and not any(unicodedata.category(char) == "Cc" for char in value)
+    if not value.strip() or not is_text or len(value.encode()) > LONGEST_ID:
         raise click.BadParameter("it is no id, neither of an awaiting step nor of a request.")
     return value
 

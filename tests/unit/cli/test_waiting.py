@@ -340,6 +340,13 @@ def test_wrong_usage_leaves_with_2(stack: FakeStack, pipe: Pipe, arguments: list
     assert 0 == stack.reached
 
 
+def test_an_id_may_have_characters_that_are_not_seen(stack: FakeStack, pipe: Pipe):
+    """Emojis of a family, Persian words and Japanese blanks have some."""
+    stack.functions.returns = {"verdict": "unknown", "awaitingStepId": "x"}
+    for one in ("\U0001f468\u200d\U0001f469\u200d\U0001f467", "a\u200cb", "a\u3000b"):
+        assert "UsageError" != pipe("callback", "heartbeat", one)[1].get("error", {}).get("type")
+
+
 def test_a_file_that_is_not_there_leaves_with_2(stack: FakeStack, pipe: Pipe, tmp_path: Path):
     """With its name."""
     code, told = pipe("callback", "succeed", STEP, str(tmp_path / "nowhere.json"))

@@ -141,6 +141,14 @@ def test_reset_of_nothing_is_refused(world: World, run: Run) -> None:
         assert [f"steponce limits show {wrong[0]} --stack 'my shop'"] == told["error"]["next"]
 
 
+@pytest.mark.parametrize("command", ["show", "reset"])
+def test_a_user_that_is_no_text_is_refused(run: Run, command: str) -> None:
+    """Its bytes are not UTF-8, so nobody is called so."""
+    code, told = run(command, "ab\udcff", *(SIGNED if command == "reset" else []))
+    assert (2, "UsageError") == error_of((code, told))
+    assert "it is not UTF-8" in told["error"]["message"]
+
+
 def test_a_limit_that_counts_while_somebody_thinks_is_left(
     world: World, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
