@@ -201,7 +201,7 @@ class Client:
             lock_token: The lock token that it was started with. Without it, one more call finds it.
 
         Raises:
-            RequestNotFound: it was never started, or its record has expired.
+            RequestNotFound: it was never started, or a moment ago, or its record has expired.
             InvalidRequest: no request can have this lock token.
             Unavailable: throttled or no answer; safe to try again.
         """

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -173,7 +174,9 @@ def test_another_business_key_under_one_id_is_refused():
     """422 for LockTokenMismatch, too."""
     api = Api(business_key="orderId")
     api.post()
-    assert 422 == api.post(payload=PAYLOAD | {"orderId": "2"}).status
+    answer = api.post(payload=PAYLOAD | {"orderId": "2"})
+    assert (422, "urn:steponce:problem:key-mismatch") == (answer.status, answer.body["type"])
+    assert "under a new key the operation runs again" in answer.body["detail"]
 
 
 def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(api: Api):
@@ -422,6 +425,22 @@ def test_an_unknown_request_is_not_found(api: Api):
     assert [404] * 2 * len(unknown) == [
         api.get(segment, prefer=prefer).status for segment in unknown for prefer in (None, "wait=1")
     ]
+
+
+def test_a_request_that_is_not_visible_yet_is_found(api: Api, monkeypatch: pytest.MonkeyPatch):
+    """Its caller follows Location at once."""
+    slept: list[float] = []
+    api.post()
+    tokens, api.client.tokens = api.client.tokens, {}
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            api.client.tokens = tokens
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert (200, "RUNNING") == (api.get("order-1").status, api.get("order-1").body["status"])
+    assert sum(slept) < 1
 
 
 @pytest.mark.parametrize(("path", "told"), [(None, False), ("orderId", True)])

@@ -29,6 +29,7 @@ PROBLEMS = {
     "payload-too-large": (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The payload is too large"),
     "payload-encoded": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is compressed"),
     "payload-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another payload"),
+    "key-mismatch": (HTTPStatus.UNPROCESSABLE_ENTITY, "The key was used with another business key"),
     "record-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's record cannot be read"),
     "result-unreadable": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result cannot be read"),
     "result-too-large": (HTTPStatus.INTERNAL_SERVER_ERROR, "The request's result is too large for this API"),

@@ -11,10 +11,10 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from steponce.aws import times
 from steponce.client import Client
 from steponce.errors import (
-    Conflict,
     InvalidPayload,
     InvalidRequest,
     InvalidRequestId,
+    LockTokenMismatch,
     MissingKey,
     PayloadMismatch,
     PayloadTooLarge,
@@ -40,6 +40,11 @@ OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "
     "Send the first payload again, or use a new key."
 )
+OTHER_KEY = (
+    "This key was used for a request with another business key. Nothing was started. Send the first payload "
+    "again, or use a new key for another operation. If this is the first payload, its business key has been "
+    "found elsewhere then: ask the operator of this service, since under a new key the operation runs again."
+)
 OTHER_PAYLOAD_SINCE = (
     "While this call waited, another payload was started with this key, or with the business key in the "
     "payload. The answer is for that payload. Use a new key."
@@ -58,7 +63,8 @@ REFUSALS: tuple[tuple[type[Exception], str, str | None], ...] = (
     (PayloadTooLarge, "payload-too-large", None),
     (BodyEncoded, "payload-encoded", None),
     (InvalidRequest, "payload-malformed", "The business key in the payload is empty or too long."),
-    (Conflict, "payload-mismatch", OTHER_PAYLOAD),
+    (PayloadMismatch, "payload-mismatch", OTHER_PAYLOAD),
+    (LockTokenMismatch, "key-mismatch", OTHER_KEY),
     (TooManyAttempts, "key-exhausted", "It will not be attempted again. Use a new key."),
 )
 
@@ -107,7 +113,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
     def unknown(_error: RequestNotFound) -> Response[str]:
-        detail = "Nothing was started with this key, or its record has expired."
+        detail = "Nothing was started with this key, except a moment ago, or its record has expired."
         if client.rules.lock_token_path is not None:  # then only the execution knows the lock token
             detail += (
                 " Or it is too old to be found by its key: the same POST finds its record, or starts it."

@@ -141,5 +141,6 @@ class Lookup:
 
     def _not_found(self) -> RequestNotFound:
         return RequestNotFound(
-            f"There is no request {self._request_id!r}, or its record has expired. Start it, or check its id."
+            f"There is no request {self._request_id!r}, or its record has expired. If it was started a "
+            "moment ago, ask again. Otherwise start it, or check its id."
         )
