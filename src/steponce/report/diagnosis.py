@@ -18,6 +18,7 @@ from steponce.workflow import (
     INPROGRESS,
     OUTCOMES,
     RELEASED,
+    TAKING_OVER,
     TOO_LARGE,
 )
 
@@ -206,7 +207,7 @@ class Case:
         if self.owner_is_stranger:
             return self._settle("is gone, and another one has its name")
         if not owner.is_open:
-            if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | OUTCOMES:
+            if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | TAKING_OVER | OUTCOMES:
                 return Advice(
                     "unwritten",
                     f"The work is done, but its result could not be recorded ({owner.error}). It must not "

@@ -106,6 +106,15 @@ def test_a_result_that_only_its_record_missed_is_settled_not_unwritten(world: Wo
     assert "unsettled" == collect(world.client, "order-1").diagnosis
 
 
+@pytest.mark.parametrize("state", ["TakeOverLock", "ConfirmTakeover"])
+def test_an_owner_that_died_while_it_took_the_lock_over_has_done_no_work(world: World, state: str):
+    """Its input may be too large for the state. Nobody has a result to complete the lock with."""
+    world.execution("order-1", "FAILED", "AcquireLock", state, error="States.DataLimitExceeded")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    assert "unsettled" == collect(world.client, "order-1").diagnosis
+
+
 @pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT", "SUCCEEDED"])
 def test_a_dead_owner_that_left_its_lock_open_is_to_be_settled(world: World, status: str):
     """The step that settles it is next."""
