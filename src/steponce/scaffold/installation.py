@@ -135,7 +135,7 @@ def template(sample: str) -> str:
     entries = _entries(sample)
     begin = next((index for index, entry in enumerate(entries) if entry.text.startswith(_WORK)), None)
     if begin is None:
-        raise ValueError("the sample's template has no section of the workflow and its work")
+        raise sources.SampleChanged("template.yaml", "its section of the workflow and its work")
     end = next(i for i, entry in enumerate(entries) if i > begin and entry.text.startswith(_SECTION))
     gone = {entry.name for entry in entries[begin:end]} - {_STATE_MACHINE}
     kept = [entry for entry in [*entries[:begin], *entries[end:]] if gone.isdisjoint(_used_in(entry.text))]

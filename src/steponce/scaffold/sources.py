@@ -6,11 +6,29 @@ import re
 from importlib import metadata
 from pathlib import Path
 
+from steponce.errors import Refused
+
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package itself."""
 
 _IN_A_WHEEL = Path(__file__).with_name("files")
 _IN_A_CHECKOUT = PACKAGE.parents[1]
+
+
+class SampleChanged(Refused):
+    """
+    This checkout has work of its own in the sample's files, of which applications are made.
+
+    Args:
+        file: The file that has changed.
+        lacks: What it does not have any more.
+    """
+
+    def __init__(self, file: str, lacks: str) -> None:
+        super().__init__(
+            f"{file} of this checkout has been changed: it lacks {lacks}. Applications are made of it as it "
+            "was. Run this command from an installed package, or from a checkout without work of its own."
+        )
 
 
 def root() -> Path:

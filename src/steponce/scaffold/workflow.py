@@ -40,5 +40,5 @@ def _without_confirmation(text: str) -> str:
 
 def _replaced(text: str, old: str, new: str) -> str:
     if old not in text:
-        raise ValueError(f"{FILE} does not have {old!r}")
+        raise sources.SampleChanged(FILE, repr(old))
     return text.replace(old, new)

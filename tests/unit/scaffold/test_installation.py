@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steponce.scaffold import application, installation, workflow
+from steponce.scaffold import application, installation, sources, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.upgrade import InstallationEdited, upgrade
 from tests import layer
@@ -51,9 +51,9 @@ def test_the_parts_that_are_left_out_are_those_that_the_layer_leaves_out():
 
 def test_a_sample_that_changes_its_shape_is_noticed():
     """The template and the workflow are made by cutting; a cut that misses must not pass in silence."""
-    with pytest.raises(ValueError, match="no section of the workflow"):
+    with pytest.raises(sources.SampleChanged, match="its section of the workflow"):
         installation.template("Resources:\n  Table:\n")
-    with pytest.raises(ValueError, match="ChargeCardFunctionArn"):
+    with pytest.raises(sources.SampleChanged, match="ChargeCardFunctionArn"):
         workflow._replaced("{}", "${ChargeCardFunctionArn}", "${DoWorkFunctionArn}")
 
 
