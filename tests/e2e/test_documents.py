@@ -33,7 +33,7 @@ ELSEWHERE = {
     "steponce show order-1 --local": "likewise",
     "steponce upgrade": "is run by tests/unit/cli/test_applications.py",
     "steponce wrap order.asl.json": "is run by tests/unit/cli/test_wrap.py, in a folder of its own",
-    "steponce wrap order.asl.json --may-retry-later Charge --force": "likewise",
+    "steponce wrap order.asl.json --may-retry-later Reserve --may-retry-later Charge --force": "likewise",
     "steponce wrap --into template.yaml --machine OrdersStateMachine": "by tests/unit/wrap/test_into.py",
     "sam build": "needs the SAM CLI, which is no part of `make test`",
     ".venv/bin/steponce start order-1 events/start_order.json --stack steponce --wait": "needs AWS",
