@@ -45,8 +45,9 @@ _BY_SET = (
 )
 _BY_NUMBER = (
     "(attribute_not_exists(#count) AND attribute_not_exists(members)) OR "
-    f"(#count < :limit AND (attribute_not_exists(members) OR {_NEW_MEMBER}))"
+    f"(#count < :room AND (attribute_not_exists(members) OR {_NEW_MEMBER}))"
 )
+_AS_SEEN = "size(members) = :seen"
 _FACTS = "who = :who, windowStart = :start, #limit = :limit, #ttl = :ttl"
 _NAMES = {"#count": "count", "#limit": "limit", "#ttl": "ttl"}
 
@@ -322,11 +323,25 @@ def _actions(tally: Tally, member: str) -> Iterator[TransactWriteItemTypeDef]:
             "TableName": counter.table,
             "Key": counter.item_key,
             "UpdateExpression": f"SET #count = if_not_exists(#count, :zero) + :one, {_FACTS}",
-            "ConditionExpression": _BY_NUMBER,
+            "ConditionExpression": _BY_NUMBER if not _grows(tally) else f"({_BY_NUMBER}) AND {_AS_SEEN}",
             "ExpressionAttributeNames": _NAMES,
-            "ExpressionAttributeValues": _values(counter, member) | {":zero": {"N": "0"}, ":one": {"N": "1"}},
+            "ExpressionAttributeValues": _values(counter, member) | _numbers(tally),
         }
     }
+
+
+def _grows(tally: Tally) -> bool:
+    """Whether a workflow may go on adding to the set beside the number, as it does after a reset."""
+    return tally.record is not None and tally.record.forgiven is not None and bool(tally.record.members)
+
+
+def _numbers(tally: Tally) -> dict[str, Any]:
+    """How many more the number may count, beside those that a workflow has counted since a reset."""
+    record = tally.record
+    beside = 0 if record is None or record.number is None else record.counted - record.number
+    seen = {":seen": {"N": str(len(record.members))}} if record is not None and _grows(tally) else {}
+    room = {":room": {"N": str(tally.counter.limit - beside)}}
+    return {":zero": {"N": "0"}, ":one": {"N": "1"}} | room | seen
 
 
 def _values(counter: Counter, member: str) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from steponce.aws import times
 from steponce.errors import InvalidEventTime, InvalidRequest, InvalidRequestId, RecordUnreadable
 from steponce.limiter import KEPT_SECONDS
 from steponce.limits import counters
-from steponce.limits.record import SET_MEMBERS, member_of
+from steponce.limits.record import COUNTER, SET_MEMBERS, member_of
+from tests.fakes.watched_dynamodb import Call
 from tests.rules.documents import whole_template
 from tests.unit.limits.world import (
     NOON,
@@ -492,3 +493,33 @@ def test_the_clock_is_asked_once_for_a_request(world: World, monkeypatch: pytest
     monkeypatch.setattr(times, "now", lambda: MIDNIGHT + timedelta(seconds=next(seconds) - 1))
     assert MIDNIGHT == world.limiter().admit("ann", "a").resets_at
     assert "2026-01-31" in world.counts()[0].key
+
+
+@pytest.mark.parametrize("meanwhile", ["by number", "by a workflow"])
+def test_what_a_workflow_has_counted_since_a_reset_leaves_less_room(world: World, meanwhile: str) -> None:
+    """Also for a caller that has looked before the counter was full."""
+    limiter = world.limiter()
+    assert "a b c" == admitted(limiter, *"abc")
+    assert world.limits.reset(world.counts()[0], by="eve", why="x")
+
+    def count_in_a_workflow(*members: str) -> None:
+        """As the state CountRequest does after a reset."""
+        (counter,) = (item for item in world.items() if item["member"]["S"] == COUNTER)
+        shared("dynamodb").update_item(
+            TableName=TABLE,
+            Key={name: counter[name] for name in ("limitKey", "member")},
+            UpdateExpression="ADD members :members",
+            ExpressionAttributeValues={":members": {"SS": members}},
+        )
+
+    def others_come_first(call: Call) -> Any:
+        if meanwhile == "by number":
+            assert "d e" == admitted(limiter, *"de")
+        else:
+            count_in_a_workflow("d", "e")
+        return call()
+
+    count_in_a_workflow("the first")
+    world.faults += [None, others_come_first]  # the first write finds the form with a number
+    assert not limiter.admit("ann", "f").admitted
+    assert [3] == [count.counted for count in world.counts()]
