@@ -8,6 +8,7 @@ joins that one.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from steponce.wrap.wrapped import Form, Wrapped
 
 _MACHINE = "AWS::Serverless::StateMachine"
 _ACTIVITY = "AWS::StepFunctions::Activity"
+_NESTED = {"AWS::CloudFormation::Stack": "TemplateURL", "AWS::Serverless::Application": "Location"}
 _SAM = "AWS::Serverless-2016-10-31"
 
 
@@ -158,17 +160,45 @@ def _activities(template: CommentedMap, resource: CommentedMap) -> set[str]:
 
 def _joins(template: CommentedMap, path: Path) -> bool:
     """Whether the template has an installation, which the machine joins; otherwise it gets one."""
-    stack, folder = template["Resources"].get(STACK), path.parent / installation.FOLDER
-    if stack is None:
-        if folder.exists():
-            raise CannotWrap([f"{folder} is there already, and {path} does not use it. Delete it first."])
-        return False
-    given = stack.get("Properties") if isinstance(stack, CommentedMap) else None
-    if (given or {}).get("TemplateURL") != f"{installation.FOLDER}/template.yaml":
-        raise CannotWrap([f"{path} has a resource {STACK} that is no installation. Rename it first."])
-    if not (folder / REQUESTS).is_file():
-        raise CannotWrap([f"The installation in {folder} takes no further state machine. Upgrade it first."])
-    return True
+    folder, whole = path.parent / installation.FOLDER, f"{installation.FOLDER}/template.yaml"
+    nested = _nested(template)
+    if nested.get(STACK) == whole:
+        if not (folder / REQUESTS).is_file():
+            raise CannotWrap(
+                [f"The installation in {folder} takes no further state machine. Upgrade it first."]
+            )
+        return True
+    others = [name for name, url in nested.items() if url.startswith(f"{installation.FOLDER}/")]
+    if others:
+        raise CannotWrap(
+            [
+                f"{path} has an installation as {', '.join(others)}, and this command knows only one that is "
+                f"called {STACK} and is all of {whole}. Do not rename it: it would begin with empty tables. "
+                "Wrap the definition alone, and add the machine by hand."
+            ]
+        )
+    if STACK in template["Resources"]:
+        raise CannotWrap(
+            [
+                f"{path} has a resource {STACK} whose TemplateURL is not {whole}. If it is an installation, "
+                "leave it, and wrap the definition alone. Otherwise rename it first."
+            ]
+        )
+    if folder.exists():
+        raise CannotWrap(
+            [f"{folder} is there already, and {path} does not use it. If nothing else does, delete it first."]
+        )
+    return False
+
+
+def _nested(template: CommentedMap) -> dict[str, str]:
+    """The paths of the templates that a template nests, by logical id."""
+    return {
+        name: posixpath.normpath(url)
+        for kind, attribute in _NESTED.items()
+        for name, resource in template_file.resources_of(template, kind).items()
+        if isinstance(url := (resource.get("Properties") or {}).get(attribute), str)
+    }
 
 
 def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> list[str]:

@@ -177,6 +177,29 @@ def test_an_installation_that_takes_no_other_is_upgraded_first(path: Path):
         wrap_into(path, "RefundStateMachine", form="inline")
 
 
+def test_the_path_of_an_installation_may_be_written_in_another_way(path: Path):
+    """It is the same folder."""
+    path.write_text(path.read_text().replace("URL: steponce-in", "URL: ./steponce-in"))
+    assert wrap_into(path, "RefundStateMachine", form="inline").installation is None
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [
+        ("  Steponce:\n", "  Installation:\n"),
+        (f"{installation.FOLDER}/template.yaml", f"{installation.FOLDER}/workflow.yaml"),
+    ],
+    ids=["another name", "a part of it"],
+)
+def test_an_installation_of_another_kind_is_not_given_up(path: Path, known: str, other: str):
+    """Under another name it would be another stack, with empty tables."""
+    text = path.read_text()
+    assert known in text
+    path.write_text(text.replace(known, other))
+    with pytest.raises(CannotWrap, match=r"Do not rename it.* Wrap the definition alone"):
+        wrap_into(path, "RefundStateMachine", form="inline")
+
+
 def test_a_name_that_nobody_can_foresee_is_refused(path: Path):
     """The installation is made before the machine."""
     named = path.read_text().replace('Name: !Sub "${AWS::StackName}-refund"', "Name: !GetAtt A.B")
