@@ -48,7 +48,14 @@ def restore(value: Any, kind: Any) -> Any:
         return tuple(restore(item, one) for item, one in zip(value, kinds, strict=True))
     if isinstance(origin, type) and not _has_fields(origin):
         return _restore_collection(value, origin, arguments[-1] if arguments else Any)
-    return _restore_class(value, kind) if isinstance(origin or kind, type) else value
+    if not isinstance(origin or kind, type):
+        return value
+    try:
+        return _restore_class(value, kind)
+    except MISFITS:
+        raise
+    except Exception as error:  # the class's own, as of a `__post_init__`
+        raise ValueError(f"{kind} does not take the value ({type(error).__name__}).") from error
 
 
 def _restore_collection(value: Any, kind: type, of: Any) -> Any:

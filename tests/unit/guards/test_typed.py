@@ -501,3 +501,33 @@ def test_a_literal_is_the_nearest_value(stored: Any, kind: Any, value: Any):
     """A database has 1 for True."""
     found = restore(stored, kind)
     assert (value, type(value)) == (found, type(found))
+
+
+class OfferIsOver(Exception):
+    """What a class says of a value that it does not take any more."""
+
+
+@dataclass
+class Offer:
+    """An offer, which cannot be made once it is over."""
+
+    price: int
+
+    def __post_init__(self) -> None:
+        """Look whether it is over."""
+        if self.price < 0:
+            raise OfferIsOver
+
+
+@dataclass
+class Debt:
+    """What takes any price."""
+
+    price: int
+
+
+def test_what_a_class_says_of_a_value_is_no_error_of_the_work() -> None:
+    """The value is not of its type. Another class of a union is tried."""
+    with pytest.raises(ValueError, match="OfferIsOver"):
+        restore({"price": -1}, Offer)
+    assert Debt(-1) == restore({"price": -1}, Offer | Debt)
