@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
+from math import isnan, nan
 from numbers import Real
 from typing import Any, Self
 
@@ -237,7 +238,11 @@ class Client:
             Unsettled: the owner of its lock is dead, and its outcome is not on record.
             RequestNotFound, Unavailable: as `status`.
         """
-        if not isinstance(timeout_seconds, Real) or timeout_seconds != timeout_seconds:  # NaN
+        try:
+            seconds = float(timeout_seconds) if isinstance(timeout_seconds, Real) else nan
+        except OverflowError:
+            seconds = nan
+        if isnan(seconds):
             raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
         work_until = partial(unsettled_work_until, sfn=self.machine.sfn)

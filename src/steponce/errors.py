@@ -59,12 +59,15 @@ from typing import Any
 from steponce.next_step import NextStep
 
 _LONGEST_SHOWN = 200
+_LARGEST_SHOWN_BITS = 1_024
 
 
 def shown(text: object) -> str:
     """Quote a text from outside for an error message. A long text is cut off."""
     if isinstance(text, str) and len(text) > _LONGEST_SHOWN:
         return f"{text[:_LONGEST_SHOWN]!r}…"
+    if isinstance(text, int) and text.bit_length() > _LARGEST_SHOWN_BITS:  # Python writes 4,300 digits
+        return "a number that is too large"
     return repr(text)
 
 

@@ -251,7 +251,9 @@ def test_a_short_wait_for_what_runs_is_short(world: Waiting):
     assert 1 == pytest.approx(world.passed)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), "30", None])
+@pytest.mark.parametrize(
+    "seconds", [float("nan"), "30", None, 10**400, 10**5_000], ids=["NaN", "text", "none", "large", "larger"]
+)
 def test_a_wait_is_told_a_number_of_seconds(world: Waiting, seconds: Any):
     """With NaN it had no end."""
     world.execution("order-1", "SUCCEEDED")
