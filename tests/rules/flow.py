@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steponce import workflow
-from steponce.lint.machine import reachable
+from steponce.lint.asl import reachable
 
 from .asl import Definition, inner_machines, states, writes
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from steponce.lint.machine import reachable
+from steponce.lint.asl import reachable
 from steponce.locks.record import LETTERS
 from steponce.triggers.ended import SEARCHED_AFTER
 

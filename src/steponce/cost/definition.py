@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from steponce.cost.errors import CannotPrice
 
-Machine = Mapping[str, Any]
-State = Mapping[str, Any]
+Machine = dict[str, Any]
+State = dict[str, Any]
 
 
 def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
@@ -29,17 +29,6 @@ def states_of(machine: Machine) -> tuple[Mapping[str, State], str]:
                     f"{name!r} leads to {target!r}, but there is no such state at its level.{hint}"
                 )
     return states, start
-
-
-def all_states(machine: Machine) -> Iterator[tuple[str, State]]:
-    """All states, also those inside of a Map and of a Parallel's branches."""
-    states, _ = states_of(machine)
-    for name, state in states.items():
-        yield name, state
-        inner = [processor_of(state)] if state.get("Type") == "Map" else []
-        inner += branches_of(state) if state.get("Type") == "Parallel" else []
-        for one in inner:
-            yield from all_states(one)
 
 
 def ways_on(state: State) -> list[str]:

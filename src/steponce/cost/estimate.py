@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from steponce.cost.definition import Machine, all_states
+from steponce.cost.definition import Machine
 from steponce.cost.errors import CannotPrice
 from steponce.cost.path import Path, by_outcome, each
 from steponce.cost.paths import Walker, own_usage
 from steponce.cost.prices import DATE, SOURCES, Prices
 from steponce.cost.usage import Usage
+from steponce.lint.asl import states
 from steponce.lint.definitions import refusals_before_substitution
 
 LIMIT = 100
@@ -123,7 +124,7 @@ def estimate(
     assumed = assumptions or Assumptions()
     prices = Prices(region, assumed.lambda_ms, assumed.lambda_mb)
     wanted = frozenset(through)
-    if unknown := sorted(wanted - {name for name, _ in all_states(definition)}):
+    if unknown := sorted(wanted - {name for name, _ in states(definition)}):
         raise CannotPrice(f"The definition has no state {', '.join(unknown)}.")
     walker = Walker(assumed.item_kb, assumed.items, prices.dollars, wanted)
 
@@ -176,7 +177,7 @@ def _expect_well_formed(definition: Machine) -> None:
 
 
 def _not_priced(definition: Machine) -> tuple[tuple[str, str], ...]:
-    found = (own_usage(name, state, item_kb=1).not_priced for name, state in all_states(definition))
+    found = (own_usage(name, state, item_kb=1).not_priced for name, state in states(definition))
     return tuple(sorted({one for some in found for one in some}))
 
 

@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from steponce.lint.asl import inner_machines, objects, reachable, states, transitions
 from steponce.lint.fields import JSONATA, JSONPATH, state_complaints
+from steponce.workflow import LONGEST_TIMEOUT
 
 _LONGEST = 1_048_576
 _LONGEST_NAME = 80
 _WHOLE = "The state machine"
-_LONGEST_TIMEOUT = 99_999_999
 _MACHINE = {"Comment", "StartAt", "States", "TimeoutSeconds", "Version", "QueryLanguage"}
 _INNER = {"Comment", "StartAt", "States", "QueryLanguage", "ProcessorConfig"}
 
@@ -67,7 +68,7 @@ def refusals(definition: Any) -> list[Refusal]:
     if not isinstance(definition, dict):
         return [Refusal("invalid-definition", "", "the definition is not a JSON object.")]
     spoken = definition.get("QueryLanguage", JSONPATH)
-    return [*_machine(definition, "", spoken), *_names(definition)]
+    return [*_machine(definition, "", spoken), *_duplicates(definition)]
 
 
 def refusals_before_substitution(definition: Any) -> list[Refusal]:
@@ -77,7 +78,9 @@ def refusals_before_substitution(definition: Any) -> list[Refusal]:
     Nobody knows what one of them becomes. So nothing is said about a value that holds one; and where one
     names the next state, nothing about states that cannot be reached.
     """
-    unknown = _leads_to_placeholder(definition)
+    unknown = isinstance(definition, dict) and any(
+        "${" in part[key] for _, state in states(definition) for part, key in transitions(state)
+    )
     return [
         refusal
         for refusal in refusals(definition)
@@ -98,7 +101,7 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
         if language == JSONATA and spoken == JSONPATH:
             text = f"QueryLanguage cannot be {JSONPATH}, because the state machine is in {JSONATA}."
             yield Refusal("invalid-definition", name, text)
-        for inside, inner in _inner_machines(state):
+        for inside, inner in inner_machines(state) if isinstance(state, dict) else ():
             yield from _machine(inner, f"{name}.{inside}", language)
 
 
@@ -107,7 +110,7 @@ def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:
         yield f"there is no field {field!r}."
     if not where and not _is_timeout(machine.get("TimeoutSeconds", 1)):
         given = machine["TimeoutSeconds"]
-        yield f"TimeoutSeconds must be a whole number from 1 to {_LONGEST_TIMEOUT:,}, and is {given!r}."
+        yield f"TimeoutSeconds must be a whole number from 1 to {LONGEST_TIMEOUT:,}, and is {given!r}."
     if machine.get("QueryLanguage", JSONPATH) not in (JSONPATH, JSONATA):
         yield f"QueryLanguage must be {JSONPATH} or {JSONATA}."
     if where and not isinstance(machine.get("ProcessorConfig", {}), dict):
@@ -126,7 +129,7 @@ def _state(name: str, state: Any, language: Any) -> Iterator[Refusal]:
         return
     yield from (Refusal("invalid-definition", name, text) for text in state_complaints(state, language))
     for key in ("Retry", "Catch"):
-        parts = _objects(state.get(key))
+        parts = objects(state.get(key))
         for place, part in enumerate(parts):
             names = part.get("ErrorEquals")
             alone = isinstance(names, list) and len(names) == 1 and place == len(parts) - 1
@@ -145,69 +148,28 @@ def _transitions(start: Any, states: dict[str, Any], where: str) -> Iterator[Ref
         text = f"StartAt must name one of its states, and is {start!r}."
         yield Refusal("missing-target", where, text)
         return
-    graph = {name: list(_targets(state)) for name, state in states.items()}
+    graph = {name: _targets(state) for name, state in states.items()}
     for name, targets in graph.items():
         for target in sorted({target for target in targets if target not in states}):
             text = f"it leads to {target!r}, but there is no such state at its level."
             yield Refusal("missing-target", name, text)
-    seen, waiting = {start}, [start]
-    while waiting:
-        onward = {name for name in graph[waiting.pop()] if name in states and name not in seen}
-        seen |= onward
-        waiting += onward
+    seen = reachable(graph, start)
     for name in states:
         if name not in seen:
             text = "the state is not reachable from StartAt."
             yield Refusal("unreachable-state", name, text)
 
 
-def _leads_to_placeholder(machine: Any) -> bool:
-    states = machine.get("States") if isinstance(machine, dict) else None
-    return isinstance(states, dict) and any(
-        any("${" in target for target in _targets(state))
-        or any(_leads_to_placeholder(inner) for _, inner in _inner_machines(state))
-        for state in states.values()
-    )
+def _targets(state: Any) -> list[str]:
+    return [part[key] for part, key in transitions(state)] if isinstance(state, dict) else []
 
 
-def _targets(state: Any) -> Iterator[str]:
-    if not isinstance(state, dict):
-        return
-    rules = [part for key in ("Choices", "Catch") for part in _objects(state.get(key))]
-    for part in [state, *rules]:
-        for key in ("Next", "Default"):
-            if isinstance(part.get(key), str):
-                yield part[key]
-
-
-def _names(definition: dict[str, Any]) -> Iterator[Refusal]:
+def _duplicates(definition: dict[str, Any]) -> Iterator[Refusal]:
     """A history identifies states only by name."""
-    for name, times in Counter(_all_names(definition)).items():
+    for name, times in Counter(name for name, _ in states(definition)).items():
         if times > 1:
             yield Refusal("duplicate-name", name, f"{times} states of the state machine have this name.")
 
 
-def _all_names(machine: dict[str, Any]) -> Iterator[str]:
-    states = machine.get("States")
-    for name, state in states.items() if isinstance(states, dict) else ():
-        yield name
-        for _, inner in _inner_machines(state):
-            yield from _all_names(inner)
-
-
-def _inner_machines(state: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not isinstance(state, dict):
-        return
-    for place, branch in enumerate(_objects(state.get("Branches"))):
-        yield f"Branches[{place}]", branch
-    for key in ("Iterator", "ItemProcessor"):
-        if isinstance(state.get(key), dict):
-            yield key, state[key]
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
 def _is_timeout(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LONGEST_TIMEOUT
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LONGEST_TIMEOUT

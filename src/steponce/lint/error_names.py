@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from steponce.lint.asl import reachable
 from steponce.lint.calls import Call
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Handler, Machine, State, reachable
+from steponce.lint.machine import Handler, Machine, State
 from steponce.lint.rule import Rules
 from steponce.lint.services import errors_of
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from steponce.lint.asl import as_object, inner_machines, objects
 from steponce.lint.calls import Call
 from steponce.lint.definitions import Refusal, refusals_before_substitution
 from steponce.lint.fields import JSONATA, JSONPATH
 
-Body = Mapping[str, Any]
+Body = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -167,27 +168,10 @@ def _machine(body: Body, language: str, owner: str, depth: int, around: tuple[st
             own = str(part.get("QueryLanguage", spoken))
             states[name] = State(name, part, own, depth, (*comments, str(part.get("Comment", ""))))
             inner += [
-                _machine(one, spoken, name, depth + 1, states[name].comments) for one in inner_bodies(part)
+                _machine(one, spoken, name, depth + 1, states[name].comments)
+                for _, one in inner_machines(part)
             ]
     return Machine(body, states, owner, tuple(inner))
-
-
-def inner_bodies(state: Body) -> list[Body]:
-    """The machines inside a Parallel or a Map."""
-    processors = [state[key] for key in ("Iterator", "ItemProcessor") if isinstance(state.get(key), dict)]
-    return [*objects(state.get("Branches")), *processors]
-
-
-def reachable(graph: Mapping[str, list[str]], *starts: str) -> set[str]:
-    """Every state that can be reached, the starts included."""
-    seen: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += graph.get(name, [])
-    return seen
 
 
 def handlers(value: Any) -> list[Handler]:
@@ -198,16 +182,6 @@ def handlers(value: Any) -> list[Handler]:
         names = tuple(name for name in errors if isinstance(name, str)) if isinstance(errors, list) else ()
         found.append(Handler(place, names, part))
     return found
-
-
-def objects(value: Any) -> list[Body]:
-    """The objects in a list. Empty for every other value."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def as_object(value: Any) -> Body:
-    """The value, if it is an object; else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:

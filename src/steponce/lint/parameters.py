@@ -8,9 +8,10 @@ from typing import Any
 
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
+from steponce.lint.asl import as_object
 from steponce.lint.calls import Call
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Machine, State, as_object
+from steponce.lint.machine import Machine, State
 from steponce.lint.rule import Rules
 from steponce.lint.services import model_of, operation_of
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from steponce.limits.record import COUNTER
+from steponce.lint.asl import as_object
 from steponce.lint.facts import Facts, there
-from steponce.lint.machine import Body, Machine, State, as_object
+from steponce.lint.machine import Body, Machine, State
 from steponce.workflow import RELEASING
 
 WORK = "DoWork"

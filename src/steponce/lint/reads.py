@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steponce.lint.answers import answer
+from steponce.lint.asl import as_object, objects
 from steponce.lint.facts import (
     OPTIONAL,
     TEXT,
@@ -25,7 +26,7 @@ from steponce.lint.facts import (
     there,
 )
 from steponce.lint.findings import Complaint
-from steponce.lint.machine import Body, Machine, State, as_object, objects
+from steponce.lint.machine import Body, Machine, State
 
 FAILURE = there(("Error",), ("Cause",)) | {(WHOLE,)}
 """What a Catch puts into its ResultPath."""

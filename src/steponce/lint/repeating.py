@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from steponce.lint.machine import Body, State, as_object
+from steponce.lint.asl import as_object
+from steponce.lint.machine import Body, State
 
 _TOKENS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "states:startExecution": (("Name",), "another execution starts without a Name"),

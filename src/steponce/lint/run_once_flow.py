@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steponce import workflow
+from steponce.lint.asl import reachable
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Handler, Machine, State, reachable
+from steponce.lint.machine import Handler, Machine, State
 from steponce.lint.protocol import (
     ACQUIRE_LOCK,
     ANSWERS,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from steponce.lint import protocol
+from steponce.lint.asl import as_object
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Machine, State, as_object
+from steponce.lint.machine import Machine, State
 from steponce.lint.protocol import (
     ACQUIRE_LOCK,
     COMPLETE_REQUEST,

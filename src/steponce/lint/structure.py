@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from steponce.lint.asl import reachable
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Machine, State, reachable
+from steponce.lint.machine import Machine, State
 from steponce.lint.rule import Rules
 
 STRUCTURE = Rules("general")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.lint.asl import reachable
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Body, Machine, State, reachable
+from steponce.lint.machine import Body, Machine, State
 from steponce.lint.rule import Rules
 
 TABLES = Rules("general")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.lint.asl import as_object
 from steponce.lint.facts import parse
 from steponce.lint.findings import Complaint, Complaints
-from steponce.lint.machine import Body, Machine, State, as_object, leaves
+from steponce.lint.machine import Body, Machine, State, leaves
 from steponce.lint.rule import Rules
 
 WAITING = Rules("general")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from steponce.errors import SteponceError
+from steponce.lint.asl import states
 from steponce.local.stack import LocalStack
 
 _NO_ERROR = "States.ALL"
@@ -38,7 +38,7 @@ class PlannedFaults:
         self._controls = stack.controls
         self._stack_name = stack.name
         self._tasks = {
-            machine.arn: (machine.name, set(_tasks(json.loads(machine.definition))))
+            machine.arn: (machine.name, tasks_of(json.loads(machine.definition)))
             for machine in stack.plan.machines
         }
         self._planned: list[_Planned] = []
@@ -131,13 +131,6 @@ class PlannedFaults:
         return machine in (arn, name, name.removeprefix(f"{self._stack_name}-"))
 
 
-def _tasks(machine: dict[str, Any]) -> Iterator[str]:
+def tasks_of(machine: dict[str, Any]) -> set[str]:
     """The tasks of a machine, including those inside Map and Parallel."""
-    for name, state in machine["States"].items():
-        if state["Type"] == "Task":
-            yield name
-        for key in ("ItemProcessor", "Iterator"):
-            if key in state:
-                yield from _tasks(state[key])
-        for branch in state.get("Branches", []):
-            yield from _tasks(branch)
+    return {name for name, state in states(machine) if state["Type"] == "Task"}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from steponce.wrap.machine import Machine, State, states
+from steponce.lint.asl import Machine, State, states
 
 _TEMPLATES = (
     "Parameters",

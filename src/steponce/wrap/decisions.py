@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steponce.lint.asl import Machine, states
 from steponce.wrap import context, source
-from steponce.wrap.machine import Machine, is_action, states
+from steponce.wrap.machine import is_action
 
 _WORK_TIMEOUT = (
     "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at the "

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from steponce.lint.asl import Machine, machines, states, transitions
 from steponce.workflow import WORK
 from steponce.wrap import context, decisions, retry_later, source
-from steponce.wrap.machine import Machine, machines, states, transitions
 from steponce.wrap.refusals import expect_inline, expect_not_wrapped, taken_names
 from steponce.wrap.workflow import around_work, with_free_placeholders
 from steponce.wrap.wrapped import Wrapped

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 from steponce import workflow
+from steponce.lint.asl import Machine, machines, states
 from steponce.lint.definitions import complaints
 from steponce.wrap import context, source
 from steponce.wrap.errors import CannotWrap
-from steponce.wrap.machine import Machine, machines, states
 from steponce.wrap.retry_later import NOTHING_HAPPENED
 
 OURS = frozenset({"IsRequestPrepared", "AcquireLock", "CompleteRequest"})

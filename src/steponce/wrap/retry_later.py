@@ -14,10 +14,10 @@ from hashlib import sha256
 from typing import Any
 
 from steponce.errors import RetryLater
-from steponce.lint.machine import reachable
+from steponce.lint.asl import Machine, State, reachable
 from steponce.workflow import THROTTLED
 from steponce.wrap.errors import CannotWrap
-from steponce.wrap.machine import Machine, State, catches, edges, is_action
+from steponce.wrap.machine import catches, edges, is_action
 
 FAIL_STATE = "NothingHappened"
 NOTHING_HAPPENED = "Steponce.NothingHappened"

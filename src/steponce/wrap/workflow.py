@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from steponce.lint.machine import reachable
+from steponce.lint.asl import Machine, reachable
 from steponce.scaffold import workflow
 from steponce.workflow import WORK
-from steponce.wrap.machine import Machine, edges
+from steponce.wrap.machine import edges
 from steponce.wrap.source import placeholders
 
 LONGEST_TIMEOUT_SECONDS = 31_536_000

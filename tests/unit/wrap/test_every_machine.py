@@ -11,11 +11,11 @@ from statelint.linter import Linter
 from steponce import workflow
 from steponce.cost import estimate
 from steponce.lint import lint
+from steponce.lint.asl import machines, reachable, states
 from steponce.lint.definitions import complaints
-from steponce.lint.machine import reachable
 from steponce.scaffold.workflow import definition as definition_of
 from steponce.wrap import CannotWrap, Wrapped, source, wrap_around, wrap_inline
-from steponce.wrap.machine import edges, machines, states
+from steponce.wrap.machine import edges
 from tests.machines import Case
 from tests.machines.around import AROUND
 from tests.machines.inline import INLINE, ORDER
