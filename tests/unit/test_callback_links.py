@@ -54,6 +54,12 @@ def test_what_is_no_answer_is_refused_with_its_status(
     assert len(reply.body) < 5_000
 
 
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=UTF-8"])
+def test_a_program_is_refused_with_json(links: CallbackLinks, kind: str):
+    """However it writes the media type."""
+    assert "InvalidAnswer" == json.loads(links.send(links.link(), "{", kind=kind).body)["error"]
+
+
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"\x1f\x8b\x08\x00"])
 def test_a_body_that_is_no_text_is_malformed(links: CallbackLinks, body: bytes):
     """Compressed, for example."""

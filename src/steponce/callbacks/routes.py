@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from steponce.callbacks import page
 from steponce.callbacks.answer import Answer, Verdict
@@ -61,36 +62,20 @@ def routes(
         allowed = verify(keys, step_id, app.current_event.query_string_parameters)
         step = steps.get(step_id)
         status = HTTPStatus.NOT_FOUND if step is None else HTTPStatus.OK
-        return show_page(status, page.question_html(step, allowed, link_ends()))
+        return show_page(status, page.question_html(step, allowed, link_ends(app.current_event)))
 
     @app.post("/callbacks/<step_id>")
     def answer(step_id: str) -> Response[str]:
         """Answer, with JSON from a program or a button from the page."""
         allowed = verify(keys, step_id, app.current_event.query_string_parameters)
-        given = form_answer() if is_form() else Answer.parse(json_body())
+        by_button = is_form(app.current_event)
+        given = (form_answer if by_button else json_answer)(app.current_event)
         if given.outcome not in allowed:
             raise Forbidden(f"This link does not allow {given.outcome}. Ask for another link.")
         verdict = resolve(step_id, given)
-        if is_form():
+        if by_button:
             return show_page(STATUS[verdict], page.verdict_html(verdict, record_now(step_id)))
         return reply(STATUS[verdict], {"verdict": verdict, "awaitingStepId": step_id})
-
-    def is_form() -> bool:
-        """A button's answer. By default, curl sends JSON under this type as well."""
-        kind = app.current_event.headers.get("content-type", "")
-        return "x-www-form-urlencoded" in kind and not body().lstrip().startswith("{")
-
-    def body() -> str:
-        try:
-            text = app.current_event.decoded_body or ""
-        except ValueError:
-            raise InvalidAnswer("The body is not text.") from None
-        if len(text) > LONGEST_TEXT:
-            raise OutputTooLarge(f"The body has more than {LONGEST_TEXT:,} bytes. Send less.")
-        return text
-
-    def link_ends() -> datetime:
-        return datetime.fromtimestamp(int(app.current_event.query_string_parameters["expires"]), UTC)
 
     def record_now(step_id: str) -> AwaitingStep | None:
         """The answer has its verdict, also where the record cannot be read once more."""
@@ -98,27 +83,77 @@ def routes(
             return steps.get(step_id)
         return None
 
-    def form_answer() -> Answer:
-        pressed = parse_qs(body()).get("outcome", [""])[0]
-        if pressed not in page.BUTTONS:
-            raise InvalidAnswer("No button gives this answer. Open the link again, and press one.")
-        return page.BUTTONS[pressed].answer
-
-    def json_body() -> object:
-        try:
-            return read_strictly(body(), "The body")
-        except InvalidPayload as error:
-            raise InvalidAnswer(str(error)) from None
-
-    def refused(error: Exception, status: HTTPStatus, title: str) -> Response[str]:
-        if "application/json" not in app.current_event.headers.get("content-type", ""):
-            return show_page(status, page.problem_html(title, str(error)))
-        retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-        return reply(status, {"error": type(error).__name__, "message": str(error)}, retry)
-
     for kind, status, title in REFUSALS:
-        app.exception_handler(kind)(lambda error, status=status, title=title: refused(error, status, title))
+        app.exception_handler(kind)(
+            lambda error, status=status, title=title: refused(app.current_event, error, status, title)
+        )
     return app
+
+
+def link_ends(event: APIGatewayProxyEventV2) -> datetime:
+    """When the link ends, by its signed query."""
+    return datetime.fromtimestamp(int(event.query_string_parameters["expires"]), UTC)
+
+
+def is_form(event: APIGatewayProxyEventV2) -> bool:
+    """A button's answer. By default, curl sends JSON under this type as well."""
+    return "x-www-form-urlencoded" in content_type(event) and not body_of(event).lstrip().startswith("{")
+
+
+def form_answer(event: APIGatewayProxyEventV2) -> Answer:
+    """
+    The answer of the button that was pressed.
+
+    Raises:
+        InvalidAnswer: there is no such button.
+    """
+    pressed = parse_qs(body_of(event)).get("outcome", [""])[0]
+    if pressed not in page.BUTTONS:
+        raise InvalidAnswer("No button gives this answer. Open the link again, and press one.")
+    return page.BUTTONS[pressed].answer
+
+
+def json_answer(event: APIGatewayProxyEventV2) -> Answer:
+    """
+    The answer of a program.
+
+    Raises:
+        InvalidAnswer, OutputTooLarge: it is none.
+    """
+    try:
+        return Answer.parse(read_strictly(body_of(event), "The body"))
+    except InvalidPayload as error:
+        raise InvalidAnswer(str(error)) from None
+
+
+def body_of(event: APIGatewayProxyEventV2) -> str:
+    """
+    The body's text.
+
+    Raises:
+        InvalidAnswer: it is not text.
+        OutputTooLarge: it is longer than any answer.
+    """
+    try:
+        text = event.decoded_body or ""
+    except ValueError:
+        raise InvalidAnswer("The body is not text.") from None
+    if len(text) > LONGEST_TEXT:
+        raise OutputTooLarge(f"The body has more than {LONGEST_TEXT:,} bytes. Send less.")
+    return text
+
+
+def content_type(event: APIGatewayProxyEventV2) -> str:
+    """The media type of the body, in small letters."""
+    return event.headers.get("content-type", "").lower()
+
+
+def refused(event: APIGatewayProxyEventV2, error: Exception, status: HTTPStatus, title: str) -> Response[str]:
+    """For programs and for people."""
+    if "application/json" not in content_type(event):
+        return show_page(status, page.problem_html(title, str(error)))
+    retry = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return reply(status, {"error": type(error).__name__, "message": str(error)}, retry)
 
 
 def reply(
