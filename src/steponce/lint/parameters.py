@@ -57,11 +57,19 @@ def _misfits(value: Any, shape: Shape, where: str, call: Call) -> Iterator[str]:
     elif isinstance(shape, ListShape) and isinstance(value, list):
         for part in value:
             yield from _misfits(part, shape.member, where, call)
-    elif isinstance(value, str) and "${" in value:
-        return  # a placeholder may become anything
-    elif isinstance(value, str) and shape.type_name in _KINDS and _is_written_as_text(value):
-        return
-    elif shape.type_name in _KINDS and not isinstance(value, _KINDS[shape.type_name]):
+    elif not _may_fit(value, shape):
+        yield from _misfit_of_leaf(value, shape, where)
+
+
+def _may_fit(value: Any, shape: Shape) -> bool:
+    """Whether a text may become what the API wants: with a placeholder in it, or as a flag or a number."""
+    if not isinstance(value, str):
+        return False
+    return "${" in value or (shape.type_name in _KINDS and _is_written_as_text(value))
+
+
+def _misfit_of_leaf(value: Any, shape: Shape, where: str) -> Iterator[str]:
+    if shape.type_name in _KINDS and not isinstance(value, _KINDS[shape.type_name]):
         yield f"{where} is {value!r}, and must be of type {shape.type_name}."
     elif shape.type_name == "string" and isinstance(value, int | float):
         yield f"{where} is {value!r}, and must be text."

@@ -43,16 +43,7 @@ def read(text: str) -> CommentedMap:
     """
     if _is_json(text):
         raise CannotWrap(["The template is JSON. Convert it to YAML first, for example with cfn-flip."])
-    try:
-        found = _yaml(text).load(text)
-    except YAMLError as error:
-        raise CannotWrap([f"The template is not YAML: {error}."]) from None
-    except RecursionError:
-        raise CannotWrap(["The template is nested too deeply. Move a part into a nested stack."]) from None
-    except ValueError as error:  # a date or a number that Python does not know
-        raise CannotWrap(
-            [f"The template has a value that cannot be read: {error}. Write it in quotes."]
-        ) from None
+    found = _loaded(text)
     if not isinstance(found, CommentedMap) or not isinstance(found.get("Resources"), CommentedMap):
         raise CannotWrap(["The template has no Resources."])
     for section in SECTIONS:
@@ -64,6 +55,19 @@ def read(text: str) -> CommentedMap:
         if not str(name).startswith("Fn::"):  # a macro may make anything
             _expect_resource(name, resource)
     return found
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return _yaml(text).load(text)
+    except YAMLError as error:
+        raise CannotWrap([f"The template is not YAML: {error}."]) from None
+    except RecursionError:
+        raise CannotWrap(["The template is nested too deeply. Move a part into a nested stack."]) from None
+    except ValueError as error:  # a date or a number that Python does not know
+        raise CannotWrap(
+            [f"The template has a value that cannot be read: {error}. Write it in quotes."]
+        ) from None
 
 
 def _is_json(text: str) -> bool:
