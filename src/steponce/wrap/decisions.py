@@ -13,16 +13,23 @@ _WORK_TIMEOUT = (
     "WorkTimeoutSeconds: set it to the longest time-out of the functions that your states call, 900 at the "
     "most. A stopped execution may still have effects for that long."
 )
+RETENTION_SECONDS = 7_776_000
+"""The default of the parameter RetentionSeconds."""
 
 
 def inline(
-    machine: Machine, releasing: Sequence[str], renamed: Mapping[str, str], changed: Sequence[str]
+    machine: Machine,
+    seconds: int | str,
+    releasing: Sequence[str],
+    renamed: Mapping[str, str],
+    changed: Sequence[str],
 ) -> list[str]:
     """
     Of a machine whose states are in the workflow.
 
     Args:
         machine: As it was before.
+        seconds: The workflow's TimeoutSeconds, a number or a placeholder.
         releasing: The states whose RetryLater releases the lock.
         renamed: The new names of states.
         changed: The states whose references to the execution's input are other ones now.
@@ -34,12 +41,19 @@ def inline(
         _WORK_TIMEOUT,
     ]
     if "TimeoutSeconds" in machine:
-        seconds = source.shown(machine["TimeoutSeconds"])
+        shown = source.shown(machine["TimeoutSeconds"])
         found.append(
-            f"The machine's TimeoutSeconds {seconds} is now the workflow's, with a margin for the workflow's "
+            f"The machine's TimeoutSeconds {shown} is now the workflow's, with a margin for the workflow's "
             "own states. If it is reached, the outcome is unknown, and a person decides. If the rate limit "
             "has a longer window, raise it."
         )
+    else:
+        found.append(
+            f"The machine has no TimeoutSeconds, and the workflow's is {seconds}. It stops a request that "
+            "takes longer, and its outcome is then unknown. Raise it in the wrapped definition if a request "
+            "may take longer."
+        )
+    found += _retention(seconds)
     reading = dict(context.notes(machine))
     if reading:
         found.append(
@@ -78,9 +92,20 @@ def around(machine: Machine, seconds: int) -> list[str]:
         "If the machine fails, the error is States.TaskFailed, and the request waits for a person. "
         "FinalErrors and RetryLater do not apply.",
         waits,
+        *_retention(seconds),
         _WORK_TIMEOUT,
         "WhenOutcomeUnknown: keep hold. With take-over, a machine that was stopped is started again, and its "
         "effects must be safe to repeat.",
+    ]
+
+
+def _retention(seconds: int | str) -> list[str]:
+    """What a request needs that takes longer than its answer is kept, if there can be one."""
+    if isinstance(seconds, int) and seconds < RETENTION_SECONDS:
+        return []
+    return [
+        "RetentionSeconds counts from the start of a request. Make it longer than your longest request, or "
+        "the answer may have expired when it is recorded, and the request can run again."
     ]
 
 

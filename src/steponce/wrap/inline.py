@@ -66,7 +66,7 @@ def wrap_inline(
         substitutions=substitutions,
         renamed=renamed,
         may_retry_later=releasing,
-        decisions=decisions.inline(before, releasing, renamed, changed),
+        decisions=decisions.inline(before, workflow["TimeoutSeconds"], releasing, renamed, changed),
     )
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from steponce.wrap import CannotWrap, source, wrap_inline
+from steponce.wrap import CannotWrap, decisions, source, wrap_around, wrap_inline
 from tests.machines import effect, fails_with, machine, passes
 from tests.machines.inline import BESIDE, CLASH, CONTEXT, LATER, ORDER, SOON
+from tests.rules.documents import template
 
 THROTTLED = {"ErrorEquals": ["Lambda.TooManyRequestsException"], "MaxAttempts": 3}
 USUAL_RETRY = {"ErrorEquals": ["Lambda.ServiceException", "Lambda.TooManyRequestsException"]}
@@ -291,3 +292,21 @@ def test_the_decisions_name_what_the_machine_has():
     assert "The machine's Fail states have OutOfStock" in said
     assert "The machine's TimeoutSeconds 60 is now the workflow's" in said
     assert "Read read $$.Execution.Name" in said
+
+
+def test_the_decisions_name_the_time_that_a_long_machine_has_now():
+    """Without a time-out, AWS gave it a year; and an answer must be kept longer than its request takes."""
+    bare, longer = {"Say": passes()}, decisions.RETENTION_SECONDS
+    assert str(longer) == template()["Parameters"]["RetentionSeconds"]["Default"]
+    said = {
+        name: " ".join(made.decisions)
+        for name, made in {
+            "none": wrapped(machine(bare)),
+            "short": wrapped(machine(bare, TimeoutSeconds=60)),
+            "long": wrapped(machine(bare, TimeoutSeconds=longer)),
+            "long, around": wrap_around(json.dumps(machine(bare, TimeoutSeconds=longer))),
+            "short, around": wrap_around(json.dumps(machine(bare, TimeoutSeconds=60))),
+        }.items()
+    }
+    assert ["none"] == [name for name, text in said.items() if "the workflow's is 2592000." in text]
+    assert ["long", "long, around"] == [name for name, text in said.items() if "RetentionSeconds" in text]
