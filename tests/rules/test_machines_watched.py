@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from steponce.local import TemplateError
 from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.parameters import parameter_values
 from steponce.local.template.physical_names import PhysicalNames
 
-from .documents import transformed_template, walk
+from .documents import template, transformed_template, walk
 from .renderings import defaults
 
 HERE = "arn:aws:states:us-east-1:123456789012"
@@ -73,6 +75,21 @@ def test_the_rule_reports_dead_executions_of_exactly_these_machines(others: list
     resolver = Resolver(template, values, PhysicalNames("steponce", "us-east-1"))
     pattern = template["Resources"]["CloseExecutionFunctionBadEnd"]["Properties"]["EventPattern"]
     assert [OWN, *others] == resolver.resolve(pattern)["detail"]["stateMachineArn"]
+
+
+@pytest.mark.parametrize("others", ["", OTHERS[0], ",".join(OTHERS)])
+def test_a_list_of_machines_is_taken(others: str):
+    """Or none."""
+    assert others == parameter_values(template(), {"OtherStateMachines": others})["OtherStateMachines"]
+
+
+@pytest.mark.parametrize(
+    "others", [",", f",{OTHERS[0]}", f"{OTHERS[0]},", ",,".join(OTHERS), ", ".join(OTHERS), "refunds"]
+)
+def test_a_list_with_what_is_no_machine_is_refused_at_once(others: str):
+    """Also with an empty item. IAM takes no policy for it, so the whole stack would be rolled back."""
+    with pytest.raises(TemplateError, match="No comma may be at an end"):
+        parameter_values(template(), {"OtherStateMachines": others})
 
 
 def test_whoever_settles_waiting_steps_may_read_the_items_of_distributed_maps():

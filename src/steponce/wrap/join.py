@@ -32,8 +32,7 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     """
     given = ours.resource(STACK)["Properties"]["Parameters"]
     arns = [arn_of(given["StateMachineName"], machine), *([given[_OTHERS]] if _OTHERS in given else [])]
-    parameters = template["Resources"][STACK]["Properties"].setdefault("Parameters", CommentedMap())
-    _know(parameters, arns)
+    _know(template, arns, machine)
     requests = requests_of(machine)
     limit = ours.name("HasRateLimit")
     own = {name: value for name, value in given.items() if name not in _OF_THE_INSTALLATION}
@@ -83,11 +82,33 @@ def arn_of(name: Any, machine: str) -> Any:
     )
 
 
-def _know(parameters: CommentedMap, arns: list[Any]) -> None:
+def _know(template: CommentedMap, arns: list[Any], machine: str) -> None:
+    """Add ARNs to those that the installation knows. An empty one among them would be refused by IAM."""
+    parameters = template["Resources"][STACK]["Properties"].setdefault("Parameters", CommentedMap())
     known = parameters.get(_OTHERS)
-    every = [*([] if known is None else [known]), *arns]
+    if known is not None and _parameter_in(known) in template.get("Parameters", {}):
+        condition = f"{machine}HasOthers"
+        if condition in template.get("Conditions", {}):
+            raise CannotWrap([f"The template has {condition} already. Rename it first."])
+        is_empty = template_file.function("!Equals", [template_file.copied(known), ""])
+        template_file.add(template, "Conditions", {condition: template_file.function("!Not", [is_empty])})
+        known = template_file.function("!If", [condition, known, tagged("!Ref", "AWS::NoValue")])
+    every = [*([] if known in (None, "") else [known]), *arns]
     if len(every) == 1:
         parameters[_OTHERS] = every[0]
         return
     joined = template_file.function("!Join", [",", CommentedSeq(every)])
     parameters[_OTHERS] = joined
+
+
+def _parameter_in(value: Any) -> str | None:
+    """What a value is, or is joined of: `!Ref Others` or `!Join [",", !Ref Others]`, in any form."""
+    if isinstance(value, CommentedMap):
+        if "Ref" in value:
+            return str(value["Ref"])
+        value = value.get("Fn::Join")
+    elif tag_of(value) == "!Ref":
+        return shown(value)
+    elif tag_of(value) != "!Join":
+        return None
+    return _parameter_in(value[1]) if isinstance(value, CommentedSeq) and len(value) == 2 else None

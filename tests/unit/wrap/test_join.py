@@ -15,6 +15,8 @@ from samtranslator.yaml_helper import yaml_parse
 from steponce import Client
 from steponce.cli import commands
 from steponce.local import LocalStack
+from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.physical_names import PhysicalNames
 from steponce.scaffold import application, installation
 from steponce.scaffold.application import Choices
 from steponce.wrap import CannotWrap
@@ -168,6 +170,38 @@ def test_it_is_named_beside_the_others(path: Path):
         "Fn::Join"
     ][1]
     assert ("arn:aws:states:us-east-1:123456789012:stateMachine:theirs", 2) == (others[0], len(others))
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "options"),
+    [
+        ("CommaDelimitedList", '!Join [",", !Ref Others]', []),
+        ("CommaDelimitedList", '{ "Fn::Join": [",", { Ref: Others }] }', ["--around"]),
+        ("String", "!Ref Others", []),
+        ("String", '""', []),
+    ],
+)
+def test_no_empty_text_is_named_beside_it(kind: str, known: str, options: list[str], path: Path):
+    """What the application knows of others may come from a parameter, which may be empty."""
+    others = f'  Others:\n    Type: {kind}\n    Default: ""\n'
+    text = path.read_text().replace("\nParameters:\n", f"\nParameters:\n{others}", 1)
+    line = f"      Parameters:\n        OtherStateMachines: {known}\n        # its"
+    path.write_text(text.replace("      Parameters: # its", line, 1))
+    found = changed(path, *options)
+
+    own = _known(found, "").split(",")
+    assert (2 if options else 1) == len(own)
+    assert [] == [arn for arn in own if not arn.startswith("arn:")]
+    theirs = "arn:aws:states:us-east-1:123456789012:stateMachine:theirs"
+    assert ([] if known == '""' else [theirs]) + own == _known(found, theirs).split(",")
+
+
+def _known(template: dict[str, Any], others: str) -> str:
+    """The machines that the installation knows, with these others."""
+    values = {name: str(one["Default"]) for name, one in template["Parameters"].items()}
+    resolver = Resolver(template, values | {"Others": others}, PhysicalNames("shop", "us-east-1"))
+    given = template["Resources"]["Steponce"]["Properties"]["Parameters"]["OtherStateMachines"]
+    return str(resolver.resolve(given))
 
 
 def test_an_installation_that_takes_no_other_is_upgraded_first(path: Path):
