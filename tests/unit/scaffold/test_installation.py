@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,45 @@ def test_an_upgrade_that_was_killed_can_be_repeated(app: Path, monkeypatch: pyte
     assert ["new.txt"] == upgrade(app).added
     assert another_version(callback=False) == contents(place)
     assert not (app / f".{PLACE}.old").exists()
+
+
+def test_two_upgrades_do_not_run_at_once(app: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each would delete what the other has written, or is about to put back."""
+    write, before = installation.write, sorted(app.iterdir())
+
+    def meet(folder: Path, contents: dict[str, bytes]) -> None:
+        with pytest.raises(NotWritten, match=r"Another upgrade of .* runs\. Wait for its end"):
+            upgrade(app)
+        write(folder, contents)
+
+    monkeypatch.setattr(installation, "files", another_version)
+    monkeypatch.setattr(installation, "write", meet)
+
+    assert ["new.txt"] == upgrade(app).added
+    assert another_version(callback=False) == contents(app / PLACE)
+    assert before == sorted(app.iterdir())
+
+
+def test_the_lock_of_an_upgrade_that_was_killed_is_in_nobodys_way(app: Path):
+    """The system has ended it; only the file is there."""
+    before = sorted(app.iterdir())
+    (app / f".{PLACE}.lock").touch()
+
+    upgrade(app)
+    assert before == sorted(app.iterdir())
+
+
+def test_an_upgrade_goes_on_where_there_are_no_locks(app: Path, monkeypatch: pytest.MonkeyPatch):
+    """As on some file systems of a network."""
+    before = sorted(app.iterdir())
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+
+    upgrade(app)
+    assert before == sorted(app.iterdir())
 
 
 def test_an_upgrade_replaces_the_folder_behind_a_link(
