@@ -97,13 +97,32 @@ def _check_place(folder: Path, draft: Path) -> None:
     if not folder.is_dir():
         raise NotWritten(f"{folder} is a file. Name a folder that does not exist yet.")
     present = sorted({path.name for path in folder.iterdir()} - {".git"})
-    if present and draft.exists():
+    if present and _was_filling(draft, set(present)):
         raise NotWritten(
             f"An earlier init of {folder} was interrupted and left a part of the application. Delete "
             f"{', '.join(present)}, and run the command again."
         )
     if present:
         raise NotWritten(f"{folder} is not empty. Name a folder that does not exist yet, or an empty one.")
+
+
+def _was_filling(draft: Path, present: set[str]) -> bool:
+    """Whether an init that was killed has put these into their folder: they and its draft are all of it."""
+    if not draft.is_dir():
+        return False
+    left = {path.name for path in draft.iterdir()}
+    own = {path.parts[0] for path in [*_rendered(), Path(workflow.FILE), Path(installation.FOLDER)]}
+    return bool(left) and not left & present and left | present == own
+
+
+def _rendered() -> list[Path]:
+    """The paths of the files of the cookiecutter template, in its folder."""
+    files = sources.root() / _FILES
+    return [
+        path.relative_to(files)
+        for path in files.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
 
 
 def _write(folder: Path, choices: Choices) -> None:
@@ -114,9 +133,8 @@ def _write(folder: Path, choices: Choices) -> None:
     }
     files = sources.root() / _FILES
     rendered = {
-        path.relative_to(files).as_posix(): render(path.read_text(encoding="utf-8"), values).encode()
-        for path in files.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        path.as_posix(): render((files / path).read_text(encoding="utf-8"), values).encode()
+        for path in _rendered()
     }
     installation.write(folder, rendered)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -149,6 +150,31 @@ def test_an_init_that_was_killed_while_it_filled_a_folder_is_named(
 
     assert {"template.yaml", "Makefile", ".git"} <= {path.name for path in folder.iterdir()}
     assert [folder] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("left", "mine"),
+    [("nothing", "Makefile"), ("all", "README.md"), ("all but the Makefile", "thesis.txt")],
+)
+def test_nobody_is_told_to_delete_what_init_has_not_written(
+    left: str, mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A draft that was left says nothing of a file that somebody has put into the folder meanwhile."""
+    folder, draft = tmp_path / "orders", tmp_path / ".orders.new"
+    with monkeypatch.context() as killed:
+        killed.setattr(application, "_move", lambda _draft, to: to.mkdir())
+        killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)
+        application.init(folder, Choices("orders"))
+    if left == "nothing":
+        shutil.rmtree(draft)
+        draft.mkdir()
+    elif left == "all but the Makefile":
+        (draft / "Makefile").rename(folder / "Makefile")
+    (folder / mine).touch()
+
+    with pytest.raises(NotWritten, match="is not empty"):
+        application.init(folder, Choices("orders"))
+    assert (folder / mine).exists()
 
 
 def test_the_hooks_of_sam_init_need_nothing_but_python():
