@@ -35,10 +35,10 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
             cannot be stored here.
     """
     try:
-        from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+        from steponce.local import LocalStack, LocalStackError, TemplateError, remove_facts, write_facts
     except ModuleNotFoundError as error:
         raise Unreachable(needs_local(error)) from None
-    _refuse_second()
+    _refuse_second({})
     if for_people() and Path(template) == sources.sample():
         sys.stderr.write(f"There is no template.yaml here, so this is the sample's: {template}\n\n")
     with _until_interrupted():
@@ -47,14 +47,16 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
             sys.stderr.write("".join(f"{sentence}\n" for sentence in read.plan.left_out))
             _expect_writable(home())
             with read as stack:
-                facts = write_facts(stack.facts(), home())
+                _refuse_second(stack.endpoints)  # it may have started meanwhile
+                facts = stack.facts()
+                write_facts(facts, home())
                 try:
-                    say(stack.facts(), _welcome(stack.facts()))
+                    say(facts, _welcome(facts))
                     if for_people():  # not through the table, which would break or cut long lines
                         sys.stdout.write("".join(f"  {command}\n" for command in _to_try(template)))
                     _watch(stack.endpoints)
                 finally:
-                    facts.unlink(missing_ok=True)
+                    remove_facts(facts, home())
         except TemplateError as error:
             raise click.UsageError(str(error)) from None
         except LocalStackError as error:
@@ -64,12 +66,13 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
     return DONE
 
 
-def _refuse_second() -> None:
+def _refuse_second(own: Mapping[str, str]) -> None:
+    """Refuse to replace the facts of a stack that runs, and has other endpoints than our own."""
     from steponce.local import LocalStackError, read_facts
 
     try:
         facts = read_facts(home())
-        runs = not_serving(facts["endpoints"]) is None
+        runs = facts["endpoints"] != own and not_serving(facts["endpoints"]) is None
     except LocalStackError:
         return
     if runs:

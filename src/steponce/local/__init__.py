@@ -22,7 +22,15 @@ The stack for a laptop and for tests: the template's tables, functions, queues, 
 from __future__ import annotations
 
 from steponce.local.errors import LocalStackError, TemplateError
-from steponce.local.facts import read_facts, write_facts
+from steponce.local.facts import read_facts, remove_facts, write_facts
 from steponce.local.stack import LocalStack, RunningStack
 
-__all__ = ["LocalStack", "LocalStackError", "RunningStack", "TemplateError", "read_facts", "write_facts"]
+__all__ = [
+    "LocalStack",
+    "LocalStackError",
+    "RunningStack",
+    "TemplateError",
+    "read_facts",
+    "remove_facts",
+    "write_facts",
+]

@@ -22,7 +22,7 @@ _LARGEST_PID = 2**31 - 1
 
 
 def write_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> Path:
-    """Write the facts of a running stack; returns the file, so that the stack can remove it."""
+    """Write the facts of a running stack; returns the file."""
     path = Path(folder) / _FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     # Renaming is atomic: a reader gets the old facts or the new ones, never half.
@@ -30,6 +30,18 @@ def write_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> Path:
     draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     draft.replace(path)
     return path
+
+
+def remove_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> None:
+    """Remove the facts of a stack that ends. Those of another one, which has replaced them, stay."""
+    path = Path(folder) / _FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        is_another_s = _are_facts(found) and found != facts
+    except (OSError, ValueError, RecursionError):
+        is_another_s = False
+    if not is_another_s:
+        path.unlink(missing_ok=True)
 
 
 def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -14,10 +15,10 @@ from rich.console import Console
 
 from steponce import SteponceError
 from steponce.cli import commands, up
-from steponce.local import LocalStack, LocalStackError, TemplateError, write_facts
+from steponce.local import LocalStack, LocalStackError, TemplateError, read_facts, write_facts
 from steponce.program import program
 from steponce.scaffold import sources
-from tests.unit.cli.fakes import FACTS, in_a_pipe
+from tests.unit.cli.fakes import ENDPOINTS, FACTS, in_a_pipe
 
 
 def test_up_refuses_a_second_stack_in_the_same_folder(
@@ -29,6 +30,78 @@ def test_up_refuses_a_second_stack_in_the_same_folder(
 
     assert 2 == commands.run(["up"])
     assert f"A stack runs here already (process {os.getpid()})" in in_a_pipe(capsys)["error"]["message"]
+
+
+def stack_that_runs(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]) -> dict[str, Any]:
+    """A stack with facts. Something happens while it starts, and while it runs until Ctrl-C."""
+    facts = FACTS | {"name": "mine", "endpoints": dict.fromkeys(ENDPOINTS, "http://127.0.0.1:7")}
+    stack = MagicMock(endpoints=facts["endpoints"])
+    stack.facts.return_value = facts
+    read = MagicMock()
+    read.plan.left_out = []
+    read.__exit__.return_value = None
+
+    def start() -> MagicMock:
+        meanwhile("starts")
+        return stack
+
+    def watch(_endpoints: Mapping[str, str]) -> None:
+        meanwhile("runs")
+        raise KeyboardInterrupt
+
+    read.__enter__.side_effect = start
+    monkeypatch.setattr(LocalStack, "from_template", lambda *_, **__: read)
+    monkeypatch.setattr(up, "not_serving", lambda _endpoints: None)
+    monkeypatch.setattr(up, "_watch", watch)
+    return facts
+
+
+def another_when(time: str, home: Path) -> Callable[[str], None]:
+    """Another stack's facts come at this time."""
+
+    def meanwhile(when: str) -> None:
+        if when == time:
+            write_facts(FACTS, home)
+
+    return meanwhile
+
+
+def test_up_looks_once_more_when_its_stack_has_started(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Another one, started in the same folder at the same time, may be there first."""
+    stack_that_runs(monkeypatch, another_when("starts", home))
+
+    assert 2 == commands.run(["up"])
+    assert "A stack runs here already" in in_a_pipe(capsys)["error"]["message"]
+    assert FACTS == read_facts(home)
+
+
+def test_up_takes_no_facts_of_another_stack_away(home: Path, monkeypatch: pytest.MonkeyPatch):
+    """They may have replaced its own. The other stack runs, and can be found."""
+    stack_that_runs(monkeypatch, another_when("runs", home))
+
+    assert 0 == commands.run(["up"])
+    assert FACTS == read_facts(home)
+
+
+@pytest.mark.parametrize("left", ["own", "damaged", "none"])
+def test_up_takes_its_own_facts_away(left: str, home: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also those that nobody can read, and old ones with the very addresses that are its own now."""
+    file = home / "stack.json"
+
+    def meanwhile(when: str) -> None:
+        if when == "starts":
+            write_facts(facts, home)
+        elif left == "damaged":
+            file.write_text("{")
+        elif left == "none":
+            file.unlink()
+
+    facts = stack_that_runs(monkeypatch, meanwhile)
+
+    assert 0 == commands.run(["up"])
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(
