@@ -253,7 +253,7 @@ def part_of(path: Path) -> str | None:
 def environment_read_by(path: Path) -> set[str]:
     """The environment variables that a function reads, by its settings or through what it imports."""
     text = path.read_text()
-    found = set(settings_of(text, "Settings"))
+    found = {name for name, _ in settings_of(text, "Settings")}
     for module in imports(text):
         file = file_of(module)
         if file is not None:
@@ -261,8 +261,13 @@ def environment_read_by(path: Path) -> set[str]:
     return found
 
 
-def settings_of(text: str, kind: str) -> Iterator[str]:
-    """The variables of a settings class: one for each field, and those of the settings classes in it."""
+def whole_numbers_read_by(path: Path) -> set[str]:
+    """The variables that a function's settings take for whole numbers."""
+    return {name for name, hint in settings_of(path.read_text(), "Settings") if hint == "int"}
+
+
+def settings_of(text: str, kind: str) -> Iterator[tuple[str, str]]:
+    """The variables of a settings class, with their types: one for each field, also in nested classes."""
     imported = {module.rpartition(".")[2]: file_of(module) for module in imports(text)}
     for node in _class_of(text, kind):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -271,7 +276,7 @@ def settings_of(text: str, kind: str) -> Iterator[str]:
             if file is not None and _class_of(file.read_text(), nested):
                 yield from settings_of(file.read_text(), nested)
             else:
-                yield environment.name_of(node.target.id)
+                yield environment.name_of(node.target.id), nested
 
 
 def _class_of(text: str, name: str) -> list[ast.stmt]:

@@ -13,7 +13,7 @@ from steponce.triggers.ended import SEARCHED_AFTER
 
 from .asl import SHORTEST_REQUEST_TIMEOUT, action, tasks
 from .documents import FUNCTIONS, MACHINES, ROOT, load_json, transform, walk
-from .source import environment_read_by
+from .source import environment_read_by, whole_numbers_read_by
 
 Template = dict[str, Any]
 
@@ -434,6 +434,17 @@ def rule_environments_are_complete(template: Template) -> list[str]:
         complaints += [f"{name} does not read {item}" for item in set(own) - read]
     unread = {item for item in common if not item.startswith("POWERTOOLS_")} - everything
     return complaints + [f"no function reads {item}" for item in unread]
+
+
+def rule_whole_numbers_are_no_fractions(template: Template) -> list[str]:
+    """The type Number takes 2.5, and a function that wants a whole number does not start with that."""
+    read = {name for folder in FUNCTIONS for name in whole_numbers_read_by(folder / "app.py")}
+    found = {name: item for name, item in template["Parameters"].items() if name in read}
+    return [
+        f"the parameter {name} may be a fraction"
+        for name, item in found.items()
+        if item["Type"] != "String" or re.fullmatch(item.get("AllowedPattern", ".*"), "2.5")
+    ]
 
 
 def rule_parameters_are_used(template: Template) -> list[str]:

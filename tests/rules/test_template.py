@@ -224,6 +224,9 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
         {f"{COMMON}/LocksTable": GONE},
     ),
     (template.rule_environments_are_complete, {f"{COMMON}/STAGE": "dev"}),
+    (template.rule_whole_numbers_are_no_fractions, {"Parameters/OpenShards/Type": "Number"}),
+    (template.rule_whole_numbers_are_no_fractions, {"Parameters/ResendTries/AllowedPattern": GONE}),
+    (template.rule_whole_numbers_are_no_fractions, {"Parameters/RateLimit/AllowedPattern": "[0-9.]+"}),
     (template.rule_parameters_are_used, {"Parameters/Stage": {"Type": "String", "Default": "dev"}}),
     (template.rule_parameters_are_used, {"Conditions/IsSmall": {"Fn::Equals": ["a", "b"]}}),
     (template.rule_outputs_tell_the_client, {"Outputs/LocksTable": GONE}),
@@ -267,6 +270,7 @@ OF_EACH_FILE = [
     template.rule_environments_are_complete,
     template.rule_functions_are_alike,
     template.rule_parameters_are_used,
+    template.rule_whole_numbers_are_no_fractions,
 ]
 
 

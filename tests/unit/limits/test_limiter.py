@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -475,7 +476,9 @@ def test_a_damaged_record_is_named(world: World, damage: tuple[str, dict[str, st
 def test_counts_are_kept_longer_than_the_longest_redelivery() -> None:
     """In the queue, from retry to retry, and in the dead-letter queue until a person sends it again."""
     found = whole_template()
-    tries, seconds = (found["Parameters"][name]["MaxValue"] for name in ("ResendTries", "ResendMaxSeconds"))
+    tries, seconds = 1_000, found["Parameters"]["ResendMaxSeconds"]["MaxValue"]
+    allowed = found["Parameters"]["ResendTries"]["AllowedPattern"]
+    assert [True, False] == [bool(re.fullmatch(allowed, str(number))) for number in (tries, tries + 1)]
     queues = ("RequestsQueue", "RequestsDeadLetterQueue")
     kept = [found["Resources"][name]["Properties"]["MessageRetentionPeriod"] for name in queues]
     assert sum(kept) + tries * seconds < KEPT_SECONDS
