@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from steponce.scaffold import installation
 from steponce.wrap import source
 from steponce.wrap.errors import CannotWrap
+from steponce.wrap.kept_lines import keep_ends
 
 if TYPE_CHECKING:
     from steponce.wrap.into import Into
@@ -32,13 +33,13 @@ def write_into(found: Into, definition: str, template: Path) -> None:
     with _draft_alone(template) as draft:
         if source.text_of(template) != found.before:
             raise CannotWrap([f"{template} has changed meanwhile. Give the same command again."])
-        ends = "\r\n" if b"\r\n" in template.read_bytes() else "\n"
+        text = keep_ends(template.read_bytes().decode(), found.template)
         try:
             if found.installation is not None:
                 with _naming(found.installation):
                     installation.write(found.installation, installation.files(callback=False))
             write_whole(found.definition, definition)
-            _fill(draft, template, found.template, newline=ends)
+            _fill(draft, template, text, newline="")
         except OSError:
             if found.installation is not None:
                 shutil.rmtree(found.installation, ignore_errors=True)

@@ -8,9 +8,12 @@ in both has not changed, and stays as it was in the text.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+
+_END = re.compile(r"(\r\n|\r|\n)")
 
 
 def keep_lines(text: str, before: str, after: str) -> str:
@@ -34,6 +37,25 @@ def keep_lines(text: str, before: str, after: str) -> str:
         lines += [*new[done:first], *own]
         done = first + len(places)
     return "\n".join([*lines, *new[done:], ""])
+
+
+def keep_ends(raw: str, text: str) -> str:
+    """
+    A text whose lines end as they did: each that stays as it did itself, and new ones as most of them.
+
+    Args:
+        raw: The text as its file had it, with ends of any kind.
+        text: What it is now, with Unix ends.
+    """
+    parts = _END.split(raw)
+    lines, ends = parts[::2], parts[1::2]
+    usual = Counter(ends).most_common(1)[0][0] if ends else "\n"
+    if len(set(ends)) < 2:
+        return text.replace("\n", usual)
+    new = text.split("\n")
+    own = {place: line for line, place in _matches(lines, new) if line < len(ends)}
+    found = (ends[own[place]] if place in own else usual for place in range(len(new) - 1))
+    return "".join(line + end for line, end in zip(new, [*found, ""], strict=True))
 
 
 def _segments(text: Sequence[str], before: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str]]]:

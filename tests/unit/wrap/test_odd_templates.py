@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import io
 import json
 from pathlib import Path
 
@@ -105,3 +107,23 @@ def test_the_ends_of_lines_stay(tmp_path: Path):
     path = write(tmp_path, f"{HEAD}{MACHINE}".replace("\n", "\r\n"))
     assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "Orders", "--around"])
     assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
+
+
+@pytest.mark.parametrize(("usual", "other"), [("\n", "\r\n"), ("\r\n", "\n"), ("\n", "\r")])
+def test_each_line_has_its_own_end(tmp_path: Path, usual: str, other: str):
+    """Two editors may have written one template. What is new ends as most of it does."""
+    text = f"{HEAD}# mine\n{MACHINE}{ROLE}".replace("\n", usual)
+    for line in ("# mine", "    Type: AWS::Serverless::StateMachine"):
+        text = text.replace(line + usual, line + other)
+    path = write(tmp_path, text)
+    assert 0 == commands.run(["wrap", "--into", str(path), "--machine", "Orders", "--around"])
+
+    after = path.read_bytes().decode()
+    added = [line for line in difflib.ndiff(_lines(text), _lines(after)) if line[0] in "+-"]
+    assert {"+"} == {line[0] for line in added}
+    assert [] == [line for line in added if not line.endswith(usual)]
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends."""
+    return io.StringIO(text, newline="").readlines()
