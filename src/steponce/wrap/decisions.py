@@ -41,11 +41,13 @@ def inline(
         _WORK_TIMEOUT,
     ]
     if "TimeoutSeconds" in machine:
-        shown = source.shown(machine["TimeoutSeconds"])
+        given = machine["TimeoutSeconds"]
+        more = seconds - given if isinstance(given, int) and isinstance(seconds, int) else 0
+        less = "" if more else " Nothing could be added, so the work has some minutes less."
         found.append(
-            f"The machine's TimeoutSeconds {shown} is now the workflow's, with a margin for the workflow's "
-            "own states. If it is reached, the outcome is unknown, and a person decides. If the rate limit "
-            "has a longer window, raise it."
+            f"The machine's TimeoutSeconds {source.shown(given)} is now the workflow's, with {more} seconds "
+            f"more for the workflow's own states.{less} If it is reached, the outcome is unknown, and a "
+            "person decides. If the rate limit has a longer window, raise it."
         )
     else:
         found.append(

@@ -294,6 +294,15 @@ def test_the_decisions_name_what_the_machine_has():
     assert "Read read $$.Execution.Name" in said
 
 
+@pytest.mark.parametrize(("given", "more"), [(60, 900), (31_536_000, 0), (31_535_000, 900), ("${T}", 0)])
+def test_the_decisions_name_the_margin_of_the_workflow_s_own_states(given: Any, more: int):
+    """Nothing can be added to a placeholder, or to a whole year."""
+    definition = json.dumps(machine({"Say": passes()}, TimeoutSeconds=given)).replace('"${T}"', "${T}")
+    said = " ".join(wrap_inline(definition).decisions)
+    assert f"with {more} seconds more" in said
+    assert (more == 0) == ("Nothing could be added" in said)
+
+
 def test_the_decisions_name_the_time_that_a_long_machine_has_now():
     """Without a time-out, AWS gave it a year; and an answer must be kept longer than its request takes."""
     bare, longer = {"Say": passes()}, decisions.RETENTION_SECONDS
