@@ -14,8 +14,8 @@ from steponce.aws.pace import Pace
 from steponce.camelcase import json_object
 from steponce.locks.table import Locks
 from steponce.monitoring.missed_ends import MissedEnds
-from steponce.monitoring.place import Place
 from steponce.monitoring.rounds import SPARE_SECONDS, Unexamined
+from steponce.monitoring.search_position import SearchPosition
 from steponce.triggers.dispositions import COUNTED
 from steponce.triggers.resend import Resender, ResendSettings
 from steponce.triggers.written_letters import WrittenLetters
@@ -42,7 +42,7 @@ missed_ends = MissedEnds(
     Locks(dynamodb, settings.locks_table),
     Resender.from_settings(boto3.client("sqs"), settings.resend),
     WrittenLetters(dynamodb, settings.locks_table),
-    Place(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
+    SearchPosition(dynamodb, settings.locks_table, settings.run_once_state_machine_arn),
 )
 
 

@@ -131,7 +131,7 @@ def rule_only_the_cli_writes_commands(path: Path, text: str) -> list[str]:
 
 def rule_texts_of_others_are_no_markup(path: Path, text: str) -> list[str]:
     """The commands print on a Screen, which reads no string as rich's markup."""
-    if part_of(path) != "cli" or path.name == "answers.py":
+    if part_of(path) != "cli" or path.name == "output.py":
         return []
     consoles = {"rich.console.Console", "rich.get_console", "rich.print"} & set(imports(text))
     markup = {"Text.from_markup"} if "from_markup(" in text else set()

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from steponce import Receipt
 from steponce.locks.table import Locks
-from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.cancel import cancel, find_running
 from steponce.operator.locks import Operator
 from steponce.operator.records import open_locks
 from steponce.workflow import FAILED, INPROGRESS

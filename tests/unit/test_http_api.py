@@ -30,13 +30,13 @@ from steponce.errors import (
     Unsettled,
 )
 from steponce.http_api.address import address_of, key_in
-from steponce.http_api.answers import answer as answer_to_caller
 from steponce.http_api.callers import PATHS, Callers, CallerUnknown, Scope
 from steponce.http_api.callers_requests import Found
 from steponce.http_api.headers import idempotency_key, preferred_wait
+from steponce.http_api.responses import answer as answer_to_caller
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
-from steponce.operator.cancellation import cancel, find_running
+from steponce.operator.cancel import cancel, find_running
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_api import DOCUMENT, PAYLOAD, POSTED, READ, Api
 from tests.unit.locks.large import bucket, kept, record

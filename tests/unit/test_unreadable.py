@@ -229,7 +229,7 @@ def test_people_are_told_in_a_line(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose key may steer no terminal."""
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     monkeypatch.setenv("COLUMNS", "160")
     item = damaged(LOCK, {"attempt": None}, "lockToken") | {"lockToken": {"S": "acme/\x1b[31m"}}
     put(world, "locks", item)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from steponce.callbacks.links import Keys, verify
-from steponce.cli.resolver import resolve
+from steponce.cli.resolve import resolve
 from steponce.errors import InvalidAnswer, OutputTooLarge
 from steponce.local import LocalStack
 from tests.patience import eventually

@@ -13,7 +13,7 @@ from steponce import environment
 from steponce.aws import times
 from steponce.aws.pace import Pace
 from steponce.monitoring.missed_ends import Looked, MissedEnds
-from steponce.monitoring.place import Place
+from steponce.monitoring.search_position import SearchPosition
 from steponce.request.names import name_of
 from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.resend import Resender, ResendSettings
@@ -45,7 +45,7 @@ def look(scene: Scene, monkeypatch: pytest.MonkeyPatch, execution_name: str) -> 
     sfn, dynamodb = scene.stack.boto3("stepfunctions"), scene.stack.boto3("dynamodb")
     execution, arn = scene.closed(execution_name), scene.client.state_machine_arn
     letters = WrittenLetters(dynamodb, scene.stack.outputs["LocksTable"])
-    place = Place(dynamodb, scene.stack.outputs["LocksTable"], arn)
+    place = SearchPosition(dynamodb, scene.stack.outputs["LocksTable"], arn)
     place.move(execution["startDate"])
     settings = scene.stack.outputs | {"ResendTries": "3", "ResendBaseSeconds": "1", "ResendMaxSeconds": "1"}
     resender = Resender.from_settings(scene.stack.boto3("sqs"), environment.read(ResendSettings, settings))
@@ -155,7 +155,7 @@ def test_the_function_looks_as_well(scene: Scene):
     told = run_function(scene, "Requests-FindMissedEnds", {})
     assert {"left", "resent", "deadLettered", "skipped", "unreadable"} == told.keys()
     assert (0, 0) == (told["skipped"], told["unreadable"])
-    place = Place(
+    place = SearchPosition(
         scene.stack.boto3("dynamodb"), scene.stack.outputs["LocksTable"], scene.client.state_machine_arn
     )
     assert place.read() is not None

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, copyable, counted, fields, plain, say
+from steponce.cli.output import DONE, copyable, counted, fields, plain, say
 from steponce.scaffold import application, installation, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.upgrade import Changes

@@ -10,13 +10,13 @@ import click
 from rich.console import Group
 
 from steponce.callbacks.answer import Answer, Verdict
-from steponce.cli.answers import CONFLICT, DONE, FAILED, ask_which, plain, say, to_copy
+from steponce.cli.awaiting import framed
 from steponce.cli.machines import Machines
+from steponce.cli.output import CONFLICT, DONE, FAILED, ask_which, plain, say, to_copy
 from steponce.cli.payload import read_json, read_object
-from steponce.cli.resolver import resolve
-from steponce.cli.steps import id_argument, which_step
+from steponce.cli.resolve import resolve
 from steponce.cli.target import Target, output_of, where_to_which
-from steponce.cli.waiting import framed
+from steponce.cli.which_step import id_argument, which_step
 from steponce.errors import InvalidAnswer, InvalidPayload
 from steponce.next_step import NextStep
 

@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from steponce.cli import applications
-from steponce.cli.answers import DONE, ask_which, say, say_receipt, waiting_for
+from steponce.cli.awaiting import awaiting
 from steponce.cli.callback import callback
+from steponce.cli.cancel_erase import cancel, erase
 from steponce.cli.cost import cost
-from steponce.cli.ending import cancel, erase
 from steponce.cli.errors import EXIT_CODES, say_error
 from steponce.cli.keys import expecting
 from steponce.cli.letters import letters
@@ -22,14 +22,14 @@ from steponce.cli.limits import limits
 from steponce.cli.lint import lint_files
 from steponce.cli.locks import locks
 from steponce.cli.machines import Machines
+from steponce.cli.output import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.parameters import template_parameters
 from steponce.cli.payload import read_payload
 from steponce.cli.requests import requests
-from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import Invocation, Target, where_to_which
 from steponce.cli.timeline import timeline
 from steponce.cli.unwritten import Program, Unwritten, end_unwritten, writing
-from steponce.cli.waiting import awaiting
+from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.wrap import wrap
 from steponce.client import Client
 from steponce.errors import RequestNotFound

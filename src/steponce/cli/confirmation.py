@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
-from steponce.cli.answers import Screen, in_a_line, is_whole
+from steponce.cli.output import Screen, in_a_line, is_whole
 from steponce.errors import SteponceError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, FAILED, say
 from steponce.cli.cost_tables import estimate_table
 from steponce.cli.definition_file import read_definition
+from steponce.cli.output import DONE, FAILED, say
 from steponce.cli.parameters import template_parameters
 from steponce.cost import REGIONS, Assumptions, CannotPrice, PricedPath, estimate
 from steponce.cost.estimate import LIMIT, Estimate

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import counted, fields, plain
+from steponce.cli.output import counted, fields, plain
 from steponce.cost import Assumptions, Estimate, PricedPath
 from steponce.cost.estimate import cents
 

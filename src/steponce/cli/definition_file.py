@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import click
 
 from steponce.cli.target import Unreachable, needs_local
+from steponce.lint.json_or_yaml import Unreadable, read_text
 from steponce.lint.lines import line_of
-from steponce.lint.reading import Unreadable, read_text
 
 if TYPE_CHECKING:
     from steponce.local.template.plan import MachinePlan

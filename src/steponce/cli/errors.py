@@ -10,8 +10,8 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
 from steponce.aws.errors import error_code, words_of
-from steponce.cli import answers
-from steponce.cli.answers import (
+from steponce.cli import output
+from steponce.cli.output import (
     BUG,
     CONFLICT,
     FAILED,
@@ -79,7 +79,7 @@ def say_error(error: Exception, options: Sequence[str] = (), named: Named | None
         The exit code.
     """
     shown, code = report_error(error, options, named)
-    if not answers.for_people():
+    if not output.for_people():
         say({"error": shown}, "")
     return code
 
@@ -92,7 +92,7 @@ def report_error(
     line = " ".join(message.split())
     what_next = commands(error.next_steps, options, named) if isinstance(error, SteponceError) else []
     complain(f"steponce: {kind}: {plain(line)}\n")
-    complain("".join(f"{line}\n" for line in answers.to_copy(what_next)))
+    complain("".join(f"{line}\n" for line in output.to_copy(what_next)))
     shown: dict[str, Any] = {"type": kind, "message": message}
     return shown | ({"next": what_next} if what_next else {}), code
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from steponce.cli.answers import is_whole
+from steponce.cli.output import is_whole
 
 
 def expecting(hint: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 
 from steponce.aws.dynamodb import Item
-from steponce.cli.answers import counted, plain
+from steponce.cli.output import counted, plain
 from steponce.errors import RecordUnreadable
 
 SHOWN = 100

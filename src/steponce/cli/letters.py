@@ -11,10 +11,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import DONE, ask_which, counted, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, needs_confirmation
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
+from steponce.cli.output import DONE, ask_which, counted, fields, plain, say, to_copy
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
 from steponce.request.workflows import Workflow
 from steponce.triggers.redrive import (

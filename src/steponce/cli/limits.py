@@ -15,11 +15,11 @@ from rich.text import Text
 
 from steponce.aws import times
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, ask_which, counted, plain, say
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
+from steponce.cli.output import DONE, ask_which, counted, plain, say
 from steponce.cli.target import Stack, Target, Unreachable, where_to
 from steponce.cli.timeline import intervention
 from steponce.errors import RecordChanged, Refused

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 
 import click
 
-from steponce.cli.answers import DONE, FAILED, counted, for_people, plain
 from steponce.cli.definition_file import Rendering, read_renderings
+from steponce.cli.output import DONE, FAILED, counted, for_people, plain
 from steponce.cli.parameters import template_parameters
 from steponce.lint import RULES, Finding, lint
+from steponce.lint.json_or_yaml import Unreadable
 from steponce.lint.lines import line_of
-from steponce.lint.reading import Unreadable
 from steponce.lint.sarif import Located, sarif
 
 UNREADABLE = "unreadable"

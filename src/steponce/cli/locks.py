@@ -16,16 +16,16 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli import console
-from steponce.cli.answers import COLOURS, DONE, FAILED, ask_which, fields, in_a_line, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
+from steponce.cli.output import COLOURS, DONE, FAILED, ask_which, fields, in_a_line, plain, say, to_copy
 from steponce.cli.payload import read_json
-from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.target import AwsStack, Target, where_to_which
 from steponce.cli.timeline import intervention, record_fields
+from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.client import Client
 from steponce.locks.record import Lock
 from steponce.operator.locks import Operator, result_text

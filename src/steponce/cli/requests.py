@@ -18,16 +18,16 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.callbacks.step import AwaitingStep
 from steponce.camelcase import json_object
-from steponce.cli import waiting
-from steponce.cli.answers import COLOURS, DONE, ask_which, in_a_line, plain
+from steponce.cli import awaiting as waiting
 from steponce.cli.errors import report_error
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
-from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
+from steponce.cli.output import COLOURS, DONE, ask_which, in_a_line, plain
 from steponce.cli.stream import Stream
 from steponce.cli.target import Target, where_to_which
+from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.operator.listing import Listing
 from steponce.operator.requests import Request, Status, Wanted
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from rich.console import RenderableType
 
-from steponce.cli.answers import Screen, for_people
+from steponce.cli.output import Screen, for_people
 
 Row = TypeVar("Row")
 

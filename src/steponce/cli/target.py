@@ -17,7 +17,7 @@ from botocore.config import Config
 from click.core import ParameterSource
 
 from steponce.aws.clients import client_of, stack_outputs
-from steponce.cli.answers import is_whole
+from steponce.cli.output import is_whole
 from steponce.cli.shell import Named
 from steponce.client import Client
 from steponce.errors import StackNotFound, SteponceError

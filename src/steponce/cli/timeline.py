@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steponce.cli.answers import COLOURS, cause_text, counted, fields, plain, pretty, to_copy
+from steponce.cli.output import COLOURS, cause_text, counted, fields, plain, pretty, to_copy
 from steponce.locks.record import Intervention
 from steponce.report.story import Attempt, Record, Story, Waiting
 

@@ -17,7 +17,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from steponce.cli.answers import DONE, fields, for_people, say
+from steponce.cli.output import DONE, fields, for_people, say
 from steponce.cli.target import HOME, Unreachable, home, needs_local, not_serving
 from steponce.program import program
 from steponce.scaffold import sources

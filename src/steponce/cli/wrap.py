@@ -10,7 +10,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from steponce.cli.answers import DONE, copyable, plain, say
+from steponce.cli.output import DONE, copyable, plain, say
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
 from steponce.wrap.files import write_into, write_whole
 from steponce.wrap.refusals import expect_taken

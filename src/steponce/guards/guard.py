@@ -23,7 +23,7 @@ from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
 from steponce.guards.arguments import Arguments, name_of, wrapped_by
-from steponce.guards.finished import Finished
+from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lambda_of, lease_of, owner_of
 from steponce.guards.plain import plain, plain_argument
@@ -111,7 +111,7 @@ class Guard:
         self._dynamodb = own_connections(made)
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
-        self._finished = Finished(_size(cache_size))
+        self._final_records = FinalRecords(_size(cache_size))
         self._known: dict[str, tuple[str, set[str]]] = {}
 
     @classmethod
@@ -279,7 +279,7 @@ class Guard:
                 locked_by=owner_of(context),
                 rules=self._rules,
             )
-        return Run(holder, self._locks, lock_token, terms, lease, self._finished, self._results)
+        return Run(holder, self._locks, lock_token, terms, lease, self._final_records, self._results)
 
     def _expect_table(self) -> None:
         """Refuse an invalid table name at the first call: a guard disabled in tests may have none."""

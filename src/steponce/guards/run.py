@@ -33,7 +33,7 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
-from steponce.guards.finished import Finished
+from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.recorder import Recorder
 from steponce.guards.renewer import Renewer
@@ -76,7 +76,7 @@ class Run:
         lock_token: str,
         terms: Terms,
         lease: float,
-        kept: Finished,
+        kept: FinalRecords,
         results: Results,
     ) -> None:
         self._holder = holder

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from steponce.http_api.answers import PROBLEM_TYPE, PROBLEMS
 from steponce.http_api.headers import BARE, LONGEST_KEY, LONGEST_WAIT_SECONDS, QUOTED
+from steponce.http_api.responses import PROBLEM_TYPE, PROBLEMS
 
 _BOOLEAN = {"type": "string", "enum": ["true", "false"]}
 _TEXT_OR_NULL = {"type": ["string", "null"]}

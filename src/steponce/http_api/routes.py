@@ -26,11 +26,11 @@ from steponce.errors import (
     Unavailable,
 )
 from steponce.http_api.address import address_of, key_in
-from steponce.http_api.answers import answer, problem
 from steponce.http_api.callers import Callers, CallerUnknown
 from steponce.http_api.callers_requests import CallersRequests, Found
 from steponce.http_api.contract import READ, START
 from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limit_headers
+from steponce.http_api.responses import answer, problem
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly

@@ -9,15 +9,15 @@ Rules for state machines: what AWS refuses, and what loses or repeats work.
     rule             the rules by their ids
     ignores          what a Comment ignores, and why
     facts            which paths of a value are known
-    answers          what is known of a Task's result
-    reads            which paths are there in each state
+    task_results     what is known of a Task's result
+    missing_reads    which paths are there in each state
     services         the APIs' models
     structure        rules: the shape of a definition
     waiting          rules: time-outs, heartbeats and tokens
     error_names      rules: names of errors, and what becomes of them
     repeating        which calls a second time are not the same
     retries          rules: what is tried again
-    data             rules: what a state reads and hands on
+    paths            rules: what a state reads and hands on
     tables           rules: DynamoDB
     parameters       rules: parameters of APIs
     protocol         the lock's protocol

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steponce.lint.data import DATA
 from steponce.lint.error_names import ERROR_NAMES
 from steponce.lint.findings import Complaint, Complaints, Finding
 from steponce.lint.ignores import ignored_rules, ignores_in
 from steponce.lint.machine import Machine, read_machine
 from steponce.lint.parameters import PARAMETERS
+from steponce.lint.paths import DATA
 from steponce.lint.protocol import takes_lock
 from steponce.lint.retries import RETRIES
 from steponce.lint.rule import Rule, Rules

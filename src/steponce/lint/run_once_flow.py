@@ -8,6 +8,7 @@ from steponce import workflow
 from steponce.lint.asl import reachable
 from steponce.lint.findings import Complaint, Complaints
 from steponce.lint.machine import Handler, Machine, State
+from steponce.lint.missing_reads import Expectations, missing_reads
 from steponce.lint.protocol import (
     ACQUIRE_LOCK,
     ANSWERS,
@@ -18,7 +19,6 @@ from steponce.lint.protocol import (
     TOGETHER,
     WORK,
 )
-from steponce.lint.reads import Expectations, missing_reads
 from steponce.lint.repeating import why_not_repeatable
 from steponce.lint.rule import Rules
 

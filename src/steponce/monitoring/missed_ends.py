@@ -32,8 +32,8 @@ from steponce.aws.pace import Pace
 from steponce.errors import Unavailable
 from steponce.executions import HistoryTooLong, reading_until
 from steponce.locks.table import Locks
-from steponce.monitoring.place import Bound, Place
 from steponce.monitoring.rounds import FallenBehind
+from steponce.monitoring.search_position import Bound, SearchPosition
 from steponce.triggers.ended import SEARCHED_AFTER, examine
 from steponce.triggers.resend import Resender
 from steponce.triggers.written_letters import WrittenLetters
@@ -112,7 +112,7 @@ class MissedEnds:
         locks: Locks,
         resender: Resender,
         letters: WrittenLetters,
-        place: Place,
+        place: SearchPosition,
     ) -> None:
         self._sfn = sfn
         self._machine_arn = machine_arn

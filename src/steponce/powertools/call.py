@@ -25,7 +25,7 @@ from steponce.errors import (
     PayloadTooLarge,
     RequestFailed,
 )
-from steponce.guards.finished import Finished
+from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lease_of, owner_of
 from steponce.guards.recorder import Recorder
@@ -35,7 +35,7 @@ from steponce.guards.texts import as_error
 from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
-from steponce.powertools.answers import FailedRecord, completed, in_progress
+from steponce.powertools.data_records import FailedRecord, completed, in_progress
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.envelope import check_lock_token
 from steponce.request.settings import RequestRules
@@ -56,7 +56,7 @@ class Store:
         rules: For shards.
         terms: How its calls go.
         partition: The partition key's value in a table with a composite key.
-        kept: Finished records in memory, by how many a configuration keeps.
+        kept: FinalRecords records in memory, by how many a configuration keeps.
     """
 
     dynamodb: DynamoDBClient
@@ -64,7 +64,7 @@ class Store:
     rules: RequestRules
     terms: Terms
     partition: str | None = None
-    kept: dict[int, Finished] = field(default_factory=dict)
+    kept: dict[int, FinalRecords] = field(default_factory=dict)
 
 
 class Call(BasePersistenceLayer):
@@ -85,7 +85,7 @@ class Call(BasePersistenceLayer):
         self._locks = Locks(store.dynamodb, store.table)
         self._context = config.lambda_context
         size = config.local_cache_max_items if config.use_local_cache else 0
-        self._kept = store.kept.setdefault(size, Finished(size))
+        self._kept = store.kept.setdefault(size, FinalRecords(size))
         self._data: Any = None
         self._run: _Run | None = None
         self._error: Exception | None = None
@@ -215,7 +215,7 @@ class _Run(Run):
     """A run that compares payloads only if Powertools is configured to, and remembers what it replays."""
 
     def __init__(
-        self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: Finished, their_hash: str
+        self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: FinalRecords, their_hash: str
     ) -> None:
         terms = replace(terms, on_replay=self._meet)
         super().__init__(holder, locks, holder.lock_token, terms, lease, kept, Results())

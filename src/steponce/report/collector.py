@@ -22,7 +22,7 @@ from steponce.next_step import NextStep
 from steponce.recovery.owner import unsettled_work_until
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
-from steponce.request.answers import answers_too, is_own, made_it
+from steponce.request.belonging import answers_too, is_own, made_it
 from steponce.request.machine import has_other_token, is_attempt_of
 from steponce.request.names import name_of, split_attempt
 from steponce.workflow import INPROGRESS, NEXT_WINDOW

@@ -8,7 +8,7 @@ from steponce.aws import times
 from steponce.errors import LockTokenMismatch, Unavailable
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.answers import payload_mismatch
+from steponce.request.belonging import payload_mismatch
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
 from steponce.request.names import name_of

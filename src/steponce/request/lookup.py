@@ -11,7 +11,7 @@ from steponce.aws import times
 from steponce.errors import PayloadMismatch, RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.answers import answers_too, is_own, made_it, payload_mismatch
+from steponce.request.belonging import answers_too, is_own, made_it, payload_mismatch
 from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of

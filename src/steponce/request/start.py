@@ -21,10 +21,10 @@ from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.attempts import Attempts
 from steponce.request.comparison import Comparison
-from steponce.request.dead_owner import DeadOwner, expect_written
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name
+from steponce.request.next_attempts import DeadOwner, expect_written
 from steponce.request.receipt import Receipt
 from steponce.workflow import INPROGRESS
 

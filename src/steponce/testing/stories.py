@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.cli.answers import Screen
-from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
+from steponce.cli.output import Screen
 from steponce.cli.timeline import timeline
+from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.errors import SteponceError
 from steponce.executions import execution_events
 from steponce.local.cleaning import machine_arns

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from steponce.lint.reading import DEEPEST, Unreadable, expect_shallow, no_key_twice
+from steponce.lint.json_or_yaml import DEEPEST, Unreadable, expect_shallow, no_key_twice
 from steponce.wrap.errors import CannotWrap
 
 _BARE = "\x00bare:"

@@ -12,8 +12,8 @@ import click
 
 from steponce.callbacks.page import BUTTONS
 from steponce.callbacks.routes import STATUS
-from steponce.cli.resolver import resolve
-from steponce.cli.steps import which_step
+from steponce.cli.resolve import resolve
+from steponce.cli.which_step import which_step
 from steponce.errors import InvalidAnswer
 from tests.simulation.callbacks.installation import CallbackInstallation
 from tests.simulation.faults import PASSING

@@ -37,7 +37,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody reads standard output."""
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steponce.cli import answers, applications, commands
+from steponce.cli import applications, commands, output
 from steponce.scaffold import installation
 from steponce.scaffold.upgrade import Changes
 from tests.unit.cli.fakes import Answer
@@ -80,7 +80,7 @@ def test_people_see_the_files_and_how_the_workflow_has_changed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """A list, and a difference to apply by hand."""
-    monkeypatch.setattr(answers, "for_people", lambda: True)
+    monkeypatch.setattr(output, "for_people", lambda: True)
     changes = Changes("0.1.0", "0.2.0", ["new.txt"], [], ["template.yaml"], "-old\n+new\n")
     monkeypatch.setattr(applications, "upgrade_in", lambda _: changes)
 

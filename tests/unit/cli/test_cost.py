@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steponce.cli import answers, commands
+from steponce.cli import commands, output
 from tests.rules.documents import ROOT
 from tests.unit.cli.fakes import Run
 from tests.unit.cost.definitions import END, WRITE, choice, last, machine, run_once, to
@@ -204,7 +204,7 @@ def test_people_see_tables(
     file: Callable[[Any], str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """The extremes, the list, what is left out, and the budget."""
-    monkeypatch.setattr(answers, "for_people", lambda: True)
+    monkeypatch.setattr(output, "for_people", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
 
     def shown(*arguments: str) -> str:

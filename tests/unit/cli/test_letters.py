@@ -387,7 +387,7 @@ def test_letters_that_another_operator_looks_at_are_counted(
     assert ([], 1) == ((told := run("list")[1])["letters"], told["more"])
     assert ([], 1) == ((told := run("redrive", "--all")[1])["letters"], told["more"])
 
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     commands.run(["letters", "list"])
     assert "No letter can be seen. About 1 may be hidden" in capsys.readouterr().out
 
@@ -493,7 +493,7 @@ def test_people_get_a_table(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Without what steers a terminal."""
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     monkeypatch.setenv("COLUMNS", "160")
     stack.lay_aside("order-1", "PayloadMismatch: \x1b[31m")
     assert 0 == commands.run(["letters", "list"])

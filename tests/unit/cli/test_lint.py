@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from steponce.cli import answers, commands
-from steponce.lint import RULES, reading
+from steponce.cli import commands, output
+from steponce.lint import RULES, json_or_yaml
 from tests.rules.documents import ROOT
 from tests.unit.cli.fakes import Run
 
@@ -131,7 +131,7 @@ def test_people_read_a_line_for_each(
     file: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """On a terminal, with the counts below."""
-    monkeypatch.setattr(answers, "for_people", lambda: True)
+    monkeypatch.setattr(output, "for_people", lambda: True)
     path = file(WARNED)
     assert 0 == commands.run(["lint", path, "--format", "text"])
     first, last = capsys.readouterr().out.splitlines()
@@ -205,7 +205,7 @@ def test_yaml_needs_what_reads_it(file: Callable[..., str], monkeypatch: pytest.
     def gone(_text: str) -> Any:
         raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
 
-    monkeypatch.setattr(reading, "_read_yaml", gone)
+    monkeypatch.setattr(json_or_yaml, "_read_yaml", gone)
     assert 0 == commands.run(["lint", file(RIGHT)])
     assert 4 == commands.run(["lint", file(FLOW, "flow.asl.yaml")])
 

@@ -59,7 +59,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Somebody sits at a terminal and types these, one after the other."""
     typed: list[str] = []
     monkeypatch.setattr(confirmation, "on_a_terminal", lambda: True)
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
 
     def type_next(prompt: str) -> str:
         sys.stdout.write(prompt)
@@ -721,7 +721,7 @@ def test_inspect_says_until_when_its_commands_are_refused(
     world.put(status="FAILED", openStatus="FAILED#3", failure=failure, workTimeoutSeconds=900)
 
     until = run("locks", "inspect", "order-1")[1]["workMayRunUntil"]
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     commands.run(["locks", "inspect", "order-1"])
     code = commands.run(["locks", "release", "order-1", *SIGNED])
     said = capsys.readouterr()
@@ -743,7 +743,7 @@ def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     until = run("locks", "inspect", "order-1")[1]["workMayRunUntil"]
     told = run("locks", "release", "order-1", *SIGNED)[1]["error"]
     shown = run("show", "order-1")[1]
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     commands.run(["locks", "inspect", "order-1"])
 
     assert f"may still run until {until}" in told["message"]

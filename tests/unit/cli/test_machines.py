@@ -16,7 +16,7 @@ from moto import mock_aws
 from steponce import Client
 from steponce.aws import times
 from steponce.cli import commands, stream, target
-from steponce.operator import cancellation
+from steponce.operator import cancel as cancellation
 from tests.fakes.tables import create_table
 from tests.unit.cli.fakes import Run
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, arn, envelope
@@ -525,7 +525,7 @@ def test_people_get_tables(
     world: TwoMachines, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """Some rows each, without what steers a terminal."""
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     monkeypatch.setattr(stream, "for_people", lambda: True)
     monkeypatch.setattr(stream, "AT_ONCE", 1)
     assert 0 == commands.run(["requests", "list"])

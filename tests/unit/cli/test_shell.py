@@ -8,9 +8,9 @@ import click
 import pytest
 from rich.console import Group
 
-from steponce.cli.answers import say, to_copy
 from steponce.cli.commands import steponce
 from steponce.cli.errors import say_error
+from steponce.cli.output import say, to_copy
 from steponce.cli.shell import Named, commands, on_screen
 from steponce.errors import RequestNotFound
 from steponce.next_step import Action, NextStep

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from steponce.cli import answers, commands
+from steponce.cli import commands, output
 from steponce.wrap import fragment, source, wrap_inline
 from tests.machines import effect, machine
 from tests.machines.around import CONTINUED
@@ -235,7 +235,7 @@ def test_people_see_a_numbered_list(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """And the template's part below, with its long lines whole, so that it can be copied."""
-    monkeypatch.setattr(answers, "for_people", lambda: True)
+    monkeypatch.setattr(output, "for_people", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     (here / "clash.asl.json").write_text(json.dumps(CLASH.definition))
     assert 0 == commands.run(["wrap", "clash.asl.json"])

@@ -55,9 +55,9 @@ def test_the_cache_keeps_the_most_recently_used_final_answers_only(world: World)
 
 FORK_WHILE_A_THREAD_READS = """
 import os
-from steponce.guards.finished import Finished
+from steponce.guards.final_records import FinalRecords
 
-cache = Finished(1)
+cache = FinalRecords(1)
 with cache._lock:  # another thread's
     child = os.fork()
     if child == 0:

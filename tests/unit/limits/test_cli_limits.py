@@ -201,7 +201,7 @@ def test_people_see_a_table(
     world.limiter(limit=1, window="hour").admit("ann", "a")
     commands.run(["limits", "reset", "ann", "--name", "requests/hour", *SIGNED])
     capsys.readouterr()
-    monkeypatch.setattr("steponce.cli.answers.for_people", lambda: True)
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     commands.run(["limits", "show", "ann"])
     out = capsys.readouterr().out
     for text in (

@@ -24,7 +24,7 @@ from steponce.monitoring.missed_ends import (
     Looked,
     MissedEnds,
 )
-from steponce.monitoring.place import Place
+from steponce.monitoring.search_position import SearchPosition
 from steponce.triggers.ended import SEARCHED_AFTER
 from steponce.triggers.start_request import StartRequest
 from steponce.triggers.written_letters import WrittenLetters, end_of
@@ -51,7 +51,7 @@ class World:
         self.letters: list[tuple[str, str]] = []
         self.skipped: list[tuple[str, str]] = []
         self.refuses: dict[str, Exception] = {}
-        self.place = Place(self.dynamodb, "locks", MACHINE)
+        self.place = SearchPosition(self.dynamodb, "locks", MACHINE)
         self.written = WrittenLetters(self.dynamodb, "locks")
         self.locks: Any = Locks(self.dynamodb, "locks")
         self.pages = 0
@@ -664,7 +664,7 @@ def test_of_two_rounds_at_once_the_further_one_stays(world: World) -> None:
     world.place.move(NOW)
     world.place.move(NOW - timedelta(minutes=5))
     assert NOW == world.place.read()
-    other = Place(world.dynamodb, "locks", f"{MACHINE}-2")
+    other = SearchPosition(world.dynamodb, "locks", f"{MACHINE}-2")
     assert other.read() is None
     other.move(NOW - timedelta(days=1))
     assert NOW == world.place.read()
@@ -683,4 +683,4 @@ def test_a_damaged_place_is_told_of_and_nothing_is_sent(world: World, text: str)
 def test_a_place_that_cannot_be_written_for_a_reason_of_its_own_is_an_error(world: World) -> None:
     """A refusal that is no lost race."""
     with pytest.raises(ClientError):
-        Place(world.dynamodb, "no table", MACHINE).move(NOW)
+        SearchPosition(world.dynamodb, "no table", MACHINE).move(NOW)

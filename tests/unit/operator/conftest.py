@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
-from steponce.operator import cancellation
+from steponce.operator import cancel as cancellation
 from steponce.operator.locks import Operator
 from tests.unit.one_machine import WORK_TIMEOUT, World
 

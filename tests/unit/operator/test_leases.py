@@ -14,8 +14,8 @@ from steponce.cli.console import links
 from steponce.errors import RecordChanged, Refused
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
-from steponce.operator.cancellation import cancel, find_running
-from steponce.operator.cancelled import meaning
+from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel_report import meaning
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import next_steps

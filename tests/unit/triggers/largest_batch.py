@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from steponce.http_api.answers import LONGEST_ANSWER
+from steponce.http_api.responses import LONGEST_ANSWER
 from steponce.locks.reference import Reference, new_key
 from steponce.request.envelope import ENVELOPE_LIMIT
 from steponce.triggers.sqs import MAX_REQUEST_BYTES

@@ -13,9 +13,9 @@ import pytest
 
 from steponce.lint import lint
 from steponce.lint.ignores import Ignore, ignores_in
+from steponce.lint.json_or_yaml import Unreadable, read_text
 from steponce.lint.lines import line_of
 from steponce.lint.machine import read_machine
-from steponce.lint.reading import Unreadable, read_text
 from steponce.lint.repeating import why_not_repeatable
 
 from .planted import RIGHT, SPOILT

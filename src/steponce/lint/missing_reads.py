@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from steponce.lint.answers import answer
 from steponce.lint.asl import as_object, objects
 from steponce.lint.facts import (
     OPTIONAL,
@@ -27,6 +26,7 @@ from steponce.lint.facts import (
 )
 from steponce.lint.findings import Complaint
 from steponce.lint.machine import Body, Machine, State
+from steponce.lint.task_results import answer
 
 FAILURE = there(("Error",), ("Cause",)) | {(WHOLE,)}
 """What a Catch puts into its ResultPath."""

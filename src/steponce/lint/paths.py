@@ -6,8 +6,8 @@ import re
 
 from steponce.lint.findings import Complaint, Complaints
 from steponce.lint.machine import Machine, leaves
+from steponce.lint.missing_reads import Expectations, missing_reads
 from steponce.lint.protocol import takes_lock
-from steponce.lint.reads import Expectations, missing_reads
 from steponce.lint.rule import Rules
 
 DATA = Rules("general")

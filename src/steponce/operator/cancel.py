@@ -21,7 +21,7 @@ from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.operator.allowed import expect_own
-from steponce.operator.cancelled import Running, done_before, is_cancelled
+from steponce.operator.cancel_report import Running, done_before, is_cancelled
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of

@@ -10,8 +10,8 @@ import click
 
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import ANSWERED, ANSWERING
-from steponce.cli.answers import is_whole, waiting_for
 from steponce.cli.machines import Machines
+from steponce.cli.output import is_whole, waiting_for
 from steponce.cli.target import Stack, output_of
 from steponce.errors import RequestNotFound
 from steponce.report import collector

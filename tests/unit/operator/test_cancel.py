@@ -15,9 +15,9 @@ from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound
 from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
-from steponce.operator import cancellation
-from steponce.operator.cancellation import Cancelled, cancel, find_running
-from steponce.operator.cancelled import Running, meaning, what_was_done
+from steponce.operator import cancel as cancellation
+from steponce.operator.cancel import Cancelled, cancel, find_running
+from steponce.operator.cancel_report import Running, meaning, what_was_done
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of

@@ -40,7 +40,7 @@ class Bound:
     started: datetime
 
 
-class Place:
+class SearchPosition:
     """
     The time up to which a machine's ends have been examined, and the bounds of later searches.
 

@@ -12,7 +12,7 @@ from steponce.locks.record import Lock
 from steponce.workflow import COMPLETED, FAILED
 
 
-class Finished:
+class FinalRecords:
     """
     A cache of the most recently used final records. Safe in threads, and in forked processes.
 
@@ -55,7 +55,7 @@ class Finished:
                 self._records.popitem(last=False)
 
 
-_every: weakref.WeakSet[Finished] = weakref.WeakSet()
+_every: weakref.WeakSet[FinalRecords] = weakref.WeakSet()
 
 
 def _forget_all() -> None:

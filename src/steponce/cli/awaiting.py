@@ -16,11 +16,11 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.callbacks.links import Keys, sign
 from steponce.callbacks.step import ANSWERED, ANSWERING, PENDING, AwaitingStep
-from steponce.cli.answers import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
-from steponce.cli.steps import awaiting_steps, id_argument, which_step
+from steponce.cli.output import DONE, ask_which, fields, for_people, plain, say
 from steponce.cli.target import Stack, Target, output_of, where_to_which
+from steponce.cli.which_step import awaiting_steps, id_argument, which_step
 from steponce.errors import SteponceError
 from steponce.next_step import NextStep
 

@@ -11,19 +11,19 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.camelcase import json_object
-from steponce.cli.answers import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
-from steponce.cli.steps import AWAITING_STEPS_TABLE, awaiting_steps
+from steponce.cli.output import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.target import Target, where_to, where_to_which
 from steponce.cli.timeline import record_fields
+from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
-from steponce.operator.cancellation import cancel as cancel_running
-from steponce.operator.cancellation import find_running
-from steponce.operator.cancelled import meaning, what_was_done
+from steponce.operator.cancel import cancel as cancel_running
+from steponce.operator.cancel import find_running
+from steponce.operator.cancel_report import meaning, what_was_done
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
 from steponce.operator.next_steps import steps_after_cancel

@@ -143,7 +143,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody reads standard output."""
-    for module in ("answers", "waiting"):
+    for module in ("output", "awaiting"):
         monkeypatch.setattr(f"steponce.cli.{module}.for_people", lambda: True)
 
 
@@ -660,7 +660,7 @@ def told(stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return Story(request_id, None, "running", "", None, found, None)
 
     monkeypatch.setattr(collector, "collect", collect)
-    monkeypatch.setattr("steponce.cli.steps.NOT_YET_RECORDED_SECONDS", 0.3)
+    monkeypatch.setattr("steponce.cli.which_step.NOT_YET_RECORDED_SECONDS", 0.3)
     stack.table.put()
     return stories
 
