@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from enum import Enum
 from types import NoneType
 from typing import Any
 
@@ -12,6 +14,7 @@ import jmespath
 
 from steponce.errors import InvalidSetting, MissingKey
 from steponce.guards.invocation import is_context
+from steponce.guards.models import is_model
 from steponce.guards.plain import plain_argument
 from steponce.request.canonical import in_one_form
 from steponce.request.expressions import find
@@ -52,16 +55,25 @@ class Arguments:
         bound.apply_defaults()
         given = dict(bound.arguments)
         first = next(iter(given), None)
-        if first in ("self", "cls") and self._is_of_method(given[first]):
+        if first in ("self", "cls") and self._is_of_method(first, given[first]):
             del given[first]
         contexts = {name: value for name, value in given.items() if is_context(value)}
         document = {name: plain_argument(value) for name, value in given.items() if name not in contexts}
         return document, next(iter(contexts.values()), None)
 
-    def _is_of_method(self, value: Any) -> bool:
-        """Whether a first argument called `self` or `cls` is a method's object."""
+    def _is_of_method(self, name: str, value: Any) -> bool:
+        """
+        Whether a first argument called `self` or `cls` is a method's object.
+
+        A function of a module may be a method as well, for example by a framework that binds its tasks. But
+        no method has an object called `cls`.
+        """
         is_alone = inspect.isfunction(self._function) and "." not in self._called
-        return type(value) not in _PLAIN and (not is_alone or hasattr(value, self._function.__name__))
+        has_json = (
+            dataclasses.is_dataclass(value) or isinstance(value, Mapping | Enum) or is_model(type(value))
+        )
+        counts = is_alone and name == "cls" and has_json and not isinstance(value, type)
+        return type(value) not in _PLAIN and not counts
 
     def payload(self, document: Mapping[str, Any]) -> Any:
         """
@@ -69,12 +81,12 @@ class Arguments:
 
         Raises:
             MissingKey: its expression finds nothing.
-            InvalidSetting: it has no expression, and the arguments hold a message of SQS.
+            InvalidSetting: it has no expression, and an argument is a message of SQS.
         """
         if self._payload is None:
-            if self._shared is None and _has_message(document):
+            if self._shared is None and any(map(_is_of_sqs, document.values())):
                 raise InvalidSetting(
-                    f"The arguments of {self._called} hold a message of SQS. Each delivery of it has another "
+                    f"An argument of {self._called} is a message of SQS, and each delivery of it has another "
                     "receiptHandle, so that no two are the same request. Say what is the same, for example "
                     'lock_token="record.messageId", payload="record.body"; boto3 has MessageId and Body.'
                 )
@@ -115,14 +127,18 @@ def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
 
 
-def wrapped_by(function: Callable[..., Any]) -> set[str]:
-    """The names of the functions that a function was made with, as a decorator's wrapper is."""
+def wrapped_by(function: Callable[..., Any]) -> str | None:
+    """
+    The name of the one function that a function was made with, as a decorator's wrapper is.
+
+    None if there are none or several, and if functools.wraps says it.
+    """
     found = set()
     for cell in getattr(function, "__closure__", None) or ():
         with suppress(ValueError):  # it is empty: a function that calls itself is not there yet
             if inspect.isfunction(held := cell.cell_contents):
                 found.add(f"{held.__module__}.{held.__qualname__}")
-    return found
+    return found.pop() if len(found) == 1 and not hasattr(function, "__wrapped__") else None
 
 
 def _builds(expression: str) -> bool:
@@ -130,16 +146,12 @@ def _builds(expression: str) -> bool:
     return "'type': 'multi_select_" in str(jmespath.compile(expression).parsed)
 
 
-def _has_message(document: Mapping[str, Any]) -> bool:
-    """Whether a whole message of SQS is anywhere in a document, as Lambda or boto3 gets it."""
-    parts: list[Any] = [document]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, Mapping):
-            from_lambda = part.get("eventSource") == "aws:sqs" and "receiptHandle" in part
-            if from_lambda or {"MessageId", "ReceiptHandle"} <= part.keys():
-                return True
-            parts += part.values()
-        elif isinstance(part, list):
-            parts += part
-    return False
+def _is_of_sqs(value: Any) -> bool:
+    """Whether a value is a message of SQS, as Lambda or boto3 gets it, or an event or a list of them."""
+    if isinstance(value, list):
+        return any(map(_is_of_sqs, value))
+    if not isinstance(value, Mapping):
+        return False
+    from_lambda = value.get("eventSource") == "aws:sqs" and "receiptHandle" in value
+    from_boto3 = {"MessageId", "ReceiptHandle"} <= value.keys()
+    return from_lambda or from_boto3 or _is_of_sqs(value.get("Records") or value.get("Messages"))

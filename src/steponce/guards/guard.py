@@ -26,11 +26,11 @@ from steponce.guards.arguments import Arguments, name_of, wrapped_by
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lambda_of, lease_of, owner_of
-from steponce.guards.plain import plain, plain_argument
+from steponce.guards.plain import plain_argument
 from steponce.guards.run import Run
 from steponce.guards.terms import Terms, as_it_is
 from steponce.guards.threads import in_thread
-from steponce.guards.typed import restore
+from steponce.guards.typed import keep, restore
 from steponce.locks.record import Lock
 from steponce.locks.results import results_in
 from steponce.locks.table import Locks
@@ -112,7 +112,7 @@ class Guard:
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
         self._final_records = FinalRecords(_size(cache_size))
-        self._known: dict[str, tuple[str, set[str]]] = {}
+        self._known: dict[str, tuple[str, str | None]] = {}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
@@ -198,8 +198,10 @@ class Guard:
         Raises:
             InvalidSetting: it is a lambda, a functools.partial or another callable without a name.
                 Give `name`.
-            ValueError: this guard has a function of the same qualified name in another module, or around
-                another function. Each would get the other's results.
+            ValueError: this guard has a function of the same qualified name in another module. Each would
+                get the other's results.
+
+        Warns of a second function of the same qualified name that is around another function.
 
         A result goes through JSON, for the first call as for a replay, and has the type of the function's
         annotation again: a dataclass, TypedDict, pydantic model, or a list, dict or union of these. The
@@ -240,11 +242,14 @@ class Guard:
                 f"{known} and {module} both have a function {called}, and this guard would give them the "
                 "same keys. Give one of them a name."
             )
-        if around != wrapped_by(function):
-            raise ValueError(
-                f"Two functions are called {called}, and this guard would give them the same keys: one is "
-                f"around {_listed(around)}, the other around {_listed(wrapped_by(function))}. Give one of "
-                "them a name, or let their decorator use functools.wraps."
+        wrapped = wrapped_by(function)
+        if None not in (around, wrapped) and around != wrapped:
+            warnings.warn(
+                f"Two functions are called {called}, and this guard gives them the same keys: one is around "
+                f"{around}, the other around {wrapped}. Give one of them a name, or let their decorator use "
+                "functools.wraps.",
+                RuntimeWarning,
+                stacklevel=4,
             )
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
@@ -256,7 +261,11 @@ class Guard:
             if found.serialize is not as_it_is or found.deserialize is not as_it_is:
                 return found
             kind = result_type(function)
-            return replace(found, serialize=plain, deserialize=lambda value: restore(value, kind))
+            return replace(
+                found,
+                serialize=lambda result: keep(result, kind),
+                deserialize=lambda value: restore(value, kind),
+            )
 
         return terms
 
@@ -353,10 +362,6 @@ class _Call:
         qualified = str(self._function.__qualname__)
         place = None if context is None else lambda_of(context)
         return f"{place}/{qualified}" if place else qualified
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
 
 
 def _size(of_cache: object) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from steponce.errors import InvalidPayload
@@ -16,6 +15,8 @@ from steponce.request.canonical import canonical_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+_MANY = (list, tuple, deque, AbstractSet)
 
 
 def is_model(kind: type) -> TypeGuard[type[BaseModel]]:
@@ -26,30 +27,35 @@ def is_model(kind: type) -> TypeGuard[type[BaseModel]]:
 
 def as_argument(model: BaseModel) -> Any:
     """
-    The JSON of a model, with what tells it from another one: the secrets that its JSON masks, and fields of a
-    subclass that its JSON lacks. Sets are sorted, since each process has them in another order.
+    The JSON of a model, with the secrets that it masks. Sets are sorted: each process has another order.
 
-    A field that is excluded is none of it, and one with a serializer of its own is what that makes of it.
+    As pydantic says, it lacks the fields that only a subclass of the annotated class has.
 
     Raises:
         InvalidPayload: a field holds an iterator.
     """
-    return _whole(model, model.model_dump(mode="json", warnings=False))
+    return _revealed(_dump(model), _dump(model, mode="json"))
 
 
 def as_result(model: BaseModel) -> Any:
-    """
-    The JSON of a model from which `restore` makes it again.
+    """The JSON of a model, for everyone who reads the record."""
+    return _dump(model, mode="json")
 
-    A class that forbids or keeps other fields would not take its computed ones for what they are.
+
+def as_kept(model: BaseModel) -> Any:
     """
-    keeps_to_fields = model.model_config.get("extra") in ("forbid", "allow")
-    return model.model_dump(mode="json", by_alias=False, round_trip=keeps_to_fields, warnings=False)
+    The JSON of a model for its own class alone, with the names of its fields and without computed ones.
+
+    A class that forbids other fields, or has other names in its JSON, does not take that back.
+    """
+    return (
+        _dump(model, mode="json", by_alias=False, round_trip=True) if _is_plain(model) else as_result(model)
+    )
 
 
 def restore(value: Any, kind: type[BaseModel]) -> BaseModel:
     """
-    Make a model of what `as_result` has given, which has the names of the fields and not their aliases.
+    Make a model of its JSON, which has the names of the fields and not their aliases.
 
     Raises:
         ValueError: the value does not fit the class, or it has a mask in place of a secret.
@@ -57,62 +63,43 @@ def restore(value: Any, kind: type[BaseModel]) -> BaseModel:
     knows_names = "by_name" in inspect.signature(kind.model_validate_json).parameters  # since pydantic 2.11
     options: Any = {"by_name": True} if knows_names else {}
     found = kind.model_validate_json(json.dumps(value), **options)
-    if _has_secret(found.model_dump(warnings=False)):
+    if _has_secret(found.model_dump()):
         raise ValueError("The stored result has a mask in place of a secret.")
     return found
 
 
-def _whole(value: Any, written: Any) -> Any:
-    """What JSON has of a value, and what it lacks of it. Both have the same order."""
+def _dump(model: BaseModel, **options: Any) -> Any:
+    """Dump a model, without pydantic's warnings: they quote values, and end in a Lambda's log."""
+    if _is_plain(model):
+        options["warnings"] = False
+    return model.model_dump(**options)
+
+
+def _is_plain(model: BaseModel) -> bool:
+    """Whether a model is dumped by pydantic itself. An override takes what its author gave it."""
+    return type(model).model_dump is sys.modules["pydantic"].BaseModel.model_dump
+
+
+def _revealed(value: Any, masked: Any) -> Any:
+    """What the JSON of a model's value has, with the secrets of that value. Both have the same order."""
     if _is_secret(value):
         return str(value.get_secret_value())
     if hasattr(value, "__next__"):
         raise InvalidPayload("A field of a model holds an iterator, which can be read once. Give it a list.")
-    if getattr(value, "__pydantic_root_model__", False):
-        return _whole(value.root, written)
-    if isinstance(written, dict) and (fields := _fields(value)) is not None:
-        return written | {name: _whole(*pair) for name, pair in _with_json(fields, written)}
-    if isinstance(value, Mapping) and isinstance(written, dict) and len(value) == len(written):
-        pairs = zip(value.values(), written.items(), strict=True)
-        return {key: _whole(item, text) for item, (key, text) in pairs}
-    if isinstance(value, Sequence | AbstractSet) and isinstance(written, list) and len(value) == len(written):
-        items = [_whole(*pair) for pair in zip(value, written, strict=True)]
+    if isinstance(value, Mapping) and isinstance(masked, dict) and len(value) == len(masked):
+        pairs = zip(value.values(), masked.items(), strict=True)
+        return {key: _revealed(item, mask) for item, (key, mask) in pairs}
+    if isinstance(value, _MANY) and isinstance(masked, list) and len(value) == len(masked):
+        items = [_revealed(*pair) for pair in zip(value, masked, strict=True)]
         return sorted(items, key=canonical_json) if isinstance(value, AbstractSet) else items
-    return written
-
-
-def _fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a model or a dataclass by their names in JSON. None if a value is none of them."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    if not is_model(type(value)):
-        return None
-    by_alias = value.model_config.get("serialize_by_alias", False)
-    found = dict(value.__pydantic_extra__ or {})
-    for name, field in type(value).model_fields.items():
-        if name in value.__dict__ and not (field.exclude or getattr(field, "exclude_if", None)):
-            found[field.serialization_alias or name if by_alias else name] = value.__dict__[name]
-    return found
-
-
-def _with_json(
-    fields: Mapping[str, Any], written: Mapping[str, Any]
-) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Each field with its JSON. That of the whole lacks the fields which only a subclass has."""
-    to_json = sys.modules["pydantic_core"].to_jsonable_python
-    for name, value in fields.items():
-        if name in written:
-            yield name, (value, written[name])
-        elif not hasattr(value, "__next__"):
-            with suppress(ValueError):  # it has no JSON
-                yield name, (value, to_json(value))
+    return masked
 
 
 def _has_secret(value: Any) -> bool:
     """Whether what a model was dumped to holds a secret of pydantic."""
     if isinstance(value, Mapping):
         return any(map(_has_secret, value.values()))
-    is_many = isinstance(value, list | tuple | set | frozenset)
+    is_many = isinstance(value, _MANY)
     return any(map(_has_secret, value)) if is_many else _is_secret(value)
 
 

@@ -29,6 +29,11 @@ def plain(value: Any) -> Any:
     return _converted(value, models.as_result)
 
 
+def plain_kept(value: Any) -> Any:
+    """As `plain`, with the pydantic models in a form that is for their own classes alone."""
+    return _converted(value, models.as_kept)
+
+
 def plain_argument(value: Any) -> Any:
     """
     As `plain`, for an argument of a call: with all of a pydantic model, its secrets too.

@@ -15,13 +15,40 @@ from uuid import UUID
 
 from steponce.guards import models
 from steponce.guards.annotations import fields, is_typeddict, meant_by
-from steponce.guards.plain import plain
+from steponce.guards.plain import plain, plain_kept
 
 MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
 """
 What `restore` raises for a value that does not fit a type. `Decimal` raises an ArithmeticError for a text
 that is no number. An alias that names itself among its choices raises a RecursionError.
 """
+
+
+def keep(result: Any, kind: Any) -> Any:
+    """
+    Convert a result to JSON from which `restore` makes it again, if there is such a form.
+
+    Args:
+        result: What the work returned.
+        kind: The type or annotation of the result.
+
+    Raises:
+        InvalidPayload: as `plain`.
+    """
+    written = plain(result)
+    try:
+        kept = plain_kept(result)
+    except Exception:  # a serializer of its own may count on the aliases
+        return written
+    is_needed = written != kept and not _gives_back(written, result, kind)
+    return kept if is_needed and _gives_back(kept, result, kind) else written
+
+
+def _gives_back(value: Any, result: Any, kind: Any) -> bool:
+    try:
+        return bool(restore(value, kind) == result)
+    except Exception:  # the classes' own comparisons may raise anything
+        return False
 
 
 def restore(value: Any, kind: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from pydantic import (
     PlainSerializer,
     RootModel,
     SecretStr,
+    SerializeAsAny,
     computed_field,
     field_serializer,
     model_serializer,
@@ -101,20 +102,17 @@ class Method(BaseModel):
     kind: str
 
 
-class Pay(BaseModel):
-    """A payment, by any method."""
-
-    method: Method
-
-
 class Card(Method):
-    """A method that the payment's class does not know."""
+    """One way."""
 
     number: str
 
 
-def test_what_only_a_subclass_has_counts(world: World) -> None:
-    """Two payments with two cards are two requests."""
+def test_what_only_a_subclass_has_counts_where_the_field_says_so(world: World) -> None:
+    """Pydantic leaves it out of the JSON otherwise."""
+
+    class Pay(BaseModel):
+        method: SerializeAsAny[Method]
 
     @world.guard().idempotent(name="pay")
     def pay(payment: Pay) -> str:
@@ -126,31 +124,17 @@ def test_what_only_a_subclass_has_counts(world: World) -> None:
     assert ["1", "2", "1"] == [pay(ann), pay(bob), pay(ann)]
 
 
-def test_what_only_a_subclass_has_and_json_has_not_does_not_count() -> None:
-    """Nor is an iterator read."""
-
-    class Open(Method):
-        model_config = ConfigDict(arbitrary_types_allowed=True)
-        file: io.StringIO
-        lines: Any
-        lock: Any
-
-    lines = iter([1])
-    method = Open(kind="c", file=io.StringIO(), lines=lines, lock=object())
-    assert {"method": {"kind": "c"}} == models.as_argument(Pay(method=method))
-    assert [1] == list(lines)
-
-
 def test_secrets_of_every_collection_count() -> None:
     """Also if the names in the JSON are aliases."""
 
     class Wallet(BaseModel):
         model_config = ConfigDict(serialize_by_alias=True)
         pins: set[SecretStr]
+        more: deque[SecretStr]
         by: SecretStr = Field(serialization_alias="signedBy")
 
-    wallet = Wallet(pins={SecretStr("b"), SecretStr("a")}, by=SecretStr("c"))
-    assert {"pins": ["a", "b"], "signedBy": "c"} == models.as_argument(wallet)
+    wallet = Wallet(pins={SecretStr("b"), SecretStr("a")}, more=deque([SecretStr("d")]), by=SecretStr("c"))
+    assert {"pins": ["a", "b"], "more": ["d"], "signedBy": "c"} == models.as_argument(wallet)
 
 
 def test_a_serializer_of_ones_own_says_what_counts() -> None:
@@ -175,6 +159,36 @@ def test_a_serializer_of_ones_own_says_what_counts() -> None:
     assert "5 EUR" == models.as_argument(Whole(amount=5))
 
 
+def test_what_a_serializer_leaves_out_does_not_count() -> None:
+    """Of a field, of a model, and of a secret that is another one in each delivery."""
+
+    class Trace(BaseModel):
+        id: str
+        seen: str
+
+    class Order(BaseModel):
+        trace: Trace
+        pin: SecretStr | None = Field(default=None, exclude_if=lambda pin: pin is None)
+        token: SecretStr
+
+        @field_serializer("trace")
+        def short(self, trace: Trace) -> dict[str, str]:
+            return {"id": trace.id}
+
+        @field_serializer("token")
+        def none(self, _token: SecretStr) -> str:
+            return "-"
+
+    class Short(Trace):
+        @model_serializer(mode="wrap")
+        def short(self, handler: Any) -> Any:
+            return {key: value for key, value in handler(self).items() if key != "seen"}
+
+    order = Order(trace=Trace(id="a", seen="now"), pin=SecretStr("1"), token=SecretStr("x"))
+    assert {"trace": {"id": "a"}, "pin": "1", "token": "-"} == models.as_argument(order)
+    assert {"id": "a"} == models.as_argument(Short(id="a", seen="now"))
+
+
 def test_an_iterator_is_no_payload(world: World) -> None:
     """The work would find it empty."""
 
@@ -196,6 +210,21 @@ def test_no_warning_quotes_a_value(recwarn: pytest.WarningsRecorder) -> None:
     assert [] == list(recwarn)
 
 
+def test_an_override_is_dumped_as_its_author_says() -> None:
+    """It need not take other options than those that it was always called with."""
+
+    class Own(BaseModel):
+        name: str
+        token: SecretStr
+
+        def model_dump(self, **options: Any) -> Any:
+            return super().model_dump(by_alias=True, warnings=True, **options)
+
+    own = Own(name="a", token=SecretStr("t"))
+    assert {"name": "a", "token": "t"} == models.as_argument(own)
+    assert models.as_result(own) == models.as_kept(own) == {"name": "a", "token": "**********"}
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -206,7 +235,7 @@ def test_no_warning_quotes_a_value(recwarn: pytest.WarningsRecorder) -> None:
     ],
     ids=["forbid", "allow", "ignore", "alias"],
 )
-def test_a_result_comes_back_as_it_was(config: ConfigDict) -> None:
+def test_a_result_comes_back_as_it_was(world: World, config: ConfigDict) -> None:
     """With a computed field, and a field that has another name in JSON."""
 
     class Charge(BaseModel):
@@ -217,5 +246,45 @@ def test_a_result_comes_back_as_it_was(config: ConfigDict) -> None:
         def twice(self) -> int:
             return self.amount * 2
 
-    charge = Charge(amount=5)
-    assert charge == models.restore(models.as_result(charge), Charge)
+    def charge(order: str) -> Any:
+        return [Charge(amount=5)]
+
+    charge.__annotations__["return"] = list[Charge]
+    guarded = world.guard().idempotent(name="charge", lock_token="order")(charge)
+    assert [Charge(amount=5)] == guarded("o-1") == guarded("o-1")
+
+
+def test_a_result_without_a_model_to_restore_keeps_its_json(world: World) -> None:
+    """Its readers know it so."""
+
+    class Charge(BaseModel):
+        model_config = ConfigDict(extra="forbid", serialize_by_alias=True)
+        amount: int = Field(serialization_alias="sum")
+
+        @computed_field
+        def twice(self) -> int:
+            return self.amount * 2
+
+    @world.guard().idempotent(name="charge", lock_token="order")
+    def charge(order: str) -> Any:
+        return Charge(amount=5)
+
+    assert {"sum": 5, "twice": 10} == charge("o-1") == charge("o-1")
+
+
+def test_a_serializer_that_counts_on_the_aliases_is_recorded(world: World) -> None:
+    """Its work is done."""
+
+    class Charge(BaseModel):
+        model_config = ConfigDict(serialize_by_alias=True)
+        amount: int = Field(serialization_alias="sum")
+
+        @model_serializer(mode="wrap")
+        def doubled(self, handler: Any) -> Any:
+            return {"sum": handler(self)["sum"] * 2}
+
+    @world.guard().idempotent(name="charge", lock_token="order")
+    def charge(order: str) -> Any:
+        return Charge(amount=5)
+
+    assert {"sum": 10} == charge("o-1") == charge("o-1")
