@@ -2,7 +2,8 @@
 One round of the monitor: it finds and settles what no event reported.
 
 A round first sends answers whose senders have died, for an eighth of the time, and then closes expired
-awaiting steps until a quarter of it is over. The locks get the rest. Each round takes the answers and the
+awaiting steps until a quarter of it is over; what they leave of it is for more answers. The locks get the
+rest. Each round takes the answers and the
 steps in another order. So those that cannot be settled yet do not keep it from the others.
 
 A round examines every open lock that is older than the work's time-out, the overdue ones first. If it has too
@@ -198,14 +199,16 @@ class Monitor:
 
         claimed, expired = self._steps.ids(ANSWERING), self._steps.ids(PENDING, until=times.to_text(now))
         damaged = self._steps.ids(PENDING, since=_AFTER_EVERY_TIME)
-        kept = time * (1 - _SHARE_OF_STEPS)
-        self._close_each(in_turn(claimed), time * (1 - _SHARE_OF_ANSWERS), kept, tally)
-        self._close_each(in_turn([*expired, *damaged]), kept, kept, tally)
+        kept, of_answers = time * (1 - _SHARE_OF_STEPS), time * (1 - _SHARE_OF_ANSWERS)
+        answers, steps = iter(in_turn(claimed)), iter(in_turn([*expired, *damaged]))
+        # In every second round, a long history of an answer may take the share of the steps as well.
+        self._close_each(answers, of_answers, kept if number % 2 else of_answers, tally)
+        self._close_each(steps, kept, kept, tally)
+        self._close_each(answers, kept, kept, tally)
 
-    def _close_each(self, step_ids: list[str], stop_at: float, kept: float, tally: Tally) -> None:
-        for step_id in step_ids:
-            if self._time() <= stop_at:
-                break
+    def _close_each(self, step_ids: Iterator[str], stop_at: float, kept: float, tally: Tally) -> None:
+        """Settle one after the other, until so many seconds are left for the others."""
+        while self._time() > stop_at and (step_id := next(step_ids, None)) is not None:
             try:
                 tally.steps_closed += self._close(step_id, kept)
             except Exception as error:

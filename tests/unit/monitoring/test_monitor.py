@@ -677,3 +677,35 @@ def test_answers_that_cannot_be_sent_do_not_keep_expired_steps_from_being_closed
     stored = world.steps.get(expired.id)
     assert stored is not None
     assert LATE == stored.status
+
+
+def test_answers_take_the_time_that_expired_steps_leave(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until a quarter of the round is over."""
+    for number in range(40):
+        claimed = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
+        world.steps.claim(claimed, YES, "a call that died")
+    clock = PaceClock(monkeypatch)
+    monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 40 - clock.slept)
+    assert world.round(wait, per_second=1).skipped >= 10
+
+
+def test_long_histories_of_answers_do_not_keep_expired_steps_from_being_closed(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each second round they have an eighth of its time."""
+    for number in range(3):
+        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
+        world.steps.claim(stuck, YES, "a call that died")
+    expired = world.put_step(wait, callId="expired", execution="arn:forgotten")
+    wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
+    wait.sfn.before_call, world.a_page_takes = world._note, 1.0
+    for number in range(2):
+        at(monkeypatch, hours=3, seconds=number * ROUND_SECONDS)
+        world.seconds = SPARE_SECONDS + 200.0
+        world.pages = 0
+        world.round(wait)
+    stored = world.steps.get(expired.id)
+    assert stored is not None
+    assert LATE == stored.status
