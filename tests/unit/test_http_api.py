@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -425,22 +424,6 @@ def test_an_unknown_request_is_not_found(api: Api):
     assert [404] * 2 * len(unknown) == [
         api.get(segment, prefer=prefer).status for segment in unknown for prefer in (None, "wait=1")
     ]
-
-
-def test_a_request_that_is_not_visible_yet_is_found(api: Api, monkeypatch: pytest.MonkeyPatch):
-    """Its caller follows Location at once."""
-    slept: list[float] = []
-    api.post()
-    tokens, api.client.tokens = api.client.tokens, {}
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) == 3:
-            api.client.tokens = tokens
-
-    monkeypatch.setattr(time, "sleep", sleep)
-    assert (200, "RUNNING") == (api.get("order-1").status, api.get("order-1").body["status"])
-    assert sum(slept) < 1
 
 
 @pytest.mark.parametrize(("path", "told"), [(None, False), ("orderId", True)])

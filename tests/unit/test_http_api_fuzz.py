@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance, unsupported_method
 from werkzeug.wrappers import Request, Response
 
-from steponce.http_api import callers_requests
 from steponce.http_api.address import key_in
 from steponce.http_api.callers import Scope
 from steponce.http_api.callers_requests import CallersRequests
@@ -27,14 +24,6 @@ ENDS = (
     {"status": "COMPLETED", "result": [1, None]},
     {"status": "FAILED", "error": "CardDeclined", "cause": None},
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def at_once() -> Iterator[None]:
-    """A request that is not found is looked for without pauses."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(callers_requests, "_PAUSES_SECONDS", ())
-        yield
 
 
 class Gateway:

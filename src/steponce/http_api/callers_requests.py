@@ -18,9 +18,6 @@ from steponce.http_api.callers import Scope
 from steponce.request.names import name_of
 from steponce.request.receipt import Receipt
 
-_PAUSES_SECONDS = (0.1, 0.2, 0.4)
-"""Between the looks for a request that is not found. DescribeExecution may lag behind a start."""
-
 
 @dataclass(frozen=True)
 class Found:
@@ -101,18 +98,9 @@ class CallersRequests:
                     pass
                 except Unsettled:
                     return Found(self._client.status(request_id, lock_token=token), unsettled=True)
-            return Found(self._status(request_id, token))
+            return Found(self._client.status(request_id, lock_token=token))
         except InvalidRequestId:
             raise RequestNotFound("Nobody can have started this.") from None
-
-    def _status(self, request_id: str, token: str | None) -> Receipt:
-        """The state now. A caller follows `Location` at once, and a start may not be visible yet."""
-        for pause in _PAUSES_SECONDS:
-            try:
-                return self._client.status(request_id, lock_token=token)
-            except RequestNotFound:
-                time.sleep(pause)
-        return self._client.status(request_id, lock_token=token)
 
     def _lock_token(self, request_id: str) -> str | None:
         """The lock token if it follows from the request id: then no execution must be described."""
