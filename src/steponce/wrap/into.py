@@ -261,7 +261,7 @@ def _allow(template: CommentedMap, machine: str, statements: list[CommentedMap])
     template_file.expect_own(template, [owner, given, policies], f"The Role of {machine}")
     _expect_list(policies, name)
     owner["Properties"], given["Policies"] = given, policies
-    policy = f"{machine}RunOnce"  # a second policy of one name would replace the first
+    policy = f"{machine[:121]}RunOnce"  # a second policy of one name would replace the first
     if policy in [shown(one.get("PolicyName")) for one in policies if isinstance(one, CommentedMap)]:
         raise CannotWrap([f"{name} has a policy {policy} already. Rename that one first."])
     policies.append(CommentedMap({"PolicyName": policy, "PolicyDocument": document}))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap
 
 from steponce.wrap import template_file
-from steponce.wrap.errors import CannotWrap
 
 _NAMED = {"AWS::Serverless::StateMachine": "Name", "AWS::StepFunctions::StateMachine": "StateMachineName"}
 
@@ -18,17 +18,12 @@ def free(template: CommentedMap, *endings: str) -> str:
 
     Args:
         template: The template, before it gets the machine.
-        endings: What may follow the stack's name, the best first.
-
-    Raises:
-        CannotWrap: all are taken.
+        endings: What may follow the stack's name, the best first. The last one may get a number.
     """
     taken = _taken(template)
-    names = [f"${{AWS::StackName}}-{ending}" for ending in endings]
-    for name in names:
-        if name not in taken:
-            return name
-    raise CannotWrap([f"{taken[names[-1]]} has the Name {names[-1]} already. Give it another one first."])
+    numbered = (f"{endings[-1]}-{number}" for number in count(2))
+    names = (f"${{AWS::StackName}}-{ending}" for ending in chain(endings, numbered))
+    return next(name for name in names if name not in taken)
 
 
 def of(machine: str) -> tuple[str, str]:
@@ -37,12 +32,12 @@ def of(machine: str) -> tuple[str, str]:
     return _dashed(short), _dashed(machine)
 
 
-def _taken(template: CommentedMap) -> dict[str, str]:
-    """The logical id of each machine by its Name, as far as that is text or `!Sub`."""
+def _taken(template: CommentedMap) -> set[str]:
+    """The Names of all machines, as far as they are text or `!Sub`."""
     return {
-        _text(resource["Properties"].get(name)): machine
+        _text(resource["Properties"].get(name))
         for kind, name in _NAMED.items()
-        for machine, resource in template_file.resources_of(template, kind).items()
+        for resource in template_file.resources_of(template, kind).values()
         if resource.get("Properties") is not None
     }
 

@@ -213,19 +213,17 @@ def test_a_workflow_does_not_take_the_name_of_the_machine_that_it_starts(write: 
     assert name not in json.dumps(resources["StateLogs"])
 
 
-def test_machines_with_names_that_are_all_taken_are_refused(write: Write, capsys: pytest.CaptureFixture[str]):
-    """With the machine that has the name."""
+def test_a_name_gets_a_number_if_the_others_are_taken(write: Write):
+    """The machines that have them may be deployed, and must keep them."""
     head = "  {id}:\n    Type: AWS::StepFunctions::StateMachine\n"
     other = head + "    Properties: {{ StateMachineName: {name} }}\n"
     taken = [
         other.format(id=one, name=f'!Sub "${{AWS::StackName}}-{name}"')
         for one, name in (("One", "orders"), ("Two", "orders-state-machine"))
     ]
-    text = TEMPLATE.replace("Resources:\n", f"Resources:\n{''.join(taken)}")
-    path = write(text)
-    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
-    assert "Two has the Name ${AWS::StackName}-orders-state-machine already" in capsys.readouterr().out
-    assert text == path.read_text()
+    path = write(TEMPLATE.replace("Resources:\n", f"Resources:\n{''.join(taken)}"))
+    given = changed(path)["Resources"]["OrdersStateMachine"]["Properties"]["Name"]
+    assert {"Fn::Sub": "${AWS::StackName}-orders-state-machine-2"} == given
 
 
 def test_what_somebody_else_writes_meanwhile_stays(
