@@ -171,8 +171,9 @@ class Envelope:
         """A whole envelope, with what counts it under these rules."""
         known = {field.name: given[field.name] for field in fields(cls) if field.name in given}
         check_lock_token(known["lockToken"])
-        if not isinstance(known["payload"], Mapping):
-            raise InvalidPayload("input.payload is no JSON object.")
+        for name in ("payload", "redelivery"):
+            if not isinstance(known.get(name, {}), Mapping):
+                raise InvalidPayload(f"input.{name} is no JSON object.")
         at = _counted_at(known.get("limit"), _time(known["requestedAt"]))
         limit = rules.count_of(known["payload"], known["lockToken"], at, times.now())
         envelope = cls(**known | {"limit": limit})

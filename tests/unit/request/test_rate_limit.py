@@ -251,7 +251,8 @@ def test_a_limit_that_its_sender_forged_counts_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"payload": []}, {"lockToken": ""}, {"requestedAt": "noon"}, {"requestedAt": 7}]
+    "wrong",
+    [{"payload": []}, {"redelivery": 5}, {"lockToken": ""}, {"requestedAt": "noon"}, {"requestedAt": 7}],
 )
 def test_an_envelope_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     """It was not made by a client."""
