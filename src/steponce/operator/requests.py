@@ -11,7 +11,7 @@ from steponce.locks.record import Lock
 from steponce.locks.reference import Kept
 from steponce.locks.results import Results
 from steponce.request.machine import Machine
-from steponce.request.names import split_attempt
+from steponce.request.names import name_of, split_attempt
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 Status = Literal["RUNNING", "COMPLETED", "FAILED", "RELEASED"]
@@ -134,4 +134,8 @@ def id_of(arn: str, execution: Execution) -> str:
 
 def lock_token_of(machine: Machine, arn: str, execution: Execution) -> str | None:
     """The lock token of an execution's request. None if it cannot be found."""
-    return machine.lock_token_of(split_attempt(arn.rpartition(":")[2])[0], execution.input)
+    name = split_attempt(arn.rpartition(":")[2])[0]
+    is_by_hand = (
+        "requestId" not in execution.input
+    )  # its name is its id, from which its machine makes another
+    return machine.lock_token_of(name_of(name) if is_by_hand else name, execution.input)

@@ -17,8 +17,9 @@ from steponce.operator import listing
 from steponce.operator.erasure import find_kept
 from steponce.operator.listing import Listing
 from steponce.operator.requests import Request, Wanted
+from steponce.request.names import name_of
 from tests.unit.locks.large import bucket, kept
-from tests.unit.one_machine import ARN, arn, envelope
+from tests.unit.one_machine import ARN, PAYLOAD, arn, envelope
 from tests.unit.two_machines import REFUNDS, TwoMachines, at_refunds
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -272,6 +273,14 @@ def test_an_input_that_cannot_be_read_does_not_end_the_list(world: Counted, valu
     world.sfn.executions[arn("odd")]["input"] = f'{{"payload": {value}}}'
 
     assert ["odd"] == world.ids(since=hours_ago(2))
+
+
+def test_an_execution_by_hand_has_the_lock_token_that_its_machine_makes(world: Counted):
+    """A name that no client gives to an execution is the id of its request, and is not in its lock token."""
+    for name in ("order.1", "order-1"):
+        world.sfn.put(name, input=json.dumps({"payload": PAYLOAD}), startDate=NOW - timedelta(hours=1))
+    found = {one.request_id: one.lock_token for one in world.listing(Wanted(status="RUNNING"))}
+    assert {"order.1": f"m/{name_of('order.1')}", "order-1": "m/order-1"} == found
 
 
 def test_executions_are_asked_for_only_where_they_have_an_end(world: Counted):
