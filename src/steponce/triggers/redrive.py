@@ -290,8 +290,8 @@ class Letters:
 
     def _not_found(self, letter_id: str) -> LetterNotFound:
         return LetterNotFound(
-            f"No letter {letter_id!r} can be seen. It may have been redriven. Another command may have "
-            f"received it: then it is back within {HIDDEN_SECONDS} seconds. A FIFO queue shows only ten "
+            f"No letter {letter_id!r} can be seen. It may have been redriven or deleted. Another command may "
+            f"have received it: then it is back within {HIDDEN_SECONDS} seconds. A FIFO queue shows only ten "
             "letters of a message group: redrive those first. List the letters.",
             next_steps=[NextStep("list letters")],
         )

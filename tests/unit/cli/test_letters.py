@@ -437,7 +437,7 @@ def test_what_is_put_back_is_told_also_if_the_others_stay_hidden(
     assert (0, put_back) == (code, told["letters"])
     assert [one["requestId"] for one in put_back] == [one.request_id for one in stack.asked()]
     code, told = run("redrive", put_back[0]["id"])
-    assert (1, True) == (code, "may have been redriven" in told["error"]["message"])
+    assert (1, True) == (code, "may have been redriven or deleted" in told["error"]["message"])
 
 
 @pytest.mark.parametrize("why", [THROTTLED, DENIED], ids=["throttled", "denied"])
