@@ -249,7 +249,7 @@ class Guard:
                 f"{around}, the other around {wrapped}. Give one of them a name, or let their decorator use "
                 "functools.wraps.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=3,  # where the function is decorated
             )
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:

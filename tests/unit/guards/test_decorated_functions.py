@@ -638,8 +638,9 @@ def test_two_functions_in_one_wrapper_are_two_functions(world: World) -> None:
     guard = world.guard()
     assert "charged o-1" == guard.idempotent()(logged(charge))("o-1")
     assert "charged o-1" == guard.idempotent()(logged(charge))("o-1")
-    with pytest.warns(RuntimeWarning, match=r"charge, the other around .*refund"):
+    with pytest.warns(RuntimeWarning, match=r"charge, the other around .*refund") as warned:
         guard.idempotent()(logged(refund))
+    assert [__file__] == [one.filename for one in warned]
     assert "refunded o-1" == guard.idempotent(name="refund")(logged(refund))("o-1")
 
 
