@@ -490,6 +490,13 @@ def end_unanswered(wait: WaitingStep) -> None:
     wait.finish()
 
 
+def claim_what_cannot_be_sent(world: World, wait: WaitingStep, count: int) -> None:
+    """Answers under tokens that no history shows; their executions run on."""
+    for number in range(count):
+        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
+        world.steps.claim(stuck, YES, "a call that died")
+
+
 def test_a_step_whose_time_is_over_is_late(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -646,9 +653,7 @@ def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their executions run on, and there are more of them than one round can look at."""
-    for number in range(40):
-        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
-        world.steps.claim(stuck, YES, "a call that died")
+    claim_what_cannot_be_sent(world, wait, 40)
     claimed = world.put_step(wait, callId="claimed")
     world.steps.claim(claimed, YES, "a call that died")
     wait.submit()
@@ -665,9 +670,7 @@ def test_answers_that_cannot_be_sent_do_not_keep_expired_steps_from_being_closed
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are more of those answers than one round can look at."""
-    for number in range(40):
-        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
-        world.steps.claim(stuck, YES, "a call that died")
+    claim_what_cannot_be_sent(world, wait, 40)
     expired = world.put_step(wait, callId="expired")
     end_unanswered(wait)
     at(monkeypatch, hours=3)
@@ -683,9 +686,7 @@ def test_answers_take_the_time_that_expired_steps_leave(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until a quarter of the round is over."""
-    for number in range(40):
-        claimed = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
-        world.steps.claim(claimed, YES, "a call that died")
+    claim_what_cannot_be_sent(world, wait, 40)
     clock = PaceClock(monkeypatch)
     monkeypatch.setattr(World, "seconds_left", lambda _self: SPARE_SECONDS + 40 - clock.slept)
     assert world.round(wait, per_second=1).skipped >= 10
@@ -695,9 +696,7 @@ def test_long_histories_of_answers_do_not_keep_expired_steps_from_being_closed(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In each second round they have an eighth of its time."""
-    for number in range(3):
-        stuck = world.put_step(wait, callId=f"run-{number}", taskToken=f"token-of-{number}")
-        world.steps.claim(stuck, YES, "a call that died")
+    claim_what_cannot_be_sent(world, wait, 3)
     expired = world.put_step(wait, callId="expired", execution="arn:forgotten")
     wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
     wait.sfn.before_call, world.a_page_takes = world._note, 1.0
