@@ -113,7 +113,7 @@ def routes(client: Client, callers: Callers, count: Callable[[Receipt], None]) -
         return problem("payload-malformed", f"The payload lacks what makes its key: {' or '.join(paths)}.")
 
     def unknown(_error: RequestNotFound) -> Response[str]:
-        detail = "Nothing was started with this key, except a moment ago, or its record has expired."
+        detail = "Nothing was started with this key, or only a moment ago, or its record has expired."
         if client.rules.lock_token_path is not None:  # then only the execution knows the lock token
             detail += (
                 " Or it is too old to be found by its key: the same POST finds its record, or starts it."
