@@ -35,7 +35,7 @@ def test_the_installed_package_has_its_files_with_it(installed: Installation, tm
     """Each file is the checkout's, at a place of the wheel's own, and there is no other."""
     _, root, path = json.loads(installed.run([installed.python, "-c", _WHERE], tmp_path))
 
-    names = ["template.yaml", "workflow.yaml", "monitoring.yaml", "samconfig.toml"]
+    names = ["template.yaml", "requests.yaml", "monitoring.yaml", "samconfig.toml"]
     names += ["src/Makefile", "src/requirements.txt"]
     files = [*(ROOT / name for name in names), *MACHINES, *EVENTS, *(one / "app.py" for one in FUNCTIONS)]
     files += [path for path in (ROOT / "application").rglob("*") if path.is_file() and path.suffix != ".pyc"]

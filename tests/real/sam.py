@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 300
 """A container that starts on a busy machine must not look like a function that hangs."""
 
 _SOURCES = ("functions", "src", "statemachines", "monitoring.yaml", "samconfig.toml")
-_TEMPLATES = ("template.yaml", "workflow.yaml")
+_TEMPLATES = ("template.yaml", "requests.yaml")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 EVERYTHING = Choices(STACK, callback=True, http=True)
 ORDER = {"orderId": "1", "amount": 500}
 LOCATION = str(ROOT / "application")
-NESTED = ("template", "workflow")
+NESTED = ("template", "requests")
 
 
 @pytest.mark.usefixtures("on_sam_cli")

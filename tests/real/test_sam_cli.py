@@ -73,7 +73,7 @@ def call(method: str, url: str, body: object = None, **headers: str) -> tuple[in
 
 
 @pytest.mark.usefixtures("on_sam_cli")
-@pytest.mark.parametrize("template", ["template.yaml", "workflow.yaml", "monitoring.yaml"])
+@pytest.mark.parametrize("template", ["template.yaml", "requests.yaml", "monitoring.yaml"])
 def test_the_template_is_valid(template: str):
     """`sam validate --lint`, which is cfn-lint and the transform."""
     assert "is a valid SAM Template" in validate(template)

@@ -25,12 +25,12 @@ EVENTS = sorted((ROOT / "events").glob("*.json"))
 MODULES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")])
 
 TEMPLATES = [
-    *(ROOT / name for name in ("template.yaml", "workflow.yaml", "monitoring.yaml")),
+    *(ROOT / name for name in ("template.yaml", "requests.yaml", "monitoring.yaml")),
     *(folder / "template.yaml" for folder in EXAMPLES),
 ]
 
 REQUESTS = "Requests"
-"""The nested stack of workflow.yaml in the template."""
+"""The nested stack of requests.yaml in the template."""
 
 GONE = object()
 """In a planted fault: the part is left out."""
@@ -60,27 +60,27 @@ def template() -> dict[str, Any]:
 
 
 @cache
-def workflow() -> dict[str, Any]:
+def requests() -> dict[str, Any]:
     """The template of the nested stack by which requests reach one workflow; do not change it."""
-    return yaml_parse((ROOT / "workflow.yaml").read_text())
+    return yaml_parse((ROOT / "requests.yaml").read_text())
 
 
 @cache
 def whole_template() -> dict[str, Any]:
     """The template with what reaches its workflow, as if that were not nested; do not change it."""
-    return in_place(template(), REQUESTS, workflow())
+    return in_place(template(), REQUESTS, requests())
 
 
 def spoilt_template(faults: dict[str, Any]) -> dict[str, Any]:
     """The whole template with faults: what functions have in common is spoilt in all of them."""
-    nested = {place for place in faults if set(place.split("/")[1:2]) <= workflow()["Resources"].keys()}
+    nested = {place for place in faults if set(place.split("/")[1:2]) <= requests()["Resources"].keys()}
     common = {place for place in faults if place.startswith("Globals/")}
 
     def only(places: set[str]) -> dict[str, Any]:
         return {place: fault for place, fault in faults.items() if place in places}
 
     main = spoilt(template(), only(set(faults) - nested - common))
-    return spoilt(in_place(main, REQUESTS, spoilt(workflow(), only(nested))), only(common))
+    return spoilt(in_place(main, REQUESTS, spoilt(requests(), only(nested))), only(common))
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 import botocore.session
 from botocore import xform_name
 
-from .documents import ROOT, workflow
+from .documents import ROOT, requests
 from .source import PACKAGE, imported_files
 from .template import resources
 
@@ -107,7 +107,7 @@ def test_the_operator_may_invoke_each_function_whose_events_become_dead_letters(
     """`letters show` prints the command that sends such an event to its function."""
     failing = [
         name
-        for name, properties in resources(workflow(), "AWS::Serverless::Function").items()
+        for name, properties in resources(requests(), "AWS::Serverless::Function").items()
         if "OnFailure" in properties.get("EventInvokeConfig", {}).get("DestinationConfig", {})
     ]
     (row,) = [line for line in section().splitlines() if line.startswith("| `aws lambda invoke`")]

@@ -265,7 +265,7 @@ def test_every_rule_has_a_planted_fault() -> None:
     assert set(RULES) == {rule for rule, _ in FAULTS}
 
 
-FILES = pytest.mark.parametrize("file", ["template", "workflow"])
+FILES = pytest.mark.parametrize("file", ["template", "requests"])
 OF_EACH_FILE = [
     template.rule_environments_are_complete,
     template.rule_functions_are_alike,
@@ -281,7 +281,7 @@ def test_each_file_is_complete_by_itself(file: str, rule: Callable[..., list[str
     assert [] == rule(getattr(documents, file)())
 
 
-@pytest.mark.parametrize(("file", "name"), [("template", "OpenShards"), ("workflow", "KeyPrefix")])
+@pytest.mark.parametrize(("file", "name"), [("template", "OpenShards"), ("requests", "KeyPrefix")])
 def test_what_one_file_lacks_the_other_does_not_make_up_for(file: str, name: str) -> None:
     """Each has Globals of its own."""
     document = spoilt(getattr(documents, file)(), {f"{COMMON}/{name}": GONE})
@@ -290,7 +290,7 @@ def test_what_one_file_lacks_the_other_does_not_make_up_for(file: str, name: str
 
 def test_what_both_files_have_is_alike() -> None:
     """Parameters, rules, and what the functions have in common, apart from their environment."""
-    main, nested = documents.template(), documents.workflow()
+    main, nested = documents.template(), documents.requests()
     for part in ("Parameters", "Rules"):
         shared = (main[part].keys() & nested[part].keys()) - {"OpenShards", "ResultBucket"}
         assert {name: main[part][name] for name in shared} == {name: nested[part][name] for name in shared}
@@ -302,8 +302,8 @@ def test_what_both_files_have_is_alike() -> None:
 def test_the_template_hands_everything_to_its_workflow_s_stack() -> None:
     """Each parameter, and by its own name where there is one."""
     stack = documents.template()["Resources"][documents.REQUESTS]["Properties"]
-    assert "workflow.yaml" == stack["TemplateURL"]
-    assert documents.workflow()["Parameters"].keys() == stack["Parameters"].keys()
+    assert "requests.yaml" == stack["TemplateURL"]
+    assert documents.requests()["Parameters"].keys() == stack["Parameters"].keys()
     for name, value in stack["Parameters"].items():
         if name in documents.template()["Parameters"] and name != "ResultBucket":
             assert value in ({"Ref": name}, {"Fn::Join": [",", {"Ref": name}]})

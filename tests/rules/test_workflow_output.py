@@ -12,7 +12,7 @@ from steponce.local.template.reader import read_plan
 from steponce.locks.record import LETTERS
 from steponce.request.settings import RequestRules
 
-from .documents import ROOT, template, workflow
+from .documents import ROOT, requests, template
 
 NASTY = r"""a."b\"c\\" || 'd' ${x} é"""
 PATHS = ("KeyPrefix", "LockTokenPath", "PayloadHashPath", "RateLimitPath")
@@ -56,7 +56,7 @@ def test_what_json_would_not_take_is_refused(name: str):
 
 def test_a_key_prefix_of_dead_letters_marks_is_refused():
     """CloudFormation says so before it makes a stack; else each function would, when it starts."""
-    for one in (template(), workflow()):
+    for one in (template(), requests()):
         required = {name: "x" for name, of in one["Parameters"].items() if "Default" not in of}
         with pytest.raises(TemplateError, match="Parameter KeyPrefix is"):
             parameter_values(one, required | {"KeyPrefix": f"{LETTERS}mine"})

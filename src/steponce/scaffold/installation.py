@@ -82,7 +82,7 @@ def files(*, callback: bool) -> dict[str, bytes]:
         "README.md": (root / "application" / "INSTALLATION.md").read_bytes(),
         "template.yaml": template((root / "template.yaml").read_text(encoding="utf-8")).encode(),
         "monitoring.yaml": (root / "monitoring.yaml").read_bytes(),
-        "workflow.yaml": (root / "workflow.yaml").read_bytes(),
+        "requests.yaml": (root / "requests.yaml").read_bytes(),
         workflow.FILE: workflow.definition(callback=callback).encode(),
         "src/Makefile": (root / "src" / "Makefile").read_bytes(),
         "src/requirements.txt": (root / "src" / "requirements.txt").read_bytes(),

@@ -13,7 +13,7 @@ MAX_MESSAGE_BYTES = 1_048_576
 """SQS's limit, attributes included. The requests queues have a lower one, so that a dead letter has room."""
 
 MAX_REQUEST_BYTES = 851_968
-"""The limit of the requests queues, attributes included: `MaximumMessageSize` in workflow.yaml."""
+"""The limit of the requests queues, attributes included: `MaximumMessageSize` in requests.yaml."""
 
 MAX_ATTRIBUTES = 10
 MAX_DELAY_SECONDS = 900

@@ -13,7 +13,7 @@ from steponce.wrap.errors import CannotWrap
 from steponce.wrap.parts import STACK, Parts, requests_of
 from steponce.wrap.template_file import shown, tag_of, tagged
 
-REQUESTS = "workflow.yaml"
+REQUESTS = "requests.yaml"
 """The installation's template of the triggers of one workflow."""
 
 _OTHERS = "OtherStateMachines"

@@ -42,7 +42,7 @@ def test_the_installation_has_every_function_but_the_samples_work():
     parts = {path.split("/")[2] for path in files if path.startswith("src/steponce/")}
     assert {"client.py", "aws", "request"} <= parts
     assert parts.isdisjoint(layer.listed("LAPTOP"))
-    assert {"src/Makefile", "src/requirements.txt", "monitoring.yaml", "workflow.yaml"} <= files.keys()
+    assert {"src/Makefile", "src/requirements.txt", "monitoring.yaml", "requests.yaml"} <= files.keys()
 
 
 def test_the_parts_that_are_left_out_are_those_that_the_layer_leaves_out():

@@ -54,7 +54,7 @@ def test_a_checkout_with_other_work_makes_no_applications(
     changed = tmp_path / "checkout"
     for name in ("application", "events", "functions", "statemachines"):
         shutil.copytree(ROOT / name, changed / name)
-    for name in ("template.yaml", "workflow.yaml", "monitoring.yaml", "samconfig.toml"):
+    for name in ("template.yaml", "requests.yaml", "monitoring.yaml", "samconfig.toml"):
         shutil.copy(ROOT / name, changed)
     workflow = changed / "statemachines" / "run_once.asl.json"
     workflow.write_text(workflow.read_text().replace("ChargeCardFunction", "PlaceOrderFunction"))

@@ -71,7 +71,7 @@ def joined(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     before = yaml_parse(path.read_text())
     after = changed(path, *request.param)
     folder = path.parent / installation.FOLDER
-    nested = [yaml_parse((folder / name).read_text()) for name in ("template.yaml", "workflow.yaml")]
+    nested = [yaml_parse((folder / name).read_text()) for name in ("template.yaml", "requests.yaml")]
     return Joined(before, after, *nested)
 
 
@@ -112,7 +112,7 @@ def test_it_has_triggers_and_an_output_of_its_own(joined: Joined):
     """Every parameter of the nested stack has a value, and every value a parameter."""
     nested, outputs = joined.requests["Parameters"], joined.installation["Outputs"]
     stack = joined.after["Resources"]["RefundStateMachineRequests"]["Properties"]
-    assert "steponce-installation/workflow.yaml" == stack["TemplateURL"]
+    assert "steponce-installation/requests.yaml" == stack["TemplateURL"]
     assert stack["Parameters"].keys() <= nested.keys()
     assert {name for name, one in nested.items() if "Default" not in one} <= stack["Parameters"].keys()
     read = set(re.findall(r"\"Outputs\.(\w+)", json.dumps(stack)))
@@ -206,7 +206,7 @@ def _known(template: dict[str, Any], others: str) -> str:
 
 def test_an_installation_that_takes_no_other_is_upgraded_first(path: Path):
     """It is of an earlier version."""
-    (path.parent / installation.FOLDER / "workflow.yaml").unlink()
+    (path.parent / installation.FOLDER / "requests.yaml").unlink()
     with pytest.raises(CannotWrap, match="Upgrade it first"):
         wrap_into(path, "RefundStateMachine", form="inline")
 
@@ -221,7 +221,7 @@ def test_the_path_of_an_installation_may_be_written_in_another_way(path: Path):
     ("known", "other"),
     [
         ("  Steponce:\n", "  Installation:\n"),
-        (f"{installation.FOLDER}/template.yaml", f"{installation.FOLDER}/workflow.yaml"),
+        (f"{installation.FOLDER}/template.yaml", f"{installation.FOLDER}/requests.yaml"),
     ],
     ids=["another name", "a part of it"],
 )
