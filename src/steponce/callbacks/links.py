@@ -73,6 +73,10 @@ class Keys:
                     raise
         return self._keys
 
+    def are_old(self) -> bool:
+        """Whether the keys may have been rotated: Secrets Manager does not answer."""
+        return self._age() >= CACHED_SECONDS
+
     def _age(self) -> float:
         return time.monotonic() - self._read_at
 
@@ -123,12 +127,17 @@ def verify(keys: Keys, step_id: str, query: Mapping[str, str]) -> frozenset[str]
 
     Raises:
         Forbidden: the signature is missing or wrong, or the link has expired.
+        Unavailable: no key that is known has signed it, and Secrets Manager does not tell newer ones.
     """
     expires, allow = query.get("expires", ""), query.get("allow", "")
     given = query.get("signature", "").encode(errors="replace")
 
     macs = [_mac(key, step_id, expires, allow).encode() for key in keys.valid()]
     if True not in [hmac.compare_digest(mac, given) for mac in macs]:  # all are compared
+        if keys.are_old():
+            raise Unavailable(
+                "Secrets Manager does not tell the newest key. The same call is safe to try again."
+            )
         raise Forbidden("This link is not genuine. Use the link as it was sent.")
     if int(expires) <= times.now().timestamp():
         raise Forbidden("This link has expired. Ask for a new one.")

@@ -343,6 +343,27 @@ def test_links_are_checked_for_a_while_without_secrets_manager(
         verify(keys, STEP, given)
 
 
+def test_without_secrets_manager_an_unknown_signature_may_be_of_a_newer_key(
+    secret: Secret, keys: Keys, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """So the answer is to come again; with keys that are known to be the newest, the link is forged."""
+    keys.valid()
+    secret.rotate("key-2")
+    given = query(sign(keys_of(secret), STEP, EXPIRES, BOTH))
+    with pytest.raises(Forbidden):
+        verify(keys, STEP, given)
+
+    def down(**_call: Any) -> None:
+        raise client_error("ThrottlingException")
+
+    clock.seconds += CACHED_SECONDS
+    with monkeypatch.context() as outage:
+        outage.setattr(secret, "get_secret_value", down)
+        with pytest.raises(Unavailable):
+            verify(keys, STEP, given)
+    verify(keys, STEP, given)
+
+
 def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys: Keys):
     """Throttling is worth another try; a missing secret is the set-up's fault."""
 
