@@ -62,7 +62,7 @@ Exit codes:
 
 _HINTS: Mapping[type[BotoCoreError], str] = {
     NoCredentialsError: "Log in to AWS or name a --profile; --local needs neither.",
-    NoRegionError: "Give --region or set AWS_REGION.",
+    NoRegionError: "Give --region or set AWS_DEFAULT_REGION.",
 }
 
 

@@ -147,6 +147,10 @@ class Target:
             return AwsStack(self.stack, boto3.Session(profile_name=self.profile, region_name=self.region))
         except ValueError as error:  # of boto3, which takes settings from the environment
             raise click.UsageError(f"{error}. Correct the variable AWS_… or the profile.") from None
+        except OSError as error:  # of a file or a program that the credentials come from
+            raise Unreachable(
+                f"The credentials cannot be read: {error}. Correct the variable AWS_… or the profile."
+            ) from None
 
     def _local(self) -> Stack:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -167,9 +168,49 @@ def test_local_outweighs_the_variable(capsys: pytest.CaptureFixture[str], monkey
 
 
 @pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        ("variable", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ("profile", "credential_process"),
+    ],
+)
+def test_credentials_whose_source_is_missing_are_unreachable(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: str,
+    setting: str,
+):
+    """The message names the file or the program."""
+    missing = str(tmp_path / "missing")
+    if kind == "variable":
+        monkeypatch.setenv(setting, missing)
+        monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/steponce")
+    else:
+        config = tmp_path / "config"
+        config.write_text(f"[default]\n{setting} = {missing}\n")
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+
+    code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1")
+
+    assert (4, True) == (code, missing in said)
+
+
+def test_the_variable_that_the_error_names_gives_the_region(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """What is missing then are credentials."""
+    _, said = error_of(capsys, "--stack", "prod")
+    (variable,) = re.findall(r"\bAWS_\w+", said)
+    monkeypatch.setenv(variable, "eu-west-1")
+
+    assert "Log in to AWS" in error_of(capsys, "--stack", "prod")[1]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give --region or set AWS_REGION."),
+        ([], "Give --region or set AWS_DEFAULT_REGION."),
         (["--region", "eu-west-1"], "Log in to AWS or name a --profile"),
         (["--profile", "nobody"], "nobody"),
     ],
