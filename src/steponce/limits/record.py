@@ -116,20 +116,17 @@ class Count:
             RecordUnreadable: something else has written to it.
         """
         read = Attributes(item, "limitKey")
-        parts = _KEY.fullmatch(read.key)
         try:
-            window = Window.named(parts["window"] if parts else "")
-            start = times.from_text(parts["start"] if parts else "")
-            end = window.end(start)
-        except (ValueError, OverflowError):
+            name, who, start, end, shard = parts_of(read.key)
+        except ValueError:
             read.refuse("limitKey", "is no counter's")
         return cls(
             key=read.key,
-            name=parts["name"] if parts else "",
-            who=parts["who"] if parts else "",
+            name=name,
+            who=who,
             start=start,
             end=end,
-            shard=parts["shard"] if parts else None,
+            shard=shard,
             limit=read.whole("limit", least=1),
             members=read.optional_texts("members"),
             number=read.optional_whole("count", least=0),
@@ -155,6 +152,24 @@ def key_of(name: str, window: Window, who: str, at: datetime, shard: str = "") -
     """The key of the counter for an event of this time."""
     start = times.to_text(window.start(at))
     return f"{name}/{window.name}/{who}#{start}" + (f"#{shard}" if shard else "")
+
+
+def parts_of(key: str) -> tuple[str, str, datetime, datetime, str | None]:
+    """
+    The name, user, start, end and shard that the key of a counter tells.
+
+    Raises:
+        ValueError: it is no counter's.
+    """
+    parts = _KEY.fullmatch(key)
+    if parts is None:
+        raise ValueError(key)
+    start = times.from_text(parts["start"])
+    try:
+        end = Window.named(parts["window"]).end(start)
+    except OverflowError:
+        raise ValueError(key) from None
+    return parts["name"], parts["who"], start, end, parts["shard"]
 
 
 def member_of(request_id: str) -> str:

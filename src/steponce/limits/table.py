@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from steponce.aws import times
 from steponce.aws.dynamodb import Skip, read_each
 from steponce.aws.errors import answering, error_code
 from steponce.errors import RecordUnreadable
-from steponce.limits.record import COUNTER, USERS_INDEX, Count
+from steponce.limits.record import COUNTER, USERS_INDEX, Count, parts_of
 from steponce.locks.record import Intervention
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class Limits:
             Each as the table has it now, read consistently. The index that names them may lag behind: a
             counter appears in it a moment after its first request.
         """
+        return self._read(self._keys(who), skip)
+
+    def at(self, who: str, time: datetime) -> list[Count]:
+        """Those of a user's counters whose window holds a moment; the others are not read."""
+        return list(self._read(key for key in self._keys(who) if _may_hold(key, time)))
+
+    def _keys(self, who: str) -> Iterator[str]:
         with answering("DynamoDB"):
             pages = self._dynamodb.get_paginator("query").paginate(
                 TableName=self._table,
@@ -58,12 +65,11 @@ class Limits:
                 PaginationConfig={"PageSize": _PAGE},
             )
             for page in pages:
-                found = (self._item(item["limitKey"]["S"]) for item in page["Items"])
-                yield from read_each((item for item in found if item), Count.from_item, skip)
+                yield from (item["limitKey"]["S"] for item in page["Items"])
 
-    def at(self, who: str, time: datetime) -> list[Count]:
-        """Those of a user's counters whose window holds a moment."""
-        return [count for count in self.of(who) if count.start <= time < count.end]
+    def _read(self, keys: Iterable[str], skip: Skip | None = None) -> Iterator[Count]:
+        found = (self._item(key) for key in keys)
+        return read_each((item for item in found if item), Count.from_item, skip)
 
     def reset(self, count: Count, *, by: str, why: str) -> bool:
         """
@@ -135,6 +141,15 @@ def _has(item: Any, reset: Intervention) -> bool:
         return bool(item) and reset in Count.from_item(item).interventions
     except RecordUnreadable:
         return False
+
+
+def _may_hold(key: str, time: datetime) -> bool:
+    """Whether the window of a counter holds a moment. Also if its key does not tell: its record says why."""
+    try:
+        _, _, start, end, _ = parts_of(key)
+    except ValueError:
+        return True
+    return start <= time < end
 
 
 def _key(key: str) -> dict[str, Any]:

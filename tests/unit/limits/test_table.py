@@ -123,6 +123,16 @@ def test_a_user_s_counters_are_listed_the_newest_first(world: World) -> None:
     assert ["letters/hour", "requests/day"] == [count.name for count in world.limits.at("ann", NOON)]
 
 
+def test_only_counters_whose_window_runs_are_read_for_a_moment(world: World) -> None:
+    """A user may have tens of thousands of minutes on record."""
+    minutes = world.limiter(window="minute")
+    for ago in range(5):
+        minutes.admit("ann", "a", NOON - timedelta(minutes=ago))
+    world.calls.clear()
+    assert [NOON] == [count.start for count in world.limits.at("ann", NOON)]
+    assert 1 == world.names().count("get_item")
+
+
 def test_a_counter_that_cannot_be_read_is_told_of(world: World) -> None:
     """The others are listed."""
     world.limiter().admit("ann", "a")
