@@ -28,6 +28,7 @@ from steponce.request.names import shard_of
 
 _MAX_NAME_BYTES = 255
 _MAX_LIMITS = 50
+_LONGEST_KEPT_SECONDS = 100 * 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Limiter:
             than `limit` admitted, but the first refusals come when the fullest shard is full. Another number
             begins new counts.
         kept_seconds: How long after its end the counts of a window are kept, and so how late an event may
-            come. Limiters that share counts must agree on it.
+            come; 100 years at the most. Limiters that share counts must agree on it.
         session: Your own boto3 session.
         config: Your own botocore config, merged over ours.
         endpoints: Another address for `dynamodb`, as a local stack has.
@@ -101,8 +102,10 @@ class Limiter:
             raise ValueError(f"The limit {limit!r} is none. Give a whole number, 1 or more.")
         if not _is_whole(shards, 1) or shards > limit:
             raise ValueError(f"A limit of {limit} cannot be kept in {shards!r} shards. Give 1 to {limit}.")
-        if not _is_whole(kept_seconds, 0):
-            raise ValueError(f"kept_seconds is {kept_seconds!r}. Give whole seconds, 0 or more.")
+        if not _is_whole(kept_seconds, 0) or kept_seconds > _LONGEST_KEPT_SECONDS:
+            raise ValueError(
+                f"kept_seconds is {kept_seconds!r}. Give whole seconds, from 0 to {_LONGEST_KEPT_SECONDS}."
+            )
         if not name.strip() or "/" in name or len(name.encode()) > _MAX_NAME_BYTES:
             raise ValueError(f"The name {name!r} cannot be one. Give short text without a slash.")
         self.limit = limit

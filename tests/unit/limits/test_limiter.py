@@ -434,6 +434,8 @@ def test_a_limiter_serves_tasks(world: World) -> None:
         {"name": " "},
         {"name": "n" * 256},
         {"kept_seconds": -1},
+        {"kept_seconds": 3 * 10**11},
+        {"kept_seconds": 10**14},
     ],
 )
 def test_a_limiter_that_makes_no_sense_is_refused(world: World, wrong: dict[str, Any]) -> None:
