@@ -8,7 +8,7 @@ Triggers: messages and events that start requests. Nobody waits for their answer
     dispositions     says what a trigger did, and which metric counts it
     resend           resends the message of a request that must be retried later
     dead_letters     stores a message that cannot start a request, in a form that can be redriven
-    failure_records  recognises AWS's own failure records, which are no requests
+    foreign_records  recognises what AWS itself writes into a queue, which is no request
     redrive          lists and redrives dead letters
     sqs              checks the limits of an SQS message, and sends one
 """

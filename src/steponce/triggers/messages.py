@@ -31,7 +31,7 @@ from steponce.errors import InvalidPayload, InvalidRequest
 from steponce.request.strict_json import json_or_text
 from steponce.triggers import events
 from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
-from steponce.triggers.failure_records import foreign_record
+from steponce.triggers.foreign_records import foreign_record
 from steponce.triggers.resend import COUNT_AT, LETTER_OF, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 

@@ -28,7 +28,7 @@ from steponce.errors import InvalidPayload, InvalidRequest, Refused, SteponceErr
 from steponce.next_step import NextStep
 from steponce.request.strict_json import json_or_text
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, LETTER, REASON, Letter
-from steponce.triggers.failure_records import Foreign, foreign_record
+from steponce.triggers.foreign_records import Foreign, foreign_record
 from steponce.triggers.messages import original
 from steponce.triggers.resend import REQUEST_ID, TRIES
 from steponce.triggers.sqs import MAX_REQUEST_BYTES, Attributes, Queues, fits, send
@@ -376,7 +376,7 @@ class Letters:
 
 
 def is_foreign(found: Found) -> str | None:
-    """The kind of AWS's own failure record that a letter is. None for a request."""
+    """The kind of AWS's own message that a letter is. None for a request."""
     foreign = _foreign(found)
     if foreign is not None:
         return foreign.kind
@@ -411,7 +411,7 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
     foreign = _foreign(found)
     if foreign is not None:
-        return foreign.advice, foreign.next_steps
+        return foreign.advice, foreign.next_steps or (NextStep("delete letter", found.id),)
     if is_foreign(found) is not None:
         return "Look at it.", (NextStep("show letter", found.id),)
     if found.is_too_large:

@@ -24,7 +24,7 @@ from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters, Letter, Original
-from steponce.triggers.failure_records import Foreign, foreign_record
+from steponce.triggers.foreign_records import Foreign, foreign_record
 from steponce.triggers.messages import find_request, original, original_of, see
 from steponce.triggers.redrive import DeadLetterQueue, Found
 from steponce.triggers.resend import Resender
@@ -209,11 +209,34 @@ FOREIGN = {
     "stream": (STREAM, {}),
     "bus": (example_event("start_from_event"), UNDELIVERED),
     "schedule": (example_event("start_from_schedule"), UNDELIVERED),
+    "subscription": (
+        {
+            "Type": "SubscriptionConfirmation",
+            "MessageId": "165545c9-2a5c-472c-8df2-7ff2be2b3b1b",
+            "Token": "2336412f37",
+            "TopicArn": "arn:aws:sns:us-east-1:210987654321:orders",
+            "Message": "You have chosen to subscribe to the topic.",
+            "SubscribeURL": "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription",
+            "Timestamp": "2026-01-31T12:00:00.000Z",
+        },
+        {},
+    ),
+    "bucket": (
+        {
+            "Service": "Amazon S3",
+            "Event": "s3:TestEvent",
+            "Time": "2026-01-31T12:00:00.000Z",
+            "Bucket": "orders",
+            "RequestId": "5582815E1AEA5ADF",
+            "HostId": "8cLeGAmw098X5cv4",
+        },
+        {},
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_record_of_aws_s_own_failures_starts_nothing(triggers: dict[str, Any], world: World, kind: str):
+def test_what_aws_itself_writes_starts_nothing(triggers: dict[str, Any], world: World, kind: str):
     """Even if somebody moves it into the queue for requests by hand."""
     body, attributes = FOREIGN[kind]
     triggers["queue"].handler(

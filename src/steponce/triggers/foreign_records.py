@@ -1,8 +1,9 @@
 """
-Recognises the records that AWS writes about its own failures. They are JSON, but no requests.
+Recognises what AWS itself writes into a queue. It is JSON, but no request.
 
-AWS writes them to a queue of their own, which no function reads. If a person moves one into the requests
-queue, its function recognises the record and dead-letters it.
+Records about its own failures go to a queue that no function reads. If a person moves one into the requests
+queue, its function recognises the record and dead-letters it. So it does with the message by which SNS or S3
+tries out a queue that they are to send to.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from steponce.next_step import NextStep
 from steponce.triggers.events import SCHEDULED, SCHEDULES, id_of_schedule
 
+_SUBSCRIPTIONS = ("SubscriptionConfirmation", "UnsubscribeConfirmation")
 _OTHER_PATHS = (
     "If EventRequestIdPath, EventPayloadPath or EventLockTokenPath has another value than its default, take "
     "the id, payload or lock token that it finds."
@@ -23,12 +25,12 @@ _OTHER_PATHS = (
 @dataclass(frozen=True)
 class Foreign:
     """
-    One of AWS's own failure records.
+    A message of AWS's own.
 
     Args:
-        kind: What failed, and which service wrote the record.
+        kind: What it is, and which service wrote it.
         reason: What AWS says about it.
-        source: The ARN of the function, rule or stream.
+        source: The ARN of the function, rule, stream or topic; the name of the bucket.
         advice: What to do, since it cannot be redriven.
         next_steps: The same as steps.
     """
@@ -42,7 +44,7 @@ class Foreign:
 
 def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
     """
-    Recognise a failure record by the fields that only AWS writes.
+    Recognise a message of AWS's own by the fields that only AWS writes.
 
     Args:
         body: The message's JSON.
@@ -52,7 +54,9 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
         None for every other message, also for Lambda's record of an invocation that succeeded.
 
     Source: Lambda Developer Guide, "Capturing records of asynchronous invocations" and "Retaining discarded
-    records of a Kinesis stream"; EventBridge User Guide, "Using dead-letter queues".
+    records of a Kinesis stream"; EventBridge User Guide, "Using dead-letter queues"; SNS Developer Guide,
+    "Sending Amazon SNS messages to an Amazon SQS queue in a different account"; S3 User Guide, "Event
+    message structure".
     """
     if {"RULE_ARN", "TARGET_ARN", "ERROR_CODE"} <= set(attributes):
         advice, step = _how_to_deliver(body, attributes["RULE_ARN"], attributes["TARGET_ARN"])
@@ -63,7 +67,38 @@ def foreign_record(body: Any, attributes: Mapping[str, str]) -> Foreign | None:
             advice,
             (step,),
         )
-    context = body.get("requestContext") if isinstance(body, Mapping) else None
+    if not isinstance(body, Mapping):
+        return None
+    return _of_a_subscription(body) or _of_a_bucket(body) or _of_an_invocation(body)
+
+
+def _of_a_subscription(body: Mapping[str, Any]) -> Foreign | None:
+    kind = body.get("Type")
+    if kind not in _SUBSCRIPTIONS or not _has(body, ("TopicArn", "Token", "SubscribeURL")):
+        return None
+    return Foreign(
+        f"{kind} of SNS",
+        "SNS asks whether a topic may send to this queue",
+        str(body["TopicArn"]),
+        "To let the topic send to this queue, open the SubscribeURL in the body. Then delete the message.",
+        (),
+    )
+
+
+def _of_a_bucket(body: Mapping[str, Any]) -> Foreign | None:
+    if body.get("Event") != "s3:TestEvent" or body.get("Service") != "Amazon S3":
+        return None
+    return Foreign(
+        "test of S3",
+        "a bucket was told to notify this queue, or a topic that sends to it",
+        str(body.get("Bucket")),
+        "Nothing is missing. Delete the message.",
+        (),
+    )
+
+
+def _of_an_invocation(body: Mapping[str, Any]) -> Foreign | None:
+    context = body.get("requestContext")
     if not isinstance(context, Mapping) or not _has(context, ("requestId", "functionArn", "condition")):
         return None
     # Lambda writes the ARN with `:$LATEST`. A policy for the function does not allow to invoke that ARN.
