@@ -18,7 +18,7 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import AwaitingStep
 from tests.real.ministack import STREAM, Application, deployed
 from tests.real.programs import tools_python
-from tests.real.sam import build
+from tests.real.sam import REGION, build
 from tests.rules.documents import monitoring, transformed_template
 
 pytestmark = [pytest.mark.usefixtures("on_ministack"), pytest.mark.timeout(600)]
@@ -179,7 +179,7 @@ def test_the_alarms_and_the_dashboard_watch_this_stack(app: Application):
     assert {frozenset({app.outputs["AlarmsTopicArn"]})} == {
         frozenset(alarm["AlarmActions"] + alarm["InsufficientDataActions"]) for alarm in alarms.values()
     }
-    assert cloudwatch.get_dashboard(DashboardName="steponce-requests")["DashboardBody"]
+    assert cloudwatch.get_dashboard(DashboardName=f"steponce-requests-{REGION}")["DashboardBody"]
 
 
 def fire(app: Application, rule: dict[str, Any]) -> None:

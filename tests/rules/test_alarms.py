@@ -269,9 +269,14 @@ def test_an_event_that_gets_no_letter_has_an_alarm() -> None:
 
 
 def test_the_dashboard_has_the_stack_s_name() -> None:
-    """And not that of the nested stack, which CloudFormation makes up."""
+    """
+    And not that of the nested stack, which CloudFormation makes up.
+
+    A dashboard belongs to no region (PutDashboard: "All dashboards in your account are global, not
+    region-specific"), so its name says which one it shows.
+    """
     (dashboard,) = everything(monitoring()).of_kind(DASHBOARD).values()
-    assert f"{STACK}-requests" == dashboard["DashboardName"]
+    assert f"{STACK}-requests-us-east-1" == dashboard["DashboardName"]
 
 
 def test_the_backlog_is_the_parameter_s() -> None:
