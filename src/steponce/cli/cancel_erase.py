@@ -15,6 +15,7 @@ from steponce.cli.confirmation import Confirmation, changes_record, needs_confir
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
+from steponce.cli.not_found import explained
 from steponce.cli.output import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.target import Target, where_to, where_to_which
 from steponce.cli.timeline import record_fields
@@ -47,8 +48,9 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     the answer says so.
     """
     machines = Machines.reach(target)
-    machine = machines.of_request(request_id).machine
-    running = find_running(machine, request_id)
+    with explained(machines, request_id):
+        machine = machines.of_request(request_id).machine
+        running = find_running(machine, request_id)
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     done = cancel_running(machine, running, by=confirmation.by, why=why)
     lock = done.lock

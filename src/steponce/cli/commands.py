@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,6 +21,7 @@ from steponce.cli.limits import limits
 from steponce.cli.lint import lint_files
 from steponce.cli.locks import locks
 from steponce.cli.machines import Machines
+from steponce.cli.not_found import explained
 from steponce.cli.output import DONE, ask_which, say, say_receipt, waiting_for
 from steponce.cli.parameters import template_parameters
 from steponce.cli.payload import read_payload
@@ -32,7 +32,6 @@ from steponce.cli.unwritten import Program, Unwritten, end_unwritten, writing
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.cli.wrap import wrap
 from steponce.client import Client
-from steponce.errors import RequestNotFound
 from steponce.report import collector
 from steponce.request.receipt import Receipt
 from steponce.scaffold import sources
@@ -163,7 +162,7 @@ def start(
 def status(request_id: str, key: str | None, target: Target) -> int:
     """Show what is known about a request now."""
     machines = Machines.reach(target)
-    with _found(key):
+    with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
         return say_receipt(client.status(request_id, lock_token=key))
 
@@ -176,7 +175,7 @@ def status(request_id: str, key: str | None, target: Target) -> int:
 def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
     """Wait until a request is finished, and show its result or error."""
     machines = Machines.reach(target)
-    with _found(key):
+    with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
         return say_receipt(_wait(client, request_id, key, timeout))
 
@@ -196,7 +195,7 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     machines = Machines.reach(target)
     stack = machines.stack
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
-    with _found(key):
+    with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
         story = collector.collect(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
     what_next = machines.commands(story.next_steps)
@@ -223,18 +222,6 @@ def up(template: str, parameters: dict[str, str]) -> int:
     from steponce.cli.up import serve
 
     return serve(template, parameters)
-
-
-@contextmanager
-def _found(key: str | None) -> Iterator[None]:
-    """If no key was given, add to RequestNotFound that one may be missing."""
-    try:
-        yield
-    except RequestNotFound as error:
-        if key is not None:
-            raise
-        hint = "If it was started with a lock token of its own, give that with --key."
-        raise RequestNotFound(f"{error} {hint}", next_steps=error.next_steps) from None
 
 
 def _wait(

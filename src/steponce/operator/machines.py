@@ -61,8 +61,7 @@ def machine_of_request(
     if hidden:
         raise hidden[0]
     raise RequestNotFound(
-        f"There is no request {request_id!r} at {_names(machines)}, or its record has expired. Start it, or "
-        "check its id."
+        f"There is no request {request_id!r} at {_names(machines)}, or its record has expired. Check its id."
     )
 
 

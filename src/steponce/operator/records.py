@@ -9,6 +9,7 @@ from steponce.aws.dynamodb import Skip
 from steponce.errors import InvalidRequestId, LockNotFound, Refused
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine
 from steponce.request.names import name_of, shards_to_read
 
@@ -62,6 +63,21 @@ def find_lock(machine: Machine, key: str, *, by_token: bool = False) -> Lock:
             next_steps=[NextStep("list locks")],
         )
     return lock
+
+
+def lock_meant(machine: Machine, text: str) -> Lock | None:
+    """
+    The record that a text names which is no request id of this machine: its lock token, or a guard's id.
+
+    Raises:
+        InvalidRequest: no record can have such a lock token.
+        Unavailable: no answer; safe to ask again.
+    """
+    for token in (text, f"{machine.rules.key_prefix}/{text}"):
+        check_lock_token(token)
+        if lock := machine.locks.get(token):
+            return lock
+    return None
 
 
 def lock_of_request(machine: Machine, request_id: str) -> Lock | None:

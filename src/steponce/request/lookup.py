@@ -142,5 +142,5 @@ class Lookup:
     def _not_found(self) -> RequestNotFound:
         return RequestNotFound(
             f"There is no request {self._request_id!r}, or its record has expired. If it was started a "
-            "moment ago, ask again. Otherwise start it, or check its id."
+            "moment ago, ask again. Otherwise check its id and its lock token."
         )

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ class FakeClient:
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {"start": COMPLETED, "status": COMPLETED, "wait": COMPLETED}
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        locks = SimpleNamespace(table="locks", get=lambda _token: None)
+        self.machine = SimpleNamespace(locks=locks, rules=SimpleNamespace(key_prefix="m"))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:

@@ -156,6 +156,35 @@ def test_a_request_that_no_machine_knows_is_not_found(world: TwoMachines, run: R
     assert {} == world.sfn.executions
 
 
+@pytest.mark.parametrize("command", ["status", "wait", "show", "cancel"])
+@pytest.mark.parametrize(
+    ("given", "token", "request_id", "then"),
+    [
+        ("refunds/order-1", "refunds/order-1", "order-1", "show order-1 --key refunds/order-1"),
+        ("mail/1", "refunds/mail/1", "mail/1", "locks inspect refunds/mail/1"),
+    ],
+    ids=["lock token", "id of plain Python"],
+)
+def test_an_id_that_means_a_record_is_explained(
+    world: TwoMachines, run: Run, command: str, given: str, token: str, request_id: str, then: str
+):
+    """Lists print lock tokens. Whoever took one for an id, and started it, would run the work again."""
+    world.put(
+        token,
+        lockedBy=at_refunds("order-1") if request_id == "order-1" else "process/h/1",
+        requestId=request_id,
+    )
+
+    code, told = run(command, given, *(SIGNED if command == "cancel" else ()))
+
+    assert (1, "RequestNotFound") == (code, told["error"]["type"])
+    assert f"lock token {token!r}, of request {request_id!r}" in told["error"]["message"]
+    assert "tart it" not in told["error"]["message"]
+    (shown, *_) = told["error"]["next"]
+    assert shown.startswith(f"steponce {then}")
+    assert 0 == run(*shown.split()[1:])[0]
+
+
 def test_a_key_finds_the_machine_that_has_it(world: TwoMachines, run: Run):
     """Though both know the id."""
     both_know(world)
