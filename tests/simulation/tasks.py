@@ -71,7 +71,7 @@ class Waiting:
     def submit(self, call: Callable[[], Data]) -> None:
         """Call the function. A failure of it is one of the task, unless the task is over."""
         try:
-            call()
+            returned = call()
         except Failed as failed:
             kinds = ("TaskFailed", "TaskSubmitFailed", "TaskStartFailed")
             kind = self._random.choice(kinds) if failed.error.startswith("Lambda.") else "TaskFailed"
@@ -79,7 +79,7 @@ class Waiting:
                 self.end(kind, {"error": failed.error, "cause": failed.cause})
             return
         if self.over is None:
-            self._note("TaskSubmitted", "taskSubmitted")
+            self._note("TaskSubmitted", "taskSubmitted", output=json.dumps(returned))
             self._beat_by = self._turns.now + self._heartbeat
             self._turns.wake(self.actor)
 

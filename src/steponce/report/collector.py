@@ -14,8 +14,9 @@ from typing import Any
 
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.step import AwaitingStep
 from steponce.client import Client
-from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
+from steponce.errors import InvalidRequest, OwnerHidden, RequestNotFound, ResultUnreadable
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
@@ -106,7 +107,7 @@ class _Collector:
         if not (lock and lock.request_id == self._request_id) and not self._is_known(token, attempts):
             raise RequestNotFound(
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
-                "Start it, or check its id and its lock token.",
+                "Check its id and its lock token.",
                 next_steps=[] if lock is None else [NextStep("inspect lock", lock.lock_token)],
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
@@ -245,21 +246,21 @@ class _Collector:
             resent=_resent(execution),
             limited_until=_limited_until(execution, visits.all),
             visits=visits.all,
-            awaiting_steps=[] if self._steps is None else self._waiting(visits.recorded, self._steps),
+            awaiting_steps=[] if self._steps is None else self._waiting(visits, self._steps),
         )
         if not self._with_payload:
             return attempt
         return replace(attempt, cause=execution.failure.cause, payload=_payload(execution))
 
-    def _waiting(self, recorded: Mapping[str, Waiting], steps: AwaitingSteps) -> list[Waiting]:
+    def _waiting(self, visits: _Visits, steps: AwaitingSteps) -> list[Waiting]:
         """The awaiting steps in a history, with what their records say now."""
         found = []
-        for step_id, then in recorded.items():
+        for step_id, state in visits.asked.items():
             step = steps.get(step_id)
-            if step is None:
-                found.append(then)
-            else:
-                found.append(Waiting.from_step(step, then.state, with_answer=self._with_payload))
+            if step is not None:
+                found.append(Waiting.from_step(step, state, with_answer=self._with_payload))
+            elif step_id in visits.recorded:
+                found.append(visits.recorded[step_id])
         return found
 
     def _history(self, arn: str) -> tuple[str | None, _Visits]:
@@ -271,10 +272,19 @@ class _Collector:
 
 
 class _Visits:
-    """Assigns an execution's events to visits of states, and collects its awaiting steps."""
+    """
+    Assigns an execution's events to visits of states, and collects its awaiting steps.
+
+    Attributes:
+        all: The visits.
+        asked: The state of each step that was to be recorded, by its id. If a step is answered before the
+            function has returned, the history does not say that it was recorded.
+        recorded: The steps of which the function has returned that it recorded them.
+    """
 
     def __init__(self) -> None:
         self.all: list[Visit] = []
+        self.asked: dict[str, str] = {}
         self.recorded: dict[str, Waiting] = {}
         self._of_event: dict[int, Visit] = {}
         self._still_in: dict[str, dict[int, Visit]] = {}
@@ -292,7 +302,10 @@ class _Visits:
                 visit.exited = time
         elif visit is not None and not kind.startswith("Execution"):
             visit.tries += kind in _TRIES
+            if kind == "TaskScheduled" and (step_id := _asked(event)) is not None:
+                self.asked[step_id] = visit.state
             if kind == "TaskSubmitted" and (step := _recorded(visit.state, event)) is not None:
+                self.asked[step.awaiting_step_id] = visit.state
                 self.recorded[step.awaiting_step_id] = step
             if kind.endswith(("Failed", "TimedOut")):
                 details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
@@ -311,6 +324,15 @@ class _Visits:
 def _attempt_of(lock: Lock) -> int:
     """The attempt's number in the name of a lock's execution."""
     return split_attempt(lock.execution_name or "")[1]
+
+
+def _asked(event: Mapping[str, Any]) -> str | None:
+    """The id of the awaiting step that a state asks to record. None if it calls something else."""
+    try:
+        asked = json.loads(event["taskScheduledEventDetails"]["parameters"])["Payload"]
+        return AwaitingStep.from_event(asked).id
+    except (ValueError, KeyError, TypeError, InvalidRequest):
+        return None
 
 
 def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:

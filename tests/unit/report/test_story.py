@@ -35,6 +35,7 @@ from tests.unit.report.world import (
     event,
     numbered,
 )
+from tests.unit.triggers.world import example_event
 
 
 @pytest.mark.parametrize(("status", "ended"), [("RELEASED", "FAILED"), ("INPROGRESS", "ABORTED")])
@@ -802,6 +803,25 @@ def test_a_task_that_waits_for_something_else_has_no_awaiting_step(world: World,
     story = collect(world.client, "order-1", steps=FakeSteps(a_step()))
 
     assert [] == story.attempts[0].awaiting_steps
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_step_that_is_answered_before_its_function_returns_is_a_step(world: World, is_recorded: bool):
+    """The history lacks its TaskSubmitted. A command with the request's id answered the next step for it."""
+    asked = example_event("record_awaiting_step")
+    parameters = json.dumps({"FunctionName": "record", "Payload": asked})
+    step = replace(AwaitingStep.from_event(asked), status="ANSWERED", answer=Answer("success", {}))
+    world.execution("order-1", "RUNNING", "AwaitConfirmation")
+    world.sfn.histories[arn("order-1")][-1:] = [
+        event("TaskScheduled", 7, taskScheduledEventDetails={"parameters": parameters}),
+        event("TaskSucceeded", 8),
+    ]
+    world.sfn.histories[arn("order-1")] = numbered(world.sfn.histories[arn("order-1")])
+
+    story = collect(world.client, "order-1", steps=FakeSteps(*[step] * is_recorded))
+
+    found = story.attempts[0].awaiting_steps
+    assert [("AwaitConfirmation", "ANSWERED")] * is_recorded == [(one.state, one.status) for one in found]
 
 
 def test_without_the_table_a_story_has_no_awaiting_steps(world: World):
