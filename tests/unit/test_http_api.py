@@ -316,6 +316,18 @@ def test_an_unsettled_request_counts_as_running(api: Api):
         assert "not on record yet" in answer.body["detail"]
 
 
+def test_a_request_that_is_settled_while_somebody_waits_is_final(api: Api):
+    """The monitor may write its end between the wait and the answer."""
+    api.post()
+    api.client.raises["wait"] = Unsettled("arn:…")
+    (request_id,) = api.client.tokens
+    api.client.end(request_id, **DONE)
+
+    read = api.get("order-1", prefer="wait=5")
+
+    assert (200, "COMPLETED", None) == (read.status, read.body["status"], read.body.get("detail"))
+
+
 @pytest.mark.parametrize(
     ("error", "status", "retry_after"),
     [

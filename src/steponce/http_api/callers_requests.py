@@ -97,7 +97,8 @@ class CallersRequests:
                 except WaitTimeout:
                     pass
                 except Unsettled:
-                    return Found(self._client.status(request_id, lock_token=token), unsettled=True)
+                    receipt = self._client.status(request_id, lock_token=token)
+                    return Found(receipt, unsettled=receipt.status == "RUNNING")  # it may be settled by now
             return Found(self._client.status(request_id, lock_token=token))
         except InvalidRequestId:
             raise RequestNotFound("Nobody can have started this.") from None
