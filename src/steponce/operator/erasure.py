@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -32,6 +32,7 @@ STAYS = (
 """What `erase` does not delete."""
 
 _NAMED = 3
+_LOOKED_AT = 30
 _MOMENT = timedelta(milliseconds=1)
 _OPEN = [{"S": status} for status in (INPROGRESS, PENDING, ANSWERING)]
 
@@ -119,9 +120,9 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
             f"{', '.join(sorted(elsewhere))}. Nothing was erased. Let the parameter ResultBucket name that "
             "bucket, and erase then."
         )
-    busy = list(_busy(machine, found))
+    busy = _first(_busy(machine, found))
     if busy:
-        more = f", and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
+        more = ", and more" if len(busy) > _NAMED else ""
         raise Refused(
             f"Not everything under {prefix!r} is at rest: {', '.join(text for text, _ in busy[:_NAMED])}"
             f"{more}. Nothing was erased. Wait for it, cancel it, or settle it. Correct in the table what "
@@ -185,6 +186,16 @@ def _token(lock: Lock) -> str:
     return lock.lock_token
 
 
+def _first(busy: Iterable[tuple[str, NextStep | None]]) -> list[tuple[str, NextStep | None]]:
+    """As much as names more requests than are told. Each further step would cost a DescribeExecution."""
+    found = []
+    for one in busy:
+        found.append(one)
+        if len({step for _, step in found}) > _NAMED or len(found) >= _LOOKED_AT:
+            break
+    return found
+
+
 def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]:
     """What runs or waits, and what a person can do about it."""
     for one in kept.damaged:
@@ -197,11 +208,17 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
             yield f"{lock.lock_token!r} is in progress", look
         elif lock.status == FAILED and lock.open_status is not None:
             yield f"{lock.lock_token!r} waits for a person", look
+    alive: dict[tuple[str, str], bool] = {}
     for step in kept.steps:
-        if step.status in (PENDING, ANSWERING) and _may_be_alive(machine, step):
+        if step.status not in (PENDING, ANSWERING):
+            continue
+        owner = step.execution, step.call_id
+        if owner not in alive:
+            alive[owner] = _may_be_alive(machine, step)
+        if alive[owner]:
             text = f"the step {step.step!r} of {step.lock_token!r} waits"
-            owner = machine_of(step.execution)
-            other = owner if owner != machine.arn else None
+            at = machine_of(step.execution)
+            other = at if at != machine.arn else None
             yield text, NextStep("cancel request", step.request_id, machine=other)
 
 

@@ -77,7 +77,7 @@ def test_nothing_is_erased_while_something_runs_or_waits(world: World):
 
     for number in range(5):
         world.put(f"acme/p-{number}")
-    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*and 3 more.*cancel it") as raised:
+    with pytest.raises(Refused, match=r"'acme/p-0' is in progress.*, and more.*cancel it") as raised:
         find_kept(world.machine, world.steps, "acme/")
     assert [NextStep("inspect lock", f"acme/p-{number}") for number in range(3)] == [*raised.value.next_steps]
 
@@ -89,7 +89,7 @@ def test_a_request_that_waits_in_several_steps_is_named_once(world: World):
     world.step("acme/o-2", "PENDING", step_id="as_2", request_id="order-2")
     for number in (1, 2):
         world.execution(f"order-{number}", "RUNNING", given={"callId": f"as_{number}"})
-    with pytest.raises(Refused, match="and 1 more") as raised:
+    with pytest.raises(Refused, match=", and more") as raised:
         find_kept(world.machine, world.steps, "acme/")
     assert ["order-1", "order-2"] == sorted(step.key for step in raised.value.next_steps)
 
