@@ -159,8 +159,8 @@ class Workflows:
             )
         if not found:
             raise MachineNotFound(
-                f"The stack's Outputs name no workflow: there is no {OWN}, and none ends in {ENDING}. It was "
-                "not deployed from a template of steponce."
+                f"The stack's Outputs name no workflow: there is no {OWN}, and none ends in {ENDING}. If its "
+                "template nests one of steponce, name the nested stack, or pass its Outputs on."
             )
         if machine is None:
             raise MachineAmbiguous(f"The stack has several workflows. Name the state machine: {names}.")
