@@ -92,6 +92,7 @@ class Holder:
     Attributes:
         attempt: The record's attempt while this call holds the lock. 0 before.
         lease_until: The end of the lease (UTC text) while this call holds the lock.
+        met_itself: Whether an earlier try of this call had taken the lock, and its answer was lost.
 
     Every method raises Unavailable if DynamoDB did not answer. The write may have taken effect, and is safe
     to repeat.
@@ -121,6 +122,7 @@ class Holder:
         self.call_id = uuid.uuid4().hex
         self.attempt = 0
         self.lease_until = ""
+        self.met_itself = False
 
     def acquire(self, lease_seconds: float) -> Lock | None:
         """
@@ -290,11 +292,15 @@ class Holder:
         """
         Note the attempt if the lock is taken. Returns as `acquire`.
 
-        A refusal by this call's own record is a success whose answer was lost.
+        A refusal by this call's own record is a success whose answer was lost. The lease of that one counts:
+        it is an earlier one if the call is tried again.
         """
-        if found is not None and not self._has_taken(found):
+        if found is None:
+            self.attempt = attempt
+            return None
+        if not self._has_taken(found):
             return found
-        self.attempt = attempt if found is None else found.attempt
+        self.attempt, self.lease_until, self.met_itself = found.attempt, found.lease_until or "", True
         return None
 
     def _has_taken(self, lock: Lock) -> bool:

@@ -297,9 +297,14 @@ class Run:
         if kept is not None:
             return kept
         unbegun = Failure(RetryLater.__name__, "No answer to AcquireLock.")
-        return self._taking(
-            holder, lambda: holder.acquire(self._lease_seconds), lambda: holder.give_back(unbegun)
-        )
+
+        def undo() -> None:
+            if holder.met_itself:  # it may have been taken over from an owner whose outcome is unknown
+                holder.end_lease()
+            else:
+                holder.give_back(unbegun)
+
+        return self._taking(holder, lambda: holder.acquire(self._lease_seconds), undo)
 
     def _taking(
         self, holder: Holder, take: Callable[[], Lock | None], undo: Callable[[], None]

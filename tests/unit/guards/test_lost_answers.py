@@ -764,3 +764,58 @@ def test_other_calls_do_not_make_a_check_forget_the_one_that_passed(
         world.fault = no_read
         run.check()
     assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_a_block_that_is_tried_again_has_the_lease_of_its_record(world: World, taken_over: bool) -> None:
+    """A first try has taken the lock without an answer. Another call worked beside the second try's block."""
+    guard = world.guard(when_outcome_unknown="take-over", lease_seconds=60)
+    if taken_over:
+        guard.begin(KEY, ORDER).__enter__()  # its process dies
+        world.pass_by(61)
+    run = guard.begin(KEY, ORDER)
+
+    def unheard(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        if ":deadLease" not in arguments.get("ExpressionAttributeValues", {}) and taken_over:
+            return forward()  # the refused PutItem; the end of the lease after the take-over
+        if taken_over or "Item" in arguments:
+            forward()
+        raise ReadTimeoutError(endpoint_url="https://dynamodb")
+
+    world.fault = unheard
+    with pytest.raises(Unavailable), run:
+        pytest.fail("the block was entered")
+    world.fault = None
+    world.pass_by(50)
+    with run:
+        assert run.lease_until == world.lock().lease_until
+        world.pass_by(31)
+        with pytest.raises(AlreadyInProgress):
+            complete(guard)
+        run.complete(DONE)
+    assert COMPLETED == world.lock().status
+
+
+def test_a_block_that_is_tried_again_does_not_release_what_it_has_taken_over(world: World) -> None:
+    """What became of the first owner is unknown, and a call that holds such a lock would work."""
+    guard = world.guard(when_outcome_unknown="take-over", lease_seconds=60)
+    guard.begin(KEY, ORDER).__enter__()  # its process dies
+    world.pass_by(61)
+    run = guard.begin(KEY, ORDER)
+    unmade = iter([False, True])
+
+    def unheard(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        if "Item" in arguments:
+            return forward()
+        if not next(unmade):
+            forward()
+        raise ReadTimeoutError(endpoint_url="https://dynamodb")
+
+    world.fault = unheard  # the take-over is made, and the end of its lease is not
+    with pytest.raises(Unavailable), run:
+        pytest.fail("the block was entered")
+    world.pass_by(50)
+    unmade = iter([True, False])
+    with pytest.raises(Unavailable), run:  # nor is the extension
+        pytest.fail("the block was entered")
+    assert INPROGRESS == world.lock().status
