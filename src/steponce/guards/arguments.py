@@ -24,6 +24,9 @@ _PLAIN = (str, int, float, bool, list, dict, NoneType)
 """JSON's own types. A method's object is none of them."""
 
 
+_BY_PATHS = 'lock_token="record.messageId", payload="record.body"'
+
+
 class Arguments:
     """
     How the arguments of one function are read.
@@ -81,20 +84,18 @@ class Arguments:
 
         Raises:
             MissingKey: its expression finds nothing.
-            InvalidSetting: it has no expression, and an argument is a message of SQS.
+            InvalidSetting: it is or has a whole message of SQS.
         """
         if self._payload is None:
-            if self._shared is None and any(map(_is_of_sqs, document.values())):
-                raise InvalidSetting(
-                    f"An argument of {self._called} is a message of SQS, and each delivery of it has another "
-                    "receiptHandle, so that no two are the same request. Say what is the same, for example "
-                    'lock_token="record.messageId", payload="record.body"; boto3 has MessageId and Body.'
-                )
+            if self._shared is None:
+                expect_no_delivery(document, f"An argument of {self._called}")
             return document
         found = find(self._payload, in_one_form(document), "call")
         is_key = self._lock_token is None
         if found is None or (is_key and _builds(self._payload) and is_null(found)):
             raise self._missing(self._payload, "payload")
+        if self._shared is None:
+            expect_no_delivery(found, f"The payload of {self._called}")
         return found
 
     def key(self, document: Mapping[str, Any], payload: Any) -> Any:
@@ -144,6 +145,31 @@ def wrapped_by(function: Callable[..., Any]) -> str | None:
 def _builds(expression: str) -> bool:
     """Whether a JMESPath builds a list or an object, which is there even if all in it is missing."""
     return "'type': 'multi_select_" in str(jmespath.compile(expression).parsed)
+
+
+def has_arguments(function: Callable[..., Any]) -> bool:
+    """Whether a function takes any but a method's object."""
+    names = list(inspect.signature(function).parameters)
+    return bool(names[1:] if names[:1] in (["self"], ["cls"]) else names)
+
+
+def expect_no_delivery(payload: Any, what: str, how: str = _BY_PATHS) -> None:
+    """
+    Refuse a payload that is a message of SQS, or has one among its values.
+
+    Args:
+        payload: As JSON.
+        what: What it is, to begin the message with.
+        how: How to say what counts, for example.
+
+    Raises:
+        InvalidSetting: it is or has one.
+    """
+    if _is_of_sqs(payload) or (isinstance(payload, Mapping) and any(map(_is_of_sqs, payload.values()))):
+        raise InvalidSetting(
+            f"{what} is a message of SQS, and each delivery of it has another receiptHandle, so that no two "
+            f"are the same request. Say what is the same, for example {how}; boto3 has MessageId and Body."
+        )
 
 
 def _is_of_sqs(value: Any) -> bool:

@@ -22,7 +22,7 @@ from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
-from steponce.guards.arguments import Arguments, name_of, wrapped_by
+from steponce.guards.arguments import Arguments, expect_no_delivery, has_arguments, name_of, wrapped_by
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lambda_of, lease_of, owner_of
@@ -153,7 +153,8 @@ class Guard:
 
         Raises:
             InvalidRequest: the key or payload cannot be used.
-            InvalidSetting: the name of the guard's table, or an option, is not what it can be.
+            InvalidSetting: the name of the guard's table, or an option, is not what it can be; or the payload
+                is a whole message of SQS, of which each delivery differs.
 
         Entering the block raises:
             AlreadyInProgress: another call holds the lock, and may still work.
@@ -165,7 +166,11 @@ class Guard:
             ResultUnreadable: the answer is a large result that cannot be read from the stack's bucket.
         """
         check_lock_token(lock_token)
-        payload_hash = self._hash(plain_argument(payload))
+        plain = plain_argument(payload)
+        if self._rules.payload_hash_path is None:
+            how = 'begin(f"mail/{record[\'messageId\']}", record["body"])'
+            expect_no_delivery(plain, f"The payload of {lock_token!r}", how)
+        payload_hash = self._hash(plain)
         return self._run(lock_token, payload_hash, context, replace(self._terms, **options))
 
     def idempotent(
@@ -201,7 +206,8 @@ class Guard:
             ValueError: this guard has a function of the same qualified name in another module. Each would
                 get the other's results.
 
-        Warns of a second function of the same qualified name that is around another function.
+        Warns of a second function of the same qualified name that is around another function, and of a
+        function without arguments that has neither `name` nor `lock_token`: all its calls are one request.
 
         A result goes through JSON, for the first call as for a replay, and has the type of the function's
         annotation again: a dataclass, TypedDict, pydantic model, or a list, dict or union of these. The
@@ -217,6 +223,13 @@ class Guard:
                 raise TypeError(f"{name_of(function)} yields, so it has no result to record.")
             if name is None:
                 self._expect_alone(function)
+                if lock_token is None and not has_arguments(function):
+                    warnings.warn(
+                        f"{name_of(function)} has no arguments, so all its calls are one request. Let an "
+                        "argument tell them apart; or, if it is to run once at all, give it a name.",
+                        RuntimeWarning,
+                        stacklevel=2,  # where the function is decorated
+                    )
             call = _Call(self, function, name, lock_token, payload, self._typed(function, options))
             is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(runs)
             guarded = call.as_async() if is_async else call.as_sync()

@@ -612,12 +612,43 @@ def test_a_whole_message_of_a_queue_is_no_payload(world: World, event: Any) -> N
     def work(event: Any) -> str:
         return "done"
 
-    for options in ({}, {"lock_token": "event"}):
+    whole = ({}, {"lock_token": "event"}, {"payload": "event"}, {"lock_token": "'k'", "payload": "[event]"})
+    for options in whole:
         with pytest.raises(InvalidSetting, match="receiptHandle"):
             world.guard().idempotent(**options)(work)(event)
+    for payload in (event, {"record": event}):
+        with pytest.raises(InvalidSetting, match=r"receiptHandle.* begin\(f"):
+            world.guard().begin(KEY, payload)
+    world.guard(rules=RequestRules(key_prefix="", payload_hash_path="body")).begin(KEY, {"body": event})
     guarded = world.guard().idempotent(lock_token="event.messageId", payload="event.body")(work)
     assert "done" == guarded(MESSAGE) == guarded(MESSAGE | {"receiptHandle": "second"})
     assert "done" == world.guard().idempotent()(work)({"receiptHandle": "of a job", "body": None})
+
+
+def test_a_function_without_arguments_is_one_request_and_warned_of(world: World) -> None:
+    """The second order would never be charged. Who means that gives a name or a lock token."""
+
+    class Command:
+        def execute(self) -> str:
+            return "done"
+
+        def with_order(self, order: str) -> str:
+            return order
+
+    guard = world.guard()
+    for work in (Command.execute, _nightly):
+        with pytest.warns(RuntimeWarning, match="all its calls are one request") as warned:
+            guard.idempotent()(work)
+        assert [__file__] == [one.filename for one in warned]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "done" == guard.idempotent(name="_nightly")(_nightly)()
+        assert "done" == guard.idempotent(lock_token="'nightly'")(_nightly)()
+        guard.idempotent()(Command.with_order)
+
+
+def _nightly() -> str:
+    return "done"
 
 
 def test_two_functions_in_one_wrapper_are_two_functions(world: World) -> None:
