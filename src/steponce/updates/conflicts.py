@@ -54,7 +54,8 @@ def retry_on_conflict(
         tries: How often to go round, 1 or more. 5 tries pause for 0.75 seconds at the most.
 
     Returns:
-        What is there now.
+        What is there now, without what `write` itself adds, such as the new `version`. Read it again before
+        another write.
 
     Raises:
         ValueError: `tries` is no whole number, or less than 1.
