@@ -115,14 +115,15 @@ def original_of(event: Mapping[str, Any]) -> Original:
     """
     The event as it arrived, ready to become a dead letter.
 
-    What is too large for a message is kept without its content, since it can never start a request. A stream
-    still has the data of its record. Of another event the fields remain that say which event it was.
+    What is too large for a message is kept without its content, so that it starts nothing when it is put
+    back. A stream still has the data of its record. Of another event the fields remain that say which it was.
     """
     body = escaped(_json(event))
     source = f"{event.get('eventSource') or event.get('source')} {event.get('eventID') or event.get('id')}"
     size = len(body.encode())
     if event.get("eventSource") == "aws:kinesis" and size > MAX_MESSAGE_BYTES * 3 // 4:
-        body = escaped(_json({**event, "kinesis": {**event["kinesis"], "data": ""}}))
+        without = {name: value for name, value in event["kinesis"].items() if name != "data"}
+        body = escaped(_json({**event, "kinesis": without}))
     elif size > MAX_MESSAGE_BYTES - _BYTES_OF_ATTRIBUTES:
         body = escaped(_json({name: event[name] for name in _IDENTIFYING if name in event}))
     return Original(Letter("event", source), body)

@@ -444,6 +444,23 @@ def test_what_is_too_large_is_refused_before_it_is_read(
     assert letter["MessageAttributes"]["steponceReason"]["StringValue"].startswith("PayloadTooLarge: ")
 
 
+def test_a_letter_without_its_record_s_data_starts_nothing(world: World):
+    """A large record's data stays in the stream. With a path that builds an object, the work ran without."""
+    came = example_event("start_from_stream")
+    came["Records"] = came["Records"][:1]
+    came["Records"][0]["kinesis"]["data"] = base64.b64encode(b"a line of a log\n" * 45_000).decode()
+    paths = {"EventPayloadPath": "{text: detail}"}
+    with function("start_from_event", world, **paths) as module:
+        module.handler(came, Context())
+    (letter,) = world.dead()
+
+    with function("start_from_queue", world, **paths) as queue:
+        put_back(queue, letter)
+
+    assert [] == world.inputs()
+    assert "incomplete" in world.dead()[-1]["MessageAttributes"]["steponceReason"]["StringValue"]
+
+
 @pytest.mark.parametrize("trigger", ["event", "stream"])
 def test_a_letter_is_read_if_its_event_was(world: World, trigger: str):
     """Escapes or Base64 made it larger than what is read of a message."""
