@@ -281,8 +281,13 @@ def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
 
 
 def machine_of(execution_arn: str) -> str:
-    """The ARN of the state machine that an execution belongs to."""
-    return execution_arn.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+    """
+    The ARN of the state machine that an execution belongs to.
+
+    An item of a distributed Map runs as an execution of MACHINE/LABEL, and belongs to MACHINE.
+    """
+    machine = execution_arn.rpartition(":")[0].replace(":execution:", ":stateMachine:")
+    return machine.partition("/")[0]
 
 
 def _is_elsewhere(execution_arn: str, home: str) -> bool:

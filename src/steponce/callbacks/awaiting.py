@@ -75,7 +75,8 @@ class AwaitingSteps:
         Args:
             skip: Is called with each unreadable record. If it is None, the first unreadable record raises.
         """
-        found = [step_id for status in (PENDING, ANSWERING) for step_id in self.ids(status)]
+        # An answer may be claimed between the two lists.
+        found = dict.fromkeys(step_id for status in (PENDING, ANSWERING) for step_id in self.ids(status))
         items = (item for item in map(self._item, found) if item is not None)
         steps = read_each(items, AwaitingStep.from_item, skip)
         waiting = [step for step in steps if step.status in (PENDING, ANSWERING)]

@@ -515,6 +515,15 @@ def test_the_index_holds_what_waits_soonest_first(records: Records):
     assert "openStatus" not in records.item(steps[2]) | records.item(steps[3])
 
 
+def test_a_step_that_is_claimed_while_the_index_is_read_is_listed_once(
+    records: Records, first: AwaitingStep, monkeypatch: pytest.MonkeyPatch
+):
+    """It is among those that wait, and then among those whose answer is under way."""
+    monkeypatch.setattr(records.steps, "ids", lambda _status: iter([first.id]))
+
+    assert [first.id] == [step.id for step in records.steps.open()]
+
+
 def test_a_step_that_was_closed_since_is_not_listed(records: Records, first: AwaitingStep):
     """The index is eventually consistent; the record is not."""
     records.dynamodb.update_item(

@@ -162,18 +162,16 @@ def test_a_request_that_no_machine_knows_is_not_found(world: TwoMachines, run: R
     [
         ("refunds/order-1", "refunds/order-1", "order-1", "show order-1 --key refunds/order-1"),
         ("mail/1", "refunds/mail/1", "mail/1", "locks inspect refunds/mail/1"),
+        ("charges/o-9", "charges/o-9", "o-9", "locks inspect charges/o-9"),
     ],
-    ids=["lock token", "id of plain Python"],
+    ids=["lock token", "id of plain Python", "lock token of another stack"],
 )
 def test_an_id_that_means_a_record_is_explained(
     world: TwoMachines, run: Run, command: str, given: str, token: str, request_id: str, then: str
 ):
     """Lists print lock tokens. Whoever took one for an id, and started it, would run the work again."""
-    world.put(
-        token,
-        lockedBy=at_refunds("order-1") if request_id == "order-1" else "process/h/1",
-        requestId=request_id,
-    )
+    owners = {"order-1": at_refunds("order-1"), "mail/1": "process/h/1", "o-9": UNKNOWN}
+    world.put(token, lockedBy=owners[request_id], requestId=request_id)
 
     code, told = run(command, given, *(SIGNED if command == "cancel" else ()))
 
@@ -320,6 +318,25 @@ def test_lists_are_of_all_machines_or_of_the_one_that_is_named(world: TwoMachine
         for machine in ((), ("--machine", "m"), AT_REFUNDS)
     ]
     assert [1, 1, 0] == steps
+
+
+@pytest.mark.parametrize("command", ["status", "show"])
+def test_an_id_that_means_a_damaged_record_says_so(world: TwoMachines, run: Run, command: str):
+    """It is there, and cannot be read."""
+    world.put("acme/1", lockedBy=at_refunds("order-1"))
+    world.damage("acme/1")
+
+    assert "RecordUnreadable" == run(command, "acme/1")[1]["error"]["type"]
+
+
+def test_the_steps_of_a_distributed_map_are_its_machine_s(world: TwoMachines, run: Run):
+    """Each item runs as an execution of MACHINE/LABEL."""
+    world.step("m/order-1", "PENDING")
+    item = ARN.replace(":stateMachine:", ":execution:") + "/Items:2b8d3a1c"
+    (record,) = world.dynamodb.scan(TableName="steps")["Items"]
+    world.dynamodb.put_item(TableName="steps", Item=record | {"execution": {"S": item}})
+    for machine, count in ((("--machine", "m"), 1), (AT_REFUNDS, 0)):
+        assert count == len(run("awaiting", "list", *machine)[1]["awaitingSteps"])
 
 
 def test_erase_reaches_every_machine_s_records(world: TwoMachines, run: Run):
