@@ -35,6 +35,7 @@ def install() -> None:
         nested_executions,
         pace,
         queues,
+        reserved_errors,
         services,
         timeouts,
         transactions,
@@ -50,6 +51,7 @@ def install() -> None:
     admission.install()
     timeouts.install()
     language.install()
+    reserved_errors.install()
     intrinsics.install()
     callbacks.install()
     nested_executions.install()
