@@ -184,6 +184,16 @@ def test_a_mismatch_that_only_the_workflow_finds_is_the_same_mismatch(api: Api):
     assert 422 == api.post(prefer="wait=5").status
 
 
+def test_who_reads_a_mismatch_is_told_that_it_is_not_final(api: Api):
+    """A corrected POST gets the answer of the business key's request, and no new attempt."""
+    api.post()
+    (request_id,) = api.client.tokens
+    api.client.end(request_id, **NO_LOCK | {"error": "PayloadMismatch", "may_run_again": False})
+    assert "A POST with that payload gets its answer." in api.get("order-1").body["detail"]
+    api.client.end(request_id, **FAILED | {"error": "PayloadMismatch"})
+    assert "detail" not in api.get("order-1").body  # the work's own error
+
+
 def test_a_mismatch_with_a_key_that_is_free_again_is_none(api: Api):
     """The same request runs if it is sent again. It was told to use a new key."""
     api.client.ends.append(NO_LOCK | {"error": "PayloadMismatch"})

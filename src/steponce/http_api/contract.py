@@ -207,7 +207,8 @@ START: dict[str, Any] = {
 READ: dict[str, Any] = {
     "summary": "Read the state of a request",
     "description": "After FAILED with a detail the answer is not final, and the detail says why. Either the "
-    "same POST starts the next attempt, or a person decides and the answer may change. After RateLimited the "
+    "same POST starts the next attempt, or a person decides and the answer may change, or the key was sent "
+    "with another payload than the request of its business key has. After RateLimited the "
     "same POST starts the next attempt once the window is over, whose end the cause names.",
     "operation_id": "readRequest",
     "responses": {

@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from steponce.http_api.callers_requests import Found
 from steponce.request.receipt import Receipt
+from steponce.workflow import MISMATCH
 
 RETRY_AFTER_SECONDS = 5
 
@@ -19,6 +20,10 @@ UNSETTLED = (
 )
 MAY_RUN_AGAIN = "This answer is not final. The same POST starts the next attempt."
 WAITS_FOR_PERSON = "This answer may change. A person decides what becomes of the request; ask again later."
+TURNED_AWAY = (
+    "The request with this business key has another payload than this key was sent with. A POST with that "
+    "payload gets its answer."
+)
 PROBLEMS = {
     "key-malformed": (HTTPStatus.BAD_REQUEST, "The Idempotency-Key is missing or malformed"),
     "payload-malformed": (HTTPStatus.BAD_REQUEST, "The body cannot be used as a payload"),
@@ -69,6 +74,8 @@ def answer(
         body["result"] = receipt.result
     if receipt.status == "FAILED":
         body |= {"error": receipt.error, "cause": _cause(receipt)}
+    if is_turned_away(receipt):
+        body["detail"] = TURNED_AWAY
     if receipt.waits_for_person:
         body["detail"] = WAITS_FOR_PERSON
     if receipt.may_run_again:
@@ -76,6 +83,11 @@ def answer(
     if found.unsettled:
         body["detail"] = UNSETTLED
     return _reply(status, "application/json", body, headers or {})
+
+
+def is_turned_away(receipt: Receipt) -> bool:
+    """Whether the workflow has found another payload on record. With a record it is the work's own error."""
+    return receipt.error == MISMATCH and receipt.attempt == 0 and not receipt.may_run_again
 
 
 def problem(

@@ -30,11 +30,10 @@ from steponce.http_api.callers import Callers, CallerUnknown
 from steponce.http_api.callers_requests import CallersRequests, Found
 from steponce.http_api.contract import READ, START
 from steponce.http_api.headers import idempotency_key, preferred_wait, rate_limit_headers
-from steponce.http_api.responses import answer, problem
+from steponce.http_api.responses import answer, is_turned_away, problem
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
-from steponce.workflow import MISMATCH
 
 OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "
@@ -191,8 +190,7 @@ def caller_unknown(error: CallerUnknown) -> Response[str]:
 def started_response(key: str, found: Found, wait: int | None, rules: RequestRules) -> Response[str]:
     """The answer to a POST."""
     receipt = found.receipt
-    is_refused = receipt.attempt == 0 and not receipt.may_run_again  # with a record it is the work's error
-    if receipt.error == MISMATCH and is_refused:
+    if is_turned_away(receipt):
         return problem("payload-mismatch", OTHER_PAYLOAD)
     if receipt.resets_at is not None:
         return problem(
