@@ -17,7 +17,8 @@ REQUESTS = "requests.yaml"
 """The installation's template of the triggers of one workflow."""
 
 _OTHERS = "OtherStateMachines"
-_OF_THE_INSTALLATION = ("Architecture", "LogRetentionDays", _OTHERS)
+_ARCHITECTURE = "Architecture"
+_OF_THE_INSTALLATION = (_ARCHITECTURE, "LogRetentionDays", _OTHERS)
 _ARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"
 _SHARED = ("LocksTableArn", "ResultBucket", "OpenShards", "SteponceLayer", "FunctionLogs", "ServiceName")
 """What all workflows of an installation share: Outputs of the one, and parameters of the others."""
@@ -39,6 +40,9 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     shared = {name: tagged("!GetAtt", f"{STACK}.Outputs.{name}") for name in _SHARED}
     table = template_file.function("!If", [limit, tagged("!GetAtt", f"{STACK}.Outputs.LimitsTableArn"), ""])
     more: dict[str, Any] = {"LimitsTableArn": table}
+    there = template["Resources"][STACK]["Properties"].get("Parameters", {})
+    if _ARCHITECTURE in there:
+        more[_ARCHITECTURE] = template_file.copied(there[_ARCHITECTURE])
     if "AlarmsTopicArn" in template.get("Outputs", {}):
         more["AlarmsTopicArn"] = tagged("!GetAtt", f"{STACK}.Outputs.AlarmsTopicArn")
     properties = {

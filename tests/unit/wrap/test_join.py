@@ -114,6 +114,7 @@ def test_it_has_triggers_and_an_output_of_its_own(joined: Joined):
     stack = joined.after["Resources"]["RefundStateMachineRequests"]["Properties"]
     assert "steponce-installation/requests.yaml" == stack["TemplateURL"]
     assert stack["Parameters"].keys() <= nested.keys()
+    assert {"Ref": "Architecture"} == stack["Parameters"]["Architecture"]
     assert {name for name, one in nested.items() if "Default" not in one} <= stack["Parameters"].keys()
     read = set(re.findall(r"\"Outputs\.(\w+)", json.dumps(stack)))
     assert {"LocksTableArn", "ServiceName"} <= read <= outputs.keys()
