@@ -306,8 +306,8 @@ def looking_at(execution_arn: str) -> Iterator[None]:
             raise
         raise OwnerHidden(
             f"The execution {execution_arn} may not be looked at from here ({error_code(error)}). It counts "
-            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it (the parameter "
-            "OtherStateMachines does), or look there."
+            "as alive. Allow states:DescribeExecution and states:GetExecutionHistory on it (for functions of "
+            "a stack its parameter OtherStateMachines does), or look there."
         ) from error
 
 
