@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from steponce import Receipt
 from steponce.locks.table import Locks
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator
 from steponce.operator.records import open_locks
 from steponce.workflow import FAILED, INPROGRESS

@@ -35,7 +35,8 @@ from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.http_api.responses import answer as answer_to_caller
 from steponce.locks.reference import Reference
 from steponce.locks.results import Results
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.request.strict_json import LONGEST_TEXT
 from tests.unit.http_api import DOCUMENT, PAYLOAD, POSTED, READ, Api
 from tests.unit.locks.large import bucket, kept, record

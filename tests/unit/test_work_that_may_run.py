@@ -19,7 +19,8 @@ from steponce.executions import YOUNG
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import next_steps
 from steponce.recovery import owner

@@ -20,7 +20,8 @@ from steponce.limits.record import COUNTER, key_of
 from steponce.limits.table import Limits
 from steponce.limits.window import Window
 from steponce.local import LocalStack
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.report.collector import collect
 from steponce.workflow import NEXT_WINDOW
 from tests.conftest import TEMPLATE

@@ -9,7 +9,8 @@ import pytest
 from steponce.errors import Refused
 from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator
 from tests.workflow.conftest import WORK_TIMEOUT_SECONDS
 from tests.workflow.faults import Answer, Hold

@@ -23,8 +23,8 @@ from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
 from steponce.operator.cancel import cancel as cancel_running
-from steponce.operator.cancel import find_running
 from steponce.operator.cancel_report import meaning, what_was_done
+from steponce.operator.cancellable import find_running
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
 from steponce.operator.next_steps import steps_after_cancel

@@ -12,23 +12,17 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from steponce.aws import times
 from steponce.aws.errors import answering
-from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
+from steponce.errors import OwnerHidden, RecordChanged, Refused, Unavailable
 from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.locks.record import Failure, Lock, ttl_of
 from steponce.next_step import NextStep
-from steponce.operator.allowed import expect_own
-from steponce.operator.cancel_report import Running, done_before, is_cancelled
+from steponce.operator.cancellable import Running, is_cancelled, is_free
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
-from steponce.request.names import name_of
 from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
-
-_CLOCKS_DIFFER = timedelta(minutes=5)
-"""How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
 
 _SEEN_WITHIN_SECONDS = 15.0
 """How long `cancel` waits until the end of the stopped execution is visible."""
@@ -46,39 +40,6 @@ class Cancelled:
 
     lock: Lock | None
     ended_by_itself: bool = False
-
-
-def find_running(machine: Machine, request_id: str) -> Running:
-    """
-    Find what can be cancelled of a request.
-
-    That is an execution that runs, or the open lock of a dead execution, or a request without an outcome that
-    may be resent or started again.
-
-    Raises:
-        InvalidRequestId: the id cannot be one.
-        RequestNotFound: it has no execution.
-        Refused: it has its answer, is cancelled already, or waits for a person.
-        Unavailable: no answer; safe to ask again.
-    """
-    name = name_of(request_id)
-    found = _find(machine, request_id, name)
-    if found is None:
-        _expect_no_plain_python(machine, request_id, name)
-        raise RequestNotFound(
-            f"There is no execution of a request {request_id!r}. Check its id, or list the open locks.",
-            next_steps=[NextStep("list locks")],
-        )
-    running, status = found
-    may_run_again = _is_free(running.lock) and status != "SUCCEEDED" and running.lock_token is not None
-    left = running.holds_the_lock or may_run_again
-    if not running.is_open and not left:
-        nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
-        raise Refused(
-            f"{done_before(running) or nothing_runs} Look at what to do.",
-            next_steps=[NextStep("show request", request_id)],
-        )
-    return running
 
 
 def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelled:
@@ -108,6 +69,18 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
             machine.sfn.stop_execution(
                 executionArn=running.execution_arn, error=CANCELLED, cause=str(stopped.cause)
             )
+    done = _settled(machine, running, stopped, by=by, why=why)
+    if not running.is_open and done.lock is not None and _has_run(machine, running, done.lock):
+        raise RecordChanged(
+            f"Request {running.request_id!r} has run since you looked: its record is {done.lock.status}, of "
+            f"{done.lock.locked_by}. Look again.",
+            next_steps=[NextStep("show request", running.request_id)],
+        )
+    return done
+
+
+def _settled(machine: Machine, running: Running, stopped: Failure, *, by: str, why: str) -> Cancelled:
+    """Wait until the end of the execution can be seen, and settle what it leaves. Raises as `cancel`."""
     by_itself, hidden = False, None
     for _ in _looks():
         execution = machine.describe_arn(running.execution_arn)
@@ -123,53 +96,9 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
             continue  # the stack may look, and settles the lock meanwhile
         if is_settled and _answer(machine, running, by=by, why=why):
             lock = _lock_of(machine, running)
-            if running.lock_token is None or not _is_free(lock):
-                break  # else another request has released it just now
-    else:
-        raise hidden or _unseen(running)
-    if not running.is_open and lock is not None and _has_run(machine, running, lock):
-        raise RecordChanged(
-            f"Request {running.request_id!r} has run since you looked: its record is {lock.status}, of "
-            f"{lock.locked_by}. Look again.",
-            next_steps=[NextStep("show request", running.request_id)],
-        )
-    return Cancelled(lock, by_itself)
-
-
-def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
-    """Refuse if a guard or Powertools holds the request's lock: no command can stop that program."""
-    token = machine.lock_token_of(name, {})
-    lock = machine.locks.get(token) if token else None
-    if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
-        expect_own(machine, lock)
-        raise Refused(
-            f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
-            f"Its lease ends at {lock.lease_until}; then release it.",
-            next_steps=[NextStep("release lock", lock.lock_token)],
-        )
-
-
-def _find(
-    machine: Machine, request_id: str, name: str, first: Execution | None = None
-) -> tuple[Running, str] | None:
-    """What there is of a request, and its execution's status. `first` is its first attempt, if known."""
-    first = first or machine.describe(name, 1)
-    first_input = first.input if first else {}
-    token = machine.lock_token_of_request(request_id, first)
-    lock = machine.locks.get(token) if token else None
-    recorded = machine.attempt_of(lock, request_id)
-    newest, attempt = machine.newest_beside(lock, request_id, first)
-    if first is None and newest is not None and attempt == 1:
-        return _find(machine, request_id, name, newest)  # visible only now, and it knows its lock token
-    found, arn = newest, machine.execution_arn(name, attempt)
-    if lock is not None and lock.open_status is not None and recorded:
-        holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven
-        is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
-        if is_owner_open(holder, lock) or is_left:
-            found, arn = holder or newest, lock.locked_by
-    if found is None:
-        return None
-    return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
+            if running.lock_token is None or not is_free(lock):
+                return Cancelled(lock, by_itself)  # else another request has released it just now
+    raise hidden or _unseen(running)
 
 
 def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
@@ -186,7 +115,7 @@ def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
         return True
     for _ in range(3):
         lock = machine.locks.get(running.lock_token)
-        if lock is not None and not _is_free(lock):
+        if lock is not None and not is_free(lock):
             return not _is_left(machine, running, lock)
         if machine.locks.cancel(lock, _record_of(machine, running, lock), by=by, why=why):
             return True
@@ -200,15 +129,6 @@ def _has_run(machine: Machine, running: Running, lock: Lock) -> bool:
     """Whether a record is that of an attempt of this request which began after the operator looked."""
     seen = running.lock.call_id if running.lock else None
     return machine.made(lock, running.request_id) and lock.call_id != seen and not is_cancelled(lock)
-
-
-def _is_free(lock: Lock | None) -> bool:
-    """
-    Whether a record may be replaced. An answer must have expired by any clock that AWS accepts.
-
-    The clock of this machine may run ahead, and then the answer still counts for others.
-    """
-    return lock is None or lock.is_reusable(times.to_text(times.now() - _CLOCKS_DIFFER))
 
 
 def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:

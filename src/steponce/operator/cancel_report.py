@@ -1,16 +1,13 @@
-"""
-What the record of its lock token says of a request that is cancelled, or is to be: as data, and in words.
-"""
+"""What `cancel` has done, as data and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from steponce.aws import times
-from steponce.executions import CANCELLATION, CANCELLED, machine_of
+from steponce.executions import CANCELLED
 from steponce.locks.record import Lock
+from steponce.operator.cancellable import Running, is_own
 from steponce.recovery.work import proves_the_end
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS
 
@@ -28,35 +25,6 @@ What `cancel` has done:
 _MAY_RUN = (
     "The work may still run until its time-out has passed, and the commands for it are refused until then."
 )
-
-
-@dataclass(frozen=True)
-class Running:
-    """
-    A request that can be cancelled.
-
-    Args:
-        request_id: As it was given.
-        execution_arn: The execution that has its lock, else its newest attempt.
-        lock_token: The request's business key; None if it is not known.
-        lock: The record of that key, also if another request holds it. None if there is none.
-        is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
-            died and left its lock.
-        given: What that execution was started with.
-    """
-
-    request_id: str
-    execution_arn: str
-    lock_token: str | None
-    lock: Lock | None
-    is_open: bool
-    given: Mapping[str, Any] = field(repr=False, default_factory=dict)
-
-    @property
-    def holds_the_lock(self) -> bool:
-        """Whether this execution holds the lock."""
-        lock = self.lock
-        return lock is not None and (lock.status, lock.locked_by) == (INPROGRESS, self.execution_arn)
 
 
 def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = False) -> Done:
@@ -128,46 +96,17 @@ def _answer_of_another(lock: Lock) -> str:
     return f"Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
 
 
-def done_before(running: Running) -> str:
-    """That a request is cancelled already, and by whom; empty if its record does not say so."""
-    lock = running.lock
-    if lock is None or not lock.interventions or not _is_own(running, lock) or not _was_cancelled(lock):
-        return ""
-    last = lock.interventions[-1]
-    done = f"Request {running.request_id!r} is cancelled already ({last.what} by {last.by}: {last.why})."
-    return f"{done} Its record waits for a person." if lock.open_status is not None else done
-
-
 def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:
     """Whether a record has the outcome of this request's own work, which it had not when it was found."""
     before = running.lock
     is_new = before is None or before.call_id != lock.call_id or before.status == INPROGRESS
-    return _is_own(running, lock) and is_new and lock.status in (COMPLETED, FAILED)
+    return is_own(running, lock) and is_new and lock.status in (COMPLETED, FAILED)
 
 
 def _says_cancelled(running: Running, lock: Lock) -> bool:
     """Whether a record says that this request is cancelled. Another's does if it is final."""
     is_cancelled = lock.failure is not None and lock.failure.error == CANCELLED
-    return is_cancelled and (lock.open_status is None or _is_own(running, lock))
-
-
-def _is_own(running: Running, lock: Lock) -> bool:
-    """Whether a record is of this id on this machine."""
-    machine = machine_of(running.execution_arn)
-    return lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
-
-
-def is_cancelled(lock: Lock) -> bool:
-    """Whether a record says `Cancelled` for good. One that waits for a person has another cause."""
-    return (lock.status, lock.failure) == (FAILED, CANCELLATION)
-
-
-def _was_cancelled(lock: Lock) -> bool:
-    """Whether a record says that a person has cancelled it, for good or until a person settles it."""
-    failure = lock.failure
-    if lock.status != FAILED or failure is None or failure.error != CANCELLED:
-        return False
-    return (failure.cause or "").startswith(str(CANCELLATION.cause))
+    return is_cancelled and (lock.open_status is None or is_own(running, lock))
 
 
 def _until(lock: Lock) -> str:

@@ -16,8 +16,9 @@ from steponce.executions import CANCELLATION
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancel as cancellation
-from steponce.operator.cancel import Cancelled, cancel, find_running
-from steponce.operator.cancel_report import Running, meaning, what_was_done
+from steponce.operator.cancel import Cancelled, cancel
+from steponce.operator.cancel_report import meaning, what_was_done
+from steponce.operator.cancellable import Running, find_running
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of

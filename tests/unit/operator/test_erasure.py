@@ -18,7 +18,8 @@ from steponce.locks.reference import Reference
 from steponce.locks.results import Results
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.workflow import COMPLETED, FAILED, RELEASED

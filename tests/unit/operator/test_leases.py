@@ -14,8 +14,9 @@ from steponce.cli.console import links
 from steponce.errors import RecordChanged, Refused
 from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
 from steponce.operator.cancel_report import meaning
+from steponce.operator.cancellable import find_running
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import next_steps

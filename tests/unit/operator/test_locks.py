@@ -30,7 +30,8 @@ from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import find_lock, open_locks

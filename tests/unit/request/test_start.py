@@ -29,7 +29,8 @@ from steponce.errors import (
 from steponce.executions import NAME_KEPT, YOUNG
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
-from steponce.operator.cancel import cancel, find_running
+from steponce.operator.cancel import cancel
+from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator
 from steponce.operator.records import lock_of_request
 from steponce.report.collector import collect

@@ -1,0 +1,157 @@
+"""Finds what can be cancelled of a request, and what its record says of a cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from steponce.aws import times
+from steponce.errors import Refused, RequestNotFound
+from steponce.executions import CANCELLATION, CANCELLED, Execution, machine_of
+from steponce.locks.record import Lock
+from steponce.next_step import NextStep
+from steponce.operator.allowed import expect_own
+from steponce.request.machine import Machine, is_owner_open
+from steponce.request.names import name_of
+from steponce.workflow import FAILED, INPROGRESS
+
+_CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """
+    A request that can be cancelled.
+
+    Args:
+        request_id: As it was given.
+        execution_arn: The execution that has its lock, else its newest attempt.
+        lock_token: The request's business key; None if it is not known.
+        lock: The record of that key, also if another request holds it. None if there is none.
+        is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
+            died and left its lock.
+        given: What that execution was started with.
+    """
+
+    request_id: str
+    execution_arn: str
+    lock_token: str | None
+    lock: Lock | None
+    is_open: bool
+    given: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+    @property
+    def holds_the_lock(self) -> bool:
+        """Whether this execution holds the lock."""
+        lock = self.lock
+        return lock is not None and (lock.status, lock.locked_by) == (INPROGRESS, self.execution_arn)
+
+
+def find_running(machine: Machine, request_id: str) -> Running:
+    """
+    Find what can be cancelled of a request.
+
+    That is an execution that runs, or the open lock of a dead execution, or a request without an outcome that
+    may be resent or started again.
+
+    Raises:
+        InvalidRequestId: the id cannot be one.
+        RequestNotFound: it has no execution.
+        Refused: it has its answer, is cancelled already, or waits for a person.
+        Unavailable: no answer; safe to ask again.
+    """
+    name = name_of(request_id)
+    found = _find(machine, request_id, name)
+    if found is None:
+        _expect_no_plain_python(machine, request_id, name)
+        raise RequestNotFound(
+            f"There is no execution of a request {request_id!r}. Check its id, or list the open locks.",
+            next_steps=[NextStep("list locks")],
+        )
+    running, status = found
+    may_run_again = is_free(running.lock) and status != "SUCCEEDED" and running.lock_token is not None
+    left = running.holds_the_lock or may_run_again
+    if not running.is_open and not left:
+        nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
+        raise Refused(
+            f"{done_before(running) or nothing_runs} Look at what to do.",
+            next_steps=[NextStep("show request", request_id)],
+        )
+    return running
+
+
+def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
+    """Refuse if a guard or Powertools holds the request's lock: no command can stop that program."""
+    token = machine.lock_token_of(name, {})
+    lock = machine.locks.get(token) if token else None
+    if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
+        expect_own(machine, lock)
+        raise Refused(
+            f"The lock of request {request_id!r} is held by {lock.locked_by}, which no command can stop. "
+            f"Its lease ends at {lock.lease_until}; then release it.",
+            next_steps=[NextStep("release lock", lock.lock_token)],
+        )
+
+
+def _find(
+    machine: Machine, request_id: str, name: str, first: Execution | None = None
+) -> tuple[Running, str] | None:
+    """What there is of a request, and its execution's status. `first` is its first attempt, if known."""
+    first = first or machine.describe(name, 1)
+    first_input = first.input if first else {}
+    token = machine.lock_token_of_request(request_id, first)
+    lock = machine.locks.get(token) if token else None
+    recorded = machine.attempt_of(lock, request_id)
+    newest, attempt = machine.newest_beside(lock, request_id, first)
+    if first is None and newest is not None and attempt == 1:
+        return _find(machine, request_id, name, newest)  # visible only now, and it knows its lock token
+    found, arn = newest, machine.execution_arn(name, attempt)
+    if lock is not None and lock.open_status is not None and recorded:
+        holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven
+        is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
+        if is_owner_open(holder, lock) or is_left:
+            found, arn = holder or newest, lock.locked_by
+    if found is None:
+        return None
+    return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
+
+
+def done_before(running: Running) -> str:
+    """That a request is cancelled already, and by whom; empty if its record does not say so."""
+    lock = running.lock
+    if lock is None or not lock.interventions or not is_own(running, lock) or not _was_cancelled(lock):
+        return ""
+    last = lock.interventions[-1]
+    done = f"Request {running.request_id!r} is cancelled already ({last.what} by {last.by}: {last.why})."
+    return f"{done} Its record waits for a person." if lock.open_status is not None else done
+
+
+def is_cancelled(lock: Lock) -> bool:
+    """Whether a record says `Cancelled` for good. One that waits for a person has another cause."""
+    return (lock.status, lock.failure) == (FAILED, CANCELLATION)
+
+
+def is_free(lock: Lock | None) -> bool:
+    """
+    Whether a record may be replaced. An answer must have expired by any clock that AWS accepts.
+
+    The clock of this machine may run ahead, and then the answer still counts for others.
+    """
+    return lock is None or lock.is_reusable(times.to_text(times.now() - _CLOCKS_DIFFER))
+
+
+def is_own(running: Running, lock: Lock) -> bool:
+    """Whether a record is of this id on this machine."""
+    machine = machine_of(running.execution_arn)
+    return lock.request_id == running.request_id and machine_of(lock.locked_by) == machine
+
+
+def _was_cancelled(lock: Lock) -> bool:
+    """Whether a record says that a person has cancelled it, for good or until a person settles it."""
+    failure = lock.failure
+    if lock.status != FAILED or failure is None or failure.error != CANCELLED:
+        return False
+    return (failure.cause or "").startswith(str(CANCELLATION.cause))
