@@ -15,6 +15,7 @@ import pytest
 from steponce.local import LocalStack
 from tests.conftest import TEMPLATE
 from tests.patience import PATIENCE_SECONDS, eventually
+from tests.processes import descendants, parents
 from tests.workflow.program import PROGRAM, Run, environment
 
 EVENT = str(TEMPLATE.parent / "events" / "start_order.json")
@@ -214,19 +215,3 @@ def read_all(master: int) -> Iterator[bytes]:
         pass
     finally:
         os.close(master)
-
-
-def parents() -> dict[int, int]:
-    """Every process that lives, and its parent."""
-    listing = subprocess.check_output(["ps", "-A", "-o", "pid=,ppid=,stat="], text=True)
-    lines = (line.split() for line in listing.splitlines())
-    return {int(pid): int(parent) for pid, parent, state in lines if not state.startswith("Z")}
-
-
-def descendants(pid: int) -> set[int]:
-    """A process's children, and theirs."""
-    of = parents()
-    found: set[int] = {pid}
-    while more := {child for child, parent in of.items() if parent in found} - found:
-        found |= more
-    return found - {pid}

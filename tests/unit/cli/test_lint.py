@@ -160,7 +160,7 @@ def test_sarif_has_what_its_schema_requires(run: Run, file: Callable[..., str]):
 @pytest.mark.parametrize(
     ("name", "text", "line", "said"),
     [
-        ("a.asl.json", '{\n  "StartAt": "A",\n}', 3, "not JSON"),
+        ("a.asl.json", '{\n  "StartAt":\n}', 3, "not JSON"),
         ("a.asl.json", '{"StartAt": "A", "StartAt": "A", "States": {}}', 1, "'StartAt' stands twice"),
         ("a.asl.yaml", "StartAt: A\nStates:\n  A: {Type: Pass\n", 4, "not YAML"),
         ("a.asl.yaml", "StartAt: A\nStates: {}\nStartAt: B\n", 3, "'StartAt' stands twice"),

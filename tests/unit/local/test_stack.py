@@ -15,6 +15,7 @@ import pytest
 from steponce.local import LocalStack, LocalStackError, read_facts, write_facts
 from steponce.local.deploy import Deployment
 from tests.patience import PATIENCE_SECONDS, eventually
+from tests.processes import descendants, parents
 
 TEMPLATE = Path(__file__).parent / "fixture" / "template.yaml"
 
@@ -176,27 +177,9 @@ stack.boto3("lambda").invoke(FunctionName=stack.outputs["FunctionArn"], Payload=
 """
 
 
-def processes():
-    """Parent and state of each process."""
-    listed = subprocess.run(
-        ["/bin/ps", "-eo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
-    )
-    rows = (line.split() for line in listed.stdout.splitlines())
-    return {int(pid): (int(parent), state) for pid, parent, state in rows}
-
-
-def descendants(pid):
-    """The processes below this one."""
-    listed = processes()
-    found, below = set(), {pid}
-    while below := {child for child, (parent, _) in listed.items() if parent in below} - found:
-        found |= below
-    return found
-
-
 def alive(pids):
-    """Those of them that run still; what has ended and nobody has waited for does not run."""
-    return {pid for pid, (_, state) in processes().items() if not state.startswith("Z")} & pids
+    """Those of them that run still."""
+    return parents().keys() & pids
 
 
 def owner_of_a_stack(event):
@@ -227,7 +210,7 @@ def test_nothing_outlives_the_engine():
     """A worker that is in a loop of C code ends, too, though no thread inside of it could end it."""
     owner, logs = owner_of_a_stack({"spin": True})
     eventually(lambda: "spins" in (logs / "owned-MisbehaveFunction.log").read_text())
-    (engine,) = (pid for pid, (parent, _) in processes().items() if parent == owner.pid)
+    (engine,) = (pid for pid, parent in parents().items() if parent == owner.pid)
     workers = descendants(engine)
     assert 2 <= len(workers)
     os.kill(engine, signal.SIGKILL)
