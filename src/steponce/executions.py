@@ -277,7 +277,7 @@ def execution_arn_of(state_machine_arn: str, name: str) -> str:
 
 def runs_on(state_machine_arn: str, execution_arn: str) -> bool:
     """Whether an execution belongs to this state machine."""
-    return execution_arn.startswith(execution_arn_of(state_machine_arn, ""))
+    return machine_of(execution_arn) == unqualified(state_machine_arn)
 
 
 def machine_of(execution_arn: str) -> str:

@@ -11,7 +11,7 @@ import click
 from steponce.cli.shell import Named, commands
 from steponce.cli.target import Invocation, Stack, Target
 from steponce.client import Client
-from steponce.executions import machine_of
+from steponce.executions import runs_on
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.machines import machine_of_lock, machine_of_request
@@ -117,7 +117,7 @@ class Machines:
 
     def is_chosen(self, execution_arn: str) -> bool:
         """Whether an execution may be listed: --machine leaves out those of other state machines."""
-        return self.target.machine is None or machine_of(execution_arn) == self.chosen()[0].arn
+        return self.target.machine is None or runs_on(self.chosen()[0].arn, execution_arn)
 
     @property
     def named(self) -> Named:
