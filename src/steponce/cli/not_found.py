@@ -29,13 +29,12 @@ def explained(machines: Machines, request_id: str, key: str | None = None) -> It
     except RequestNotFound as error:
         if key is not None:
             raise
-        lock = _meant(machines, request_id)
-        if lock is None:
-            hint, steps = "If it was started with a lock token of its own, give that with --key.", []
-        else:
+        hint = "If it was started with a lock token of its own, give that with --key."
+        steps = error.next_steps
+        if lock := _meant(machines, request_id):
             hint = f"But there is the lock token {lock.lock_token!r}, of request {lock.request_id!r}."
-            steps = [_how_to_look_at(lock, machines)]
-        raise RequestNotFound(f"{error} {hint}", next_steps=[*steps, *error.next_steps]) from None
+            steps = (_how_to_look_at(lock, machines), *steps)
+        raise RequestNotFound(f"{error} {hint}", next_steps=steps) from None
 
 
 def _meant(machines: Machines, text: str) -> Lock | None:
