@@ -23,8 +23,8 @@ from steponce.request.settings import is_no_key, is_null
 _PLAIN = (str, int, float, bool, list, dict, NoneType)
 """JSON's own types. A method's object is none of them."""
 
-
 _BY_PATHS = 'lock_token="record.messageId", payload="record.body"'
+"""How a decorator says what counts in a message of SQS."""
 
 
 class Arguments:
