@@ -219,4 +219,4 @@ def _of_child(processor: Machine, usage: Usage) -> Usage:
 def _child_of(processor: Machine) -> str | None:
     """The type of a distributed Map's executions; None for a Map that has none."""
     config = processor.get("ProcessorConfig", {})
-    return str(config.get("ExecutionType", "STANDARD")) if config.get("Mode") == "DISTRIBUTED" else None
+    return str(config["ExecutionType"]) if config.get("Mode") == "DISTRIBUTED" else None

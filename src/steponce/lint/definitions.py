@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from steponce.lint.asl import inner_machines, objects, reachable, states, transitions
-from steponce.lint.fields import JSONATA, JSONPATH, state_complaints
+from steponce.lint.fields import state_complaints
+from steponce.lint.values import JSONATA, JSONPATH, is_whole
 from steponce.workflow import LONGEST_TIMEOUT
 
 _LONGEST = 1_048_576
@@ -108,13 +109,13 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
 def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:
     for field in sorted(set(machine) - (_INNER if where else _MACHINE)):
         yield f"there is no field {field!r}."
-    if not where and not _is_timeout(machine.get("TimeoutSeconds", 1)):
+    if not where and not is_whole(machine.get("TimeoutSeconds", 1), 1, LONGEST_TIMEOUT):
         given = machine["TimeoutSeconds"]
         yield f"TimeoutSeconds must be a whole number from 1 to {LONGEST_TIMEOUT:,}, and is {given!r}."
     if machine.get("QueryLanguage", JSONPATH) not in (JSONPATH, JSONATA):
         yield f"QueryLanguage must be {JSONPATH} or {JSONATA}."
-    if where and not isinstance(machine.get("ProcessorConfig", {}), dict):
-        yield "ProcessorConfig must be an object."
+    if not isinstance(machine.get("Comment", ""), str):
+        yield f"Comment must be text, and is {machine['Comment']!r}."
     states = machine.get("States")
     if not isinstance(states, dict) or not states:
         yield "States must be an object with at least one state."
@@ -169,7 +170,3 @@ def _duplicates(definition: dict[str, Any]) -> Iterator[Refusal]:
     for name, times in Counter(name for name, _ in states(definition)).items():
         if times > 1:
             yield Refusal("duplicate-name", name, f"{times} states of the state machine have this name.")
-
-
-def _is_timeout(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LONGEST_TIMEOUT

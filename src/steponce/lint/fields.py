@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.lint.choices import choice_complaints
+from steponce.lint.templates import jsonata_complaints, jsonpath_complaints, variable_complaints
+from steponce.lint.values import (
+    JSONATA,
+    is_call,
+    is_expression,
+    is_path,
+    is_single,
+    is_timestamp,
+    is_whole,
+)
 from steponce.workflow import LONGEST_TIMEOUT
-
-JSONPATH = "JSONPath"
-JSONATA = "JSONata"
 
 _COMMON = {"Type", "Comment", "QueryLanguage"}
 _STEP = {"Next", "End", "Assign"}
@@ -58,19 +65,6 @@ _RETRIER = {
     "JitterStrategy",
 }
 _CATCHER = {"ErrorEquals", "Next", "Assign"}
-_KINDS = ("String", "Numeric", "Timestamp")
-_ORDERS = ("Equals", "LessThan", "GreaterThan", "LessThanEquals", "GreaterThanEquals")
-_COMPARISONS = (
-    {f"{kind}{order}{end}" for kind in _KINDS for order in _ORDERS for end in ("", "Path")}
-    | {"BooleanEquals", "BooleanEqualsPath", "StringMatches"}
-    | {f"Is{kind}" for kind in ("Null", "Present", "Numeric", "String", "Boolean", "Timestamp")}
-)
-_FUNCTIONS = {
-    *("Array", "ArrayContains", "ArrayGetItem", "ArrayLength", "ArrayPartition", "ArrayRange", "ArrayUnique"),
-    *("Base64Decode", "Base64Encode", "Format", "Hash", "JsonMerge", "JsonToString", "MathAdd", "MathRandom"),
-    *("StringSplit", "StringToJson", "UUID"),
-}
-_TEXT_IN_FUNCTION = re.compile(r"'(?:[^'\\]|\\.)*'?")
 
 
 def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
@@ -82,12 +76,17 @@ def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
     spoken = _IN_JSONATA if language == JSONATA else _IN_JSONPATH
     for field in sorted(set(state) - _COMMON - _OF_TYPE[kind] - spoken[kind]):
         yield f"a {kind} state in {language} has no field {field!r}."
+    if not isinstance(state.get("Comment", ""), str):
+        yield f"Comment must be text, and is {state['Comment']!r}."
     yield from _way_on(state, kind)
     yield from _one_of_each(state)
     yield from _handlers(state, language)
-    if language != JSONATA:
+    yield from variable_complaints(state)
+    if language == JSONATA:
+        yield from jsonata_complaints(state)
+    else:
         yield from _paths(state)
-        yield from _templates(state)
+        yield from jsonpath_complaints(state)
     check = _CHECKS.get(kind)
     if check:
         yield from check(state, language)
@@ -138,7 +137,7 @@ def _retrier(retrier: dict[str, Any], where: str) -> Iterator[str]:
         ("MaxAttempts", 0, LONGEST_TIMEOUT),
         ("MaxDelaySeconds", 1, 31_622_400),
     ):
-        if not _is_whole(retrier.get(field, least), least, most):
+        if not is_whole(retrier.get(field, least), least, most):
             given = retrier[field]
             yield f"{where}: {field} must be a whole number from {least} to {most:,}, and is {given!r}."
     rate = retrier.get("BackoffRate", 1)
@@ -156,38 +155,12 @@ def _paths(state: dict[str, Any]) -> Iterator[str]:
         if field in ("InputPath", "OutputPath", "ResultPath") and value is None:
             continue
         may_call = field in ("ErrorPath", "CausePath")
-        if not isinstance(value, str) or not (value.startswith("$") or (may_call and _is_call(value))):
+        if not is_path(value) and not (may_call and isinstance(value, str) and is_call(value)):
             yield f"{field} must be a path, which begins with $, and is {value!r}."
         elif field == "ResultPath" and value.startswith("$$"):
             yield "ResultPath cannot write to the context object."
-
-
-def _templates(state: dict[str, Any]) -> Iterator[str]:
-    for key in ("Parameters", "ResultSelector", "ItemSelector", "Assign"):
-        for field, value in _marked(state.get(key)):
-            if not isinstance(value, str) or not (value.startswith("$") or _is_call(value)):
-                yield f"{key}: {field!r} must be a path or a call of an intrinsic function, and is {value!r}."
-
-
-def _marked(value: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a template that are read at run time."""
-    if isinstance(value, list):
-        for part in value:
-            yield from _marked(part)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            if key.endswith(".$"):
-                yield key, part
-            else:
-                yield from _marked(part)
-
-
-def _is_call(text: str) -> bool:
-    """Whether it is a call of functions that exist, its parentheses closed."""
-    code = _TEXT_IN_FUNCTION.sub("''", text)
-    called = re.findall(r"States\.(\w+)\s*\(", code)
-    closed = code.count("(") == code.count(")") and "'" not in code.replace("''", "")
-    return text.startswith("States.") and code.rstrip().endswith(")") and closed and {*called} <= _FUNCTIONS
+        elif field == "ResultPath" and not is_single(value):
+            yield f"ResultPath must name one place, without wildcards and filters, and is {value!r}."
 
 
 def _task(state: dict[str, Any], language: str) -> Iterator[str]:
@@ -196,73 +169,19 @@ def _task(state: dict[str, Any], language: str) -> Iterator[str]:
         yield f"Resource must be an ARN, and is {resource!r}."
     for field in ("TimeoutSeconds", "HeartbeatSeconds"):
         value = state.get(field, 1)
-        if not _is_whole(value, 1, LONGEST_TIMEOUT) and not _is_expression(value, language):
+        if not is_whole(value, 1, LONGEST_TIMEOUT) and not is_expression(value, language):
             yield f"{field} must be a whole number from 1 to {LONGEST_TIMEOUT:,}, and is {value!r}."
-
-
-def _choice(state: dict[str, Any], language: str) -> Iterator[str]:
-    rules = state.get("Choices")
-    if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
-        yield "Choices must be a list of rules, and not empty."
-        return
-    if not isinstance(state.get("Default", ""), str):
-        yield "Default must be a state's name."
-    for place, rule in enumerate(rules):
-        where = f"Choices[{place}]"
-        if not isinstance(rule.get("Next"), str):
-            yield f"{where}: Next must be a state's name."
-        rest = {key: part for key, part in rule.items() if key not in ("Next", "Comment", "Assign", "Output")}
-        if language != JSONATA and "Output" in rule:
-            yield f"{where} in {language} has no field 'Output'."
-        if language != JSONATA:
-            yield from _test(rest, where)
-        elif set(rest) != {"Condition"}:
-            yield f"{where}: a rule in {JSONATA} has a Condition, and no test beside it."
-
-
-def _test(test: Any, where: str) -> Iterator[str]:
-    """One test of a rule, with the tests inside."""
-    if not isinstance(test, dict):
-        yield f"{where}: a test must be an object."
-        return
-    fields = set(test) - {"Comment"}
-    if len(fields) == 1 and fields <= {"And", "Or"}:
-        (key,) = fields
-        parts = test[key]
-        if not isinstance(parts, list) or not parts:
-            yield f"{where}: {key} must be a list of tests, and not empty."
-            return
-        for place, part in enumerate(parts):
-            yield from _test(part, f"{where}.{key}[{place}]")
-    elif fields == {"Not"}:
-        yield from _test(test["Not"], f"{where}.Not")
-    elif "Variable" not in fields or len(fields) != 2 or not fields - {"Variable"} <= _COMPARISONS:
-        yield f"{where}: a test is And, Or, Not, or a Variable with one comparison, and has {sorted(fields)}."
-    else:
-        yield from _comparison(test, where)
-
-
-def _comparison(test: dict[str, Any], where: str) -> Iterator[str]:
-    variable = test["Variable"]
-    if not isinstance(variable, str) or not variable.startswith("$"):
-        yield f"{where}: Variable must be a path, which begins with $, and is {variable!r}."
-    (operator,) = set(test) - {"Variable", "Comment"}
-    value = test[operator]
-    kind: type | tuple[type, ...] = str
-    if operator.startswith("Is") or operator == "BooleanEquals":
-        kind = bool
-    elif operator.startswith("Numeric") and not operator.endswith("Path"):
-        kind = (int, float)
-    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        yield f"{where}: {operator} cannot be {value!r}."
 
 
 def _wait(state: dict[str, Any], language: str) -> Iterator[str]:
     given = [key for key in ("Seconds", "SecondsPath", "Timestamp", "TimestampPath") if key in state]
     if len(given) != 1:
         yield f"it needs one of Seconds, SecondsPath, Timestamp and TimestampPath, and has {given}."
+    time = state.get("Timestamp")
+    if "Timestamp" in state and not is_timestamp(time) and not is_expression(time, language):
+        yield f"Timestamp must be a time as 2026-11-27T09:30:00Z, and is {time!r}."
     seconds = state.get("Seconds", 1)
-    if not _is_whole(seconds, 0, LONGEST_TIMEOUT) and not _is_expression(seconds, language):
+    if not is_whole(seconds, 0, LONGEST_TIMEOUT) and not is_expression(seconds, language):
         yield f"Seconds must be a whole number up to {LONGEST_TIMEOUT:,}, and is {seconds!r}."
 
 
@@ -270,12 +189,36 @@ def _map(state: dict[str, Any], language: str) -> Iterator[str]:
     inside = [key for key in ("ItemProcessor", "Iterator") if key in state]
     if len(inside) != 1 or not isinstance(state[inside[0]], dict):
         yield f"it needs an ItemProcessor, an object, and has {inside}."
+    else:
+        yield from _mode(state[inside[0]].get("ProcessorConfig", {}))
+    if {"Parameters", "ItemSelector"} <= set(state):
+        yield "Parameters and ItemSelector exclude each other. Parameters is the older name."
     for field in ("ItemReader", "ItemBatcher", "ResultWriter"):
         if not isinstance(state.get(field, {}), dict):
             yield f"{field} must be an object."
-    most = state.get("MaxConcurrency", 0)
-    if not _is_whole(most, 0, 2**31 - 1) and not _is_expression(most, language):
-        yield f"MaxConcurrency must be a whole number from 0 on, and is {most!r}."
+    for field in ("MaxConcurrency", "ToleratedFailureCount"):
+        most = state.get(field, 0)
+        if not is_whole(most, 0, 2**31 - 1) and not is_expression(most, language):
+            yield f"{field} must be a whole number from 0 on, and is {most!r}."
+    share = state.get("ToleratedFailurePercentage", 0)
+    if not _is_share(share) and not is_expression(share, language):
+        yield f"ToleratedFailurePercentage must be a number from 0 to 100, and is {share!r}."
+
+
+def _mode(config: Any) -> Iterator[str]:
+    if not isinstance(config, dict):
+        yield "ProcessorConfig must be an object."
+        return
+    mode = config.get("Mode", "INLINE")
+    if mode not in ("INLINE", "DISTRIBUTED"):
+        yield f"Mode must be INLINE or DISTRIBUTED, and is {mode!r}."
+    kind = config.get("ExecutionType")
+    if mode == "DISTRIBUTED" and kind not in ("STANDARD", "EXPRESS"):
+        yield f"ExecutionType must be STANDARD or EXPRESS in a distributed Map, and is {kind!r}."
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
 
 
 def _parallel(state: dict[str, Any], _language: str) -> Iterator[str]:
@@ -292,18 +235,9 @@ def _fail(state: dict[str, Any], _language: str) -> Iterator[str]:
 
 _CHECKS = {
     "Task": _task,
-    "Choice": _choice,
+    "Choice": choice_complaints,
     "Wait": _wait,
     "Map": _map,
     "Parallel": _parallel,
     "Fail": _fail,
 }
-
-
-def _is_whole(value: Any, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _is_expression(value: Any, language: str) -> bool:
-    """Whether JSONata works it out at run time."""
-    return language == JSONATA and isinstance(value, str) and value.startswith("{%") and value.endswith("%}")

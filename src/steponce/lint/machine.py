@@ -10,7 +10,7 @@ from typing import Any
 from steponce.lint.asl import as_object, inner_machines, objects
 from steponce.lint.calls import Call
 from steponce.lint.definitions import Refusal, refusals_before_substitution
-from steponce.lint.fields import JSONATA, JSONPATH
+from steponce.lint.values import JSONATA, JSONPATH
 
 Body = dict[str, Any]
 

@@ -228,7 +228,7 @@ def test_the_first_of_several_failures_is_any_of_them():
 @pytest.mark.parametrize(("mode", "end"), [("INLINE", "C"), ("DISTRIBUTED", "CE")])
 def test_a_distributed_map_has_a_failure_of_its_own(mode: str, end: str):
     """What its executions fail with is in their own histories."""
-    each = map_of(machine(I=FAIL), Mode=mode) | {
+    each = map_of(machine(I=FAIL), Mode=mode, ExecutionType="STANDARD") | {
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.why", "Next": "B"}]
     }
     found = estimate(machine(A=last(each), B=asks(PLANTED), C=END, D=END, E=END)).listed

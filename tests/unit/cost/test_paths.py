@@ -312,7 +312,7 @@ def test_what_a_distributed_map_reads_and_express_children_are_not_priced():
     [
         {"ToleratedFailurePercentage": 5},
         {"ToleratedFailureCountPath": "$.most"},
-        {"ToleratedFailureCount": "{% $most %}"},
+        {"ToleratedFailureCount": "{% $most %}", "QueryLanguage": "JSONata"},
     ],
 )
 def test_a_map_that_tolerates_failures_goes_on_after_them(tolerates: dict[str, Any]):

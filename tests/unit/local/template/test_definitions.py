@@ -18,6 +18,7 @@ INNER = {"StartAt": "Inner", "States": {"Inner": {"Type": "Succeed"}}}
 END: dict[str, Any] = {"Type": "Succeed"}
 TASK: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
 MAP: dict[str, Any] = {"Type": "Map", "ItemProcessor": INNER, "End": True}
+DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
 JSONATA = {"QueryLanguage": "JSONata"}
 TEST = {"Variable": "$.a", "IsPresent": True, "Next": "B"}
 
@@ -44,6 +45,10 @@ def definition(**states: Any) -> dict[str, Any]:
 
 def choice(rule: dict[str, Any], **more: Any) -> dict[str, Any]:
     return definition(A={"Type": "Choice", "Choices": [rule], "Default": "B", **more}, B=END)
+
+
+def inside(**config: Any) -> dict[str, Any]:
+    return definition(A=MAP | {"ItemProcessor": INNER | {"ProcessorConfig": config}})
 
 
 def retry(**fields: Any) -> dict[str, Any]:
@@ -141,6 +146,39 @@ REFUSED: list[tuple[str, Any]] = [
     ("Catch[0] in JSONPath has no field 'Output'", catch({}, Output="{% $states.errorOutput %}")),
     ("Choices[0] in JSONPath has no field 'Output'", choice(TEST | {"Output": {"a": 1}})),
     ("cannot be JSONPath", definition(A=END | {"QueryLanguage": "JSONPath"}) | JSONATA),
+    ("A: Comment must be text", definition(A={"Type": "Succeed", "Comment": 1})),
+    ("The state machine: Comment must be text", definition(A=END) | {"Comment": ["a"]}),
+    ("InputPath must be a path", definition(A=TASK | {"InputPath": "$.a["})),
+    ("'a.$' must be a path", definition(A=TASK | {"Parameters": {"a.$": "$.b[?(@.x > 1]"}})),
+    ("ResultPath must name one place", definition(A=TASK | {"ResultPath": "$.a[*]"})),
+    ("ResultPath must name one place", definition(A=TASK | {"ResultPath": "$..a"})),
+    ("'a.$' and 'a' make one field", definition(A=TASK | {"Parameters": {"b": {"a": 1, "a.$": "$.a"}}})),
+    ("StringEqualsPath cannot be", choice({"Variable": "$.a", "StringEqualsPath": "b", "Next": "B"})),
+    ("TimestampEquals cannot be", choice({"Variable": "$.a", "TimestampEquals": "2026-11-27", "Next": "B"})),
+    ("Timestamp must be a time", definition(A={"Type": "Wait", "Timestamp": "tomorrow", "End": True})),
+    (
+        "Timestamp must be a time",
+        definition(A={"Type": "Wait", "Timestamp": "2026-11-27T09:30:00z", "End": True}),
+    ),
+    ("Mode must be", inside(Mode="BOTH")),
+    ("ExecutionType must be", inside(Mode="DISTRIBUTED")),
+    ("ExecutionType must be", inside(Mode="DISTRIBUTED", ExecutionType="FAST")),
+    ("Parameters and ItemSelector", definition(A=MAP | {"Parameters": {}, "ItemSelector": {}})),
+    ("ToleratedFailureCount must be", definition(A=MAP | {"ToleratedFailureCount": -1})),
+    ("ToleratedFailurePercentage must be", definition(A=MAP | {"ToleratedFailurePercentage": 101})),
+    ("A: Assign must be an object", definition(A={"Type": "Pass", "Assign": [], "End": True})),
+    ("this is 'a.b.$'", definition(A={"Type": "Pass", "Assign": {"a.b.$": "$.a"}, "End": True})),
+    ("this is 'states'", catch(JSONATA, Assign={"states": 1})),
+    ("this is '1st'", choice({"Condition": "{% true %}", "Assign": {"1st": 1}, "Next": "B"}, **JSONATA)),
+    ("Condition must be", choice({"Condition": "$x > 1", "Next": "B"}, **JSONATA)),
+    (
+        "Output: an expression begins with {%",
+        definition(A={"Type": "Pass", "Output": {"a": ["$x %}"]}, "End": True} | JSONATA),
+    ),
+    (
+        "Arguments: an expression begins with {%",
+        definition(A=TASK | JSONATA | {"Arguments": {"a": "{% $x }"}}),
+    ),
     (
         "Inner: QueryLanguage cannot be JSONPath",
         definition(A=MAP | {"ItemProcessor": definition(Inner=END | {"QueryLanguage": "JSONPath"})})
@@ -160,10 +198,27 @@ ACCEPTED: dict[str, Any] = {
             "ItemReader": {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": {"InputType": "CSV"}},
             "ResultWriter": {"Resource": "arn:aws:states:::s3:putObject", "WriterConfig": {}},
             "ToleratedFailurePercentage": 0.5,
-            "ItemProcessor": INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}},
+            "ItemProcessor": INNER | DISTRIBUTED,
         }
     ),
     "the old kind of map": definition(A={"Type": "Map", "Iterator": INNER, "Parameters": {}, "End": True}),
+    "a map in one execution": inside(Mode="INLINE"),
+    "names with brackets and stars": definition(
+        A=TASK
+        | {"InputPath": "$['a[']", "ResultPath": "$['a*b'][\"c:d\"].c[0]", "Parameters": {"a.$": "$['(']"}}
+    ),
+    "a time": definition(
+        A={"Type": "Wait", "Timestamp": "2026-11-27T09:30:00.5+01:00", "Next": "B"},
+        B={"Type": "Wait", "Timestamp": "{% $x %}", "End": True} | JSONATA,
+    ),
+    "text that is no expression": definition(
+        A={
+            "Type": "Pass",
+            "Output": {"a": "50 %", "b": "{{% x %}}", "c": "{ % }", "d": " {% $x %} "},
+            "End": True,
+        }
+        | JSONATA
+    ),
     "whole backoff": retry(BackoffRate=2, IntervalSeconds=1, MaxAttempts=0, Comment="why"),
     "variables": definition(A={"Type": "Pass", "Assign": {"x.$": "$.a"}, "Next": "B"}, B=END),
     "a variable, a filter, a call in a call": definition(
@@ -193,7 +248,7 @@ ACCEPTED: dict[str, Any] = {
     )
     | {"QueryLanguage": "JSONata"},
     "JSONata in one state": choice(
-        {"Condition": "{% true %}", "Output": 1, "Next": "B"}, QueryLanguage="JSONata"
+        {"Condition": "{% true %}", "Output": 1, "Next": "B", "Comment": "{% is how it begins"}, **JSONATA
     ),
     "a catcher in JSONPath": catch({}, ResultPath="$.error", Assign={"error.$": "$"}, Comment="why"),
     "a catcher in JSONata": catch(JSONATA, Output="{% $states.errorOutput %}", Assign={"a": 1}),
