@@ -43,7 +43,7 @@ def name_of(request_id: str) -> str:
             f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
         )
     if _AS_IT_IS.fullmatch(request_id) and not _MARKED.fullmatch(request_id):
-        return request_id
+        return str.__str__(request_id)  # a member of a text Enum would be written as its name
     try:
         size = len(request_id.encode())
     except UnicodeEncodeError:

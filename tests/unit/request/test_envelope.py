@@ -108,6 +108,14 @@ def test_a_plain_id_is_its_name(request_id: str) -> None:
     assert request_id == name_of(request_id)
 
 
+@pytest.mark.parametrize("request_id", ["daily", "daily/eu", "daily--2"])
+def test_an_id_of_an_own_kind_of_text_has_the_name_of_its_text(request_id: str) -> None:
+    """So that names and keys made of it are those that Step Functions and everybody else see."""
+    name = name_of(request_id)
+
+    assert (name, f"{name}--2") == (name_of(Tenant(request_id)), f"{name_of(Tenant(request_id))}--2")
+
+
 @pytest.mark.parametrize(
     ("slug", "request_id"),
     [
