@@ -74,6 +74,14 @@ class Receipt:
         """Without reading anything."""
         return f"Receipt({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, or a deep copy: a result that is kept in a bucket is read before."""
+        return vars(self) | {"result": self.result}
+
+    def __copy__(self) -> Self:
+        """Without reading anything."""
+        return type(self)(**vars(self))
+
     @property
     def resets_at(self) -> datetime | None:
         """

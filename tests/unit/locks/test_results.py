@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -410,6 +412,19 @@ def test_a_receipt_reads_a_large_result_once_and_when_it_is_asked_for(results: R
     assert "éé" not in repr(receipt)
     assert json.loads(TEXT) == receipt.result
     assert (None, json.loads(TEXT)) == (receipt.kept_bytes, receipt.to_dict()["result"])
+
+
+@pytest.mark.parametrize("again", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])
+def test_a_receipt_of_a_large_result_can_be_handed_to_another_process(
+    results: Results, again: Callable[[Receipt], Receipt]
+):
+    """As one of a small result can."""
+    told = record(kept(results, TEXT).to_json())
+    first = Receipt.from_lock("order-1", told, results, duplicate=False)
+    assert copy.copy(first).kept_bytes is not None  # which reads nothing
+    receipt = again(first)
+
+    assert (json.loads(TEXT), "order-1") == (receipt.result, receipt.request_id)
 
 
 def test_a_receipt_whose_result_is_gone_still_tells_the_rest(results: Results):
