@@ -91,9 +91,10 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
         raise click.UsageError("Give the ID of one letter, or --all.")
     found = _letters(Machines.reach(target))
     before = found.count()
-    done = [found.redrive(letter_id)] if letter_id is not None else list(found.redrive_all())
+    put_back = [found.redrive(letter_id)] if letter_id is not None else found.redrive_all()
+    done = [_describe(one) for one in put_back]  # the bodies of thousands would fill the memory
     more = max(0, before - len(done))
-    answer: dict[str, Any] = {"done": "put back", "letters": [_describe(one) for one in done], "more": more}
+    answer: dict[str, Any] = {"done": "put back", "letters": done, "more": more}
     rest = [Text(f"About {more} more lie there.")] if more else []
     say(answer, Group(Text(f"Put back {counted(len(done), 'letter')}.", "bold green"), *rest))
     return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -186,6 +187,30 @@ def test_all_letters_are_put_back(stack: Stack, run: Run):
     assert {"key", None} == {one.lock_token for one in asked}
     assert 13 == len(asked)
     assert [] == run("list")[1]["letters"]
+
+
+def test_letters_that_are_put_back_do_not_stay_in_the_memory(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """Thousands of large ones lie there after an outage."""
+    for number in range(35):
+        stack.lay_aside(f"order-{number}")
+    redrive_all = Letters.redrive_all
+    seen: list[weakref.ref[redrive.Found]] = []
+    alive: list[int] = []
+
+    def watched(letters: Letters) -> Iterator[redrive.Found]:
+        for found in redrive_all(letters):
+            seen.append(weakref.ref(found))
+            alive.append(sum(one() is not None for one in seen))
+            yield found
+            del found
+
+    monkeypatch.setattr(Letters, "redrive_all", watched)
+
+    assert 0 == run("redrive", "--all")[0]
+    assert 35 == len(alive)
+    assert max(alive) <= 3 * 10  # SQS gives at most ten at a time
 
 
 def test_a_request_about_a_failed_invocation_is_put_back(stack: Stack, run: Run):
