@@ -41,6 +41,7 @@ class PlannedFaults:
             machine.arn: (machine.name, tasks_of(json.loads(machine.definition)))
             for machine in stack.plan.machines
         }
+        self._logical_ids = {machine.arn: machine.logical_id for machine in stack.plan.machines}
         self._planned: list[_Planned] = []
 
     def fail_state(
@@ -128,7 +129,8 @@ class PlannedFaults:
 
     def _is_called(self, arn: str, machine: str) -> bool:
         name, _ = self._tasks[arn]
-        return machine in (arn, name, name.removeprefix(f"{self._stack_name}-"))
+        names = (arn, self._logical_ids[arn], name, name.removeprefix(f"{self._stack_name}-"))
+        return machine in names
 
 
 def tasks_of(machine: dict[str, Any]) -> set[str]:

@@ -24,7 +24,12 @@ ONE = {
 def plan(name: str, states: dict[str, Any]) -> SimpleNamespace:
     """A state machine of a stack named `shop`."""
     definition = json.dumps({"StartAt": next(iter(states)), "States": states})
-    return SimpleNamespace(name=name, arn=f"arn:{name}", definition=definition)
+    return SimpleNamespace(
+        logical_id=f"{name.removeprefix('shop-')}StateMachine",
+        name=name,
+        arn=f"arn:{name}",
+        definition=definition,
+    )
 
 
 @pytest.fixture
@@ -52,9 +57,9 @@ def test_tasks_inside_of_other_states_can_have_faults(faults: PlannedFaults, con
     )
 
 
-@pytest.mark.parametrize("machine", ["Gifts", "shop-Gifts", "arn:shop-Gifts"])
-def test_a_machine_has_three_names(faults: PlannedFaults, controls: Mock, machine: str):
-    """Logical id, name and ARN."""
+@pytest.mark.parametrize("machine", ["GiftsStateMachine", "Gifts", "shop-Gifts", "arn:shop-Gifts"])
+def test_a_machine_has_several_names(faults: PlannedFaults, controls: Mock, machine: str):
+    """Logical id, name with and without the stack's, and ARN."""
     faults.stop_in("Buy", machine=machine)
 
     assert "arn:shop-Gifts" == controls.plan_fault.call_args.kwargs["machine"]

@@ -97,7 +97,8 @@ class Machines:
             is_yaml = path is not None and path.suffix in (".yaml", ".yml")
             definition = substitute(logical_id, text, given, is_yaml=is_yaml)
             kind = properties.get("StateMachineType", "STANDARD")
-            yield logical_id, MachinePlan(name, self._names.arn(STATE_MACHINE, name), definition, kind)
+            arn = self._names.arn(STATE_MACHINE, name)
+            yield logical_id, MachinePlan(logical_id, name, arn, definition, kind)
 
     def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
         path = self._file_of(logical_id)

@@ -54,6 +54,7 @@ class BucketPlan:
 class MachinePlan:
     """One state machine, after its substitutions."""
 
+    logical_id: str
     name: str
     arn: str
     definition: str

@@ -224,7 +224,9 @@ def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, fea
     """Nothing of AWS's own refusals is left by then."""
     inside = {"StartAt": "Go", "States": {"Go": {"Type": "Pass", "End": True}}}
     states = {"All": {"Type": "Map", "ItemProcessor": inside, "End": True, **NOT_CREATED[feature]}}
-    plan = MachinePlan("batches", "arn", json.dumps({"StartAt": "All", "States": states}), "STANDARD")
+    plan = MachinePlan(
+        "Batches", "batches", "arn", json.dumps({"StartAt": "All", "States": states}), "STANDARD"
+    )
     with pytest.raises(LocalStackError, match="not supported on the local stack: the definition of batches"):
         Deployment(small_stack.boto3)._make_machine(plan)
 
