@@ -9,6 +9,7 @@ from steponce.errors import OwnerHidden, Refused
 from steponce.executions import machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.recovery.child import Child
 from steponce.recovery.leases import lease_is_over
 from steponce.recovery.owner import left_by
 from steponce.recovery.work import longest_work, works_until
@@ -38,7 +39,7 @@ def expect_own(machine: Machine, lock: Lock) -> None:
         )
 
 
-def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> None:
+def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> Child | None:
     """
     Refuse while the owner runs, was redriven, or its work may still run.
 
@@ -46,12 +47,15 @@ def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> No
         machine: The machine with the lock table.
         lock: The record.
         work_timeout_seconds: How long the machine's work may run. A record that says longer is believed.
+
+    Returns:
+        The execution that the owner has started for its work; None if it has started none.
     """
     if lock.open_status is None:
-        return
+        return None
     if not lock.is_of_an_execution:
         _expect_lease_over(lock)
-        return
+        return None
     try:
         owner = machine.owner(lock)
         if owner is not None and owner.owns(lock) is False:
@@ -85,6 +89,22 @@ def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> No
         raise Refused(
             f"The record {lock.lock_token!r} is FAILED with {error}, which does not say that the work is "
             f"over: it may still run until {until}; try again then."
+        )
+    return child
+
+
+def expect_no_result(lock: Lock, child: Child | None) -> None:
+    """
+    Refuse to free a lock whose work is an execution that has succeeded.
+
+    Its owner may have recorded a failure all the same: the answer of the call that started the execution was
+    lost, or the execution was redriven.
+    """
+    if child is not None and child.state == "succeeded":
+        raise Refused(
+            f"The execution {child.arn}, which is the work of {lock.lock_token!r}, has succeeded. So the "
+            "work is done. Complete the lock with the output of that execution.",
+            next_steps=[NextStep("complete lock", lock.lock_token)],
         )
 
 

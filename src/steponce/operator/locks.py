@@ -32,7 +32,14 @@ from steponce.locks.record import Failure, Intervention, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep
-from steponce.operator.allowed import LockAction, expect_dead, expect_own, expect_unanswered, state_of
+from steponce.operator.allowed import (
+    LockAction,
+    expect_dead,
+    expect_no_result,
+    expect_own,
+    expect_unanswered,
+    state_of,
+)
 from steponce.recovery.owner import Finding, settle_owner, unsettled_work_until
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
@@ -80,7 +87,7 @@ class Operator:
             Unavailable: no answer; safe to try again.
         """
         expect_own(self._machine, lock)
-        expect_dead(self._machine, lock, self._work_timeout_seconds)
+        child = expect_dead(self._machine, lock, self._work_timeout_seconds)
         if action == "retry" and not lock.is_of_an_execution:
             expect_unanswered(action, lock)
             is_free = lock.status == RELEASED
@@ -93,7 +100,7 @@ class Operator:
         if lock.status == INPROGRESS:
             found = self._settle(lock)
             lock = self._again(lock)
-            expect_dead(self._machine, lock, self._work_timeout_seconds)
+            child = expect_dead(self._machine, lock, self._work_timeout_seconds)
         if found.verdict == "alive":
             raise Refused(found.reason) if found.reason else self._not_settled(lock)
         if found.verdict == "unwritten" and action != "complete":
@@ -103,6 +110,8 @@ class Operator:
                 next_steps=[NextStep("complete lock", lock.lock_token)],
             )
         expect_unanswered(action, lock)
+        if action != "complete":
+            expect_no_result(lock, child)
         return lock
 
     def release(self, lock: Lock, why: str) -> Lock:
@@ -115,10 +124,10 @@ class Operator:
 
         Raises:
             RecordChanged: the record has changed. The message says whether this command has written before.
-            Refused: its owner runs again.
+            Refused: its owner runs again, or the execution that is its work has succeeded.
             Unavailable: no answer; the same command is safe to try again.
         """
-        expect_dead(self._machine, lock, self._work_timeout_seconds)
+        expect_no_result(lock, expect_dead(self._machine, lock, self._work_timeout_seconds))
         failure = lock.failure or RELEASE
         written = self._machine.locks.release(lock, failure, by=self._by, why=why)
         return self._written(lock, "release", why, sure=written)

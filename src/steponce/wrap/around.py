@@ -50,7 +50,7 @@ def _work(seconds: int) -> dict[str, Any]:
     return {
         WORK: {
             "Comment": "Your state machine, which gets the payload and stays as it is. The child is named "
-            "after this attempt, so a try whose answer was lost finds the child that it has started. Its end "
+            "after this attempt, so a try whose answer was lost finds the child, while that runs. Its end "
             "is the end of the work, also if this execution dies.",
             "Type": "Task",
             "Resource": "arn:${Partition}:states:::states:startExecution.sync:2",

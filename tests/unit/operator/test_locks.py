@@ -212,6 +212,25 @@ def test_the_functions_of_an_execution_that_is_the_work_are_waited_for(
     assert world.lock() == alice.prepare(action, world.lock())
 
 
+@pytest.mark.parametrize("error", ["StepFunctions.ExecutionAlreadyExistsException", "States.TaskFailed"])
+def test_a_lock_whose_work_is_an_execution_that_has_succeeded_is_not_freed(
+    world: World, alice: Operator, error: str
+):
+    """The answer of its start was lost, or it was redriven. A retry would do the work again."""
+    lock = world.put(status=FAILED, openStatus="FAILED#3", failure=json.dumps({"Error": error, "Cause": "x"}))
+    child = start_child(world, lock)
+    world.sfn.executions[child]["output"] = '{"paid":7}'
+    world.sfn.close(child, "SUCCEEDED", at=datetime.now(UTC) - timedelta(seconds=WORK_TIMEOUT + 11))
+
+    for action in ("release", "retry"):
+        with pytest.raises(Refused, match=f"{child}.*has succeeded.* output") as raised:
+            alice.prepare(action, lock)
+        assert (NextStep("complete lock", lock.lock_token),) == raised.value.next_steps
+    with pytest.raises(Refused, match="has succeeded"):
+        alice.release(lock, "it was prepared before the redrive")
+    assert lock == world.lock() == alice.prepare("complete", lock)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
     "answered",
