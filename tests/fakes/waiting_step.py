@@ -40,7 +40,7 @@ class WaitingStep:
         self.is_inside = self.is_open = True
         self.is_submitted = False
         self._last = self._add("ExecutionStarted", 0)
-        self._sibling = self._add("TaskStateEntered", self._last)
+        self._enter_both()
         self._sibling = self._scheduled("token-of-the-sibling", self._sibling)
         self.enter()
         details = {"output": '"for the sibling"'}
@@ -48,6 +48,8 @@ class WaitingStep:
 
     def enter(self) -> None:
         """The workflow enters the state, for the first time or again."""
+        if self._is_cancelled:
+            self._enter_both()
         self.entries, self.tries, self.is_inside = self.entries + 1, 0, True
         self._last = self._add("TaskStateEntered", self._last)
         self.retry()
@@ -83,12 +85,19 @@ class WaitingStep:
         self._retry_or_leave()
 
     def abort(self) -> None:
-        """The sibling branch fails, which a Catch of the whole Parallel handles."""
+        """
+        The sibling branch fails, which a Catch of the whole Parallel handles.
+
+        AWS links all that follows to that failure, and nothing to the branch that it cancels.
+        """
         failed = self._add("TaskFailed", self._sibling, taskFailedEventDetails={"error": "Boom"})
         self._forget_token()
         self.is_inside = False
-        self._add("TaskStateAborted", self._last)
-        self._last = self._add("ParallelStateExited", failed)
+        self._add("TaskStateAborted", failed)
+        self._add("TaskStateAborted", failed)
+        parallel = self._add("ParallelStateFailed", failed)
+        self._last = self._add("ParallelStateExited", parallel, stateExitedEventDetails={"name": "Both"})
+        self._is_cancelled = True
 
     def fail_to_start(self, kind: str) -> None:
         """The function could not even be called."""
@@ -173,6 +182,13 @@ class WaitingStep:
             "callId": self._call_id,
             "attempt": 1,
         }
+
+    def _enter_both(self) -> None:
+        """The workflow enters the Parallel around the state and its sibling."""
+        self._last = self._add("ParallelStateEntered", self._last, stateEnteredEventDetails={"name": "Both"})
+        self._last = self._add("ParallelStateStarted", self._last)
+        self._sibling = self._add("TaskStateEntered", self._last)
+        self._is_cancelled = False
 
     def _end(self, kind: str, **details: Any) -> None:
         self._last = self._add(kind, self._last, **details)

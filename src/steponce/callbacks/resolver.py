@@ -13,7 +13,6 @@ reply is lost, the next call still gives the right verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -23,32 +22,18 @@ from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.callbacks.answer import Answer, Verdict
 from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.outcome import outcome_of
 from steponce.callbacks.step import ANSWERED, LATE, AwaitingStep
 from steponce.errors import InvalidAnswer, SteponceError, Unavailable
-from steponce.executions import EXECUTION_ENDS, YOUNG, execution_events
+from steponce.executions import YOUNG, execution_events
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
-    from mypy_boto3_stepfunctions.type_defs import HistoryEventTypeDef
 
 _TRIES = 5
 
 _USED_UP = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 _REFUSED = frozenset({"InvalidOutput", "ValidationException"})
-
-_OF_A_TRY = frozenset(
-    {
-        "TaskScheduled",
-        "TaskStarted",
-        "TaskStartFailed",
-        "TaskSubmitted",
-        "TaskSubmitFailed",
-        "TaskSucceeded",
-        "TaskFailed",
-        "TaskTimedOut",
-    }
-)
-"""The events between entering and leaving a Task state. A retry adds more of them."""
 
 
 class Callbacks:
@@ -165,7 +150,7 @@ class Callbacks:
             over = times.now() - times.from_text(step.entered_at) > YOUNG
             arrived = None
         else:
-            arrived, over = _outcome_of(events, step.task_token, sent)
+            arrived, over = outcome_of(events, step.task_token, sent)
         if arrived is None and not over:
             raise Unavailable("The outcome of this step's last try cannot be seen yet. Try again.")
         return arrived
@@ -177,39 +162,3 @@ def _verdict(step: AwaitingStep, answer: Answer, call: str) -> Verdict:
     if step.answer != answer:
         return "conflict"
     return "accepted" if step.claim == call else "duplicate"
-
-
-def _outcome_of(
-    events: Iterable[HistoryEventTypeDef], token: str, sent: Answer | None
-) -> tuple[Answer | None, bool]:
-    """
-    Find the answer that the step got with this token or a retry's, and whether the step is over.
-
-    The events of one branch are linked by previousEventId. While a retry may follow, the step is not over.
-    """
-    linked: set[int] = set()
-    submitted, last_event = False, ""
-    for event in events:
-        last_event = event["type"]
-        scheduled = event.get("taskScheduledEventDetails")
-        starts = not linked and scheduled is not None and token in scheduled["parameters"]
-        if not starts and event.get("previousEventId") not in linked:
-            continue
-        if event["type"] not in _OF_A_TRY:
-            return None, True
-        linked.add(event["id"])
-        arrived = _answer_in(event)
-        # A failure before the function has returned is the function's own, unless it is the sent answer.
-        if arrived is not None and (arrived.outcome == "success" or submitted or arrived == sent):
-            return arrived, True
-        submitted = event["type"] == "TaskSubmitted" or (submitted and scheduled is None)
-    return None, last_event in EXECUTION_ENDS
-
-
-def _answer_in(event: HistoryEventTypeDef) -> Answer | None:
-    if event["type"] == "TaskSucceeded":
-        return Answer.of_output(event["taskSucceededEventDetails"].get("output", "null"))
-    if event["type"] == "TaskFailed":
-        details = event["taskFailedEventDetails"]
-        return Answer("failure", error=details.get("error") or None, cause=details.get("cause") or None)
-    return None

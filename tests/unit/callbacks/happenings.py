@@ -24,6 +24,7 @@ HAPPENINGS: dict[str, Callable[[Scene], object]] = {
     "crash": lambda scene: scene.wait.crash(),
     "retry": lambda scene: scene.wait.retry() if scene.wait.is_between_tries else None,
     "again": Scene.again,
+    "abort": lambda scene: scene.wait.abort() if scene.wait.is_inside else None,
     "stop": lambda scene: scene.wait.stop(),
     "yes, dying": lambda scene: scene.resolve(YES, FaultAt(3, "die before")),
     "no, dying": lambda scene: scene.resolve(NO, FaultAt(3, "die after")),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steponce.callbacks import awaiting, resolver
+from steponce.callbacks import awaiting, outcome, resolver
 from steponce.callbacks.answer import Answer
 from steponce.errors import SteponceError
 from tests.unit.callbacks.happenings import HAPPENINGS, live_through, race
@@ -58,19 +58,21 @@ PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
     (resolver, "if arrived is None and not over:", "if False:", some_order),
     (resolver, "if arrived is None and not over:", "if arrived is None:", some_order),
     (resolver, "step = changed or self._steps.get(step_id)", "return 'accepted'", some_order),
-    (resolver, 'event.get("previousEventId") not in linked:', "not linked:", some_order),
-    (resolver, END_IN_SIGHT, "return None, True", some_order),
-    (resolver, END_IN_SIGHT, "return None, False", some_order),
-    (resolver, 'if event["type"] not in _OF_A_TRY:', "if False:", some_order),
-    (resolver, "or submitted or arrived == sent", "", some_order),
+    (outcome, "link.previous not in linked:", "not linked:", some_order),
+    (outcome, END_IN_SIGHT, "return None, True", some_order),
+    (outcome, END_IN_SIGHT, "return None, False", some_order),
+    (outcome, "if last_event not in _OF_A_TRY:", "if False:", some_order),
+    (outcome, "if last_event not in _OF_A_TRY:", "if last_event in EXECUTION_ENDS:", some_order),
+    (outcome, "last_event in _EXITED and", "last_event == 'nothing' and", in_order("abort")),
+    (outcome, "or submitted or arrived == sent", "", some_order),
     (
-        resolver,
+        outcome,
         "or submitted or arrived == sent",
         "or True",
         in_order("record only", "crash", known=False),
     ),
     (
-        resolver,
+        outcome,
         "or (submitted and scheduled is None)",
         "or submitted",
         in_order("time out", "retry", "crash"),
@@ -112,13 +114,24 @@ PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
 
 
 @pytest.mark.parametrize(("module", "right", "wrong", "catcher"), PLANTED)
-def test_a_planted_fault_is_caught(module: ModuleType, right: str, wrong: str, catcher: Callable[..., None]):
+def test_a_planted_fault_is_caught(
+    module: ModuleType,
+    right: str,
+    wrong: str,
+    catcher: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+):
     """The orders and interleavings above notice each of these changes."""
     source = Path(str(module.__file__)).read_text()
     assert 1 == source.count(right)
     names: dict[str, Any] = {"__name__": module.__name__}
     exec(compile(source.replace(right, wrong), "spoiled", "exec"), names)  # noqa: S102 - our own text
-    parts = {"kind": names["Callbacks"]} if module is resolver else {"records": names["AwaitingSteps"]}
+    if module is outcome:
+        monkeypatch.setattr(resolver, "outcome_of", names["outcome_of"])
+    parts = {
+        resolver: {"kind": names.get("Callbacks")},
+        awaiting: {"records": names.get("AwaitingSteps")},
+    }.get(module, {})
 
     with pytest.raises((AssertionError, SteponceError)):
         catcher(**parts)

@@ -516,7 +516,7 @@ def test_a_step_with_a_long_history_does_not_keep_the_round_from_the_locks(
     """Steps have a quarter of the time."""
     step = world.put_step(wait)
     end_unanswered(wait)
-    wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
+    wait.events[1:1] = [{"id": 0, "type": "TaskStateExited"}] * (PAGE * 1_000)
     wait.sfn.before_call, world.a_page_takes = world._note, 1.0
     world.put("k-1")
     at(monkeypatch, hours=3)
@@ -698,7 +698,7 @@ def test_long_histories_of_answers_do_not_keep_expired_steps_from_being_closed(
     """In each second round they have an eighth of its time."""
     claim_what_cannot_be_sent(world, wait, 3)
     expired = world.put_step(wait, callId="expired", execution="arn:forgotten")
-    wait.events[1:1] = [{"type": "TaskStateExited"}] * (PAGE * 1_000)
+    wait.events[1:1] = [{"id": 0, "type": "TaskStateExited"}] * (PAGE * 1_000)
     wait.sfn.before_call, world.a_page_takes = world._note, 1.0
     for number in range(2):
         at(monkeypatch, hours=3, seconds=number * ROUND_SECONDS)
