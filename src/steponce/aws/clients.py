@@ -14,7 +14,12 @@ from steponce.errors import StackNotFound
 if TYPE_CHECKING:
     import boto3
 
-CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=30)
+CONFIG = Config(
+    retries={"mode": "standard", "max_attempts": 4},
+    connect_timeout=5,
+    read_timeout=30,
+    max_pool_connections=32,  # as many as the threads of async guards
+)
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:

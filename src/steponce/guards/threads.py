@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 from steponce.errors import NotRecorded
@@ -16,6 +18,8 @@ from steponce.guards.texts import without_text
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
+
+_THREADS = 32
 
 
 def has_running_loop() -> bool:
@@ -29,19 +33,23 @@ def has_running_loop() -> bool:
 
 async def in_thread(call: Callable[[], T]) -> T:
     """
-    Make a blocking call in a thread. A cancelled task waits until the call has ended.
+    Make a blocking call in a thread of our own. A cancelled task waits until the call has ended.
+
+    The threads of `asyncio.to_thread` may all be taken by long jobs, while a lease goes on.
 
     A request that was sent cannot be taken back. Without the wait it would take effect after the task's end.
 
     If the call fails, its error is the `__cause__` of the CancelledError: it may have the work's result.
 
-    If the loop's executor is shut down, or can start no thread, this thread makes the call, since an outcome
+    If no thread can be started, as when the interpreter ends, this thread makes the call, since an outcome
     must be recorded.
     """
     once = _once(call)
     try:
         # A future and not a task, because the end of `asyncio.run` cancels all tasks.
-        running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, once)
+        running = asyncio.get_running_loop().run_in_executor(
+            own_threads(), contextvars.copy_context().run, once
+        )
     except RuntimeError:
         return once()
     cancelled: asyncio.CancelledError | None = None
@@ -65,6 +73,16 @@ async def in_thread(call: Callable[[], T]) -> T:
         raise cancelled
     finally:
         del cancelled  # the error has this frame, so both would keep the task's objects until the next gc
+
+
+def own_threads() -> Executor:
+    """The threads of this process. A forked one has none of its parent's."""
+    return _threads_of(os.getpid())
+
+
+@cache
+def _threads_of(_process: int) -> Executor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="steponce")
 
 
 def _once(call: Callable[[], T]) -> Callable[[], T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError
 
 from steponce import AlreadyInProgress, NotRecorded, RetryLater
+from steponce.guards import threads as guard_threads
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.threads import in_thread
@@ -238,7 +240,9 @@ def test_without_a_thread_to_renew_the_lease_the_lock_is_given_back(
 
 
 @pytest.mark.parametrize("what", ["loop", "coroutine"])
-def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(world: World, what: str) -> None:
+def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(
+    world: World, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its loop was closed, or its coroutine, and the thread that takes the lock can tell nobody."""
 
     async def work() -> None:
@@ -252,7 +256,7 @@ def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(world: World
         return held, task
 
     loop, executor, working = asyncio.new_event_loop(), ThreadPoolExecutor(1), work()
-    loop.set_default_executor(executor)
+    monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
     held, task = loop.run_until_complete(begin())
     task._log_destroy_pending = False
     loop.close() if what == "loop" else working.close()
@@ -307,15 +311,54 @@ def test_a_block_whose_coroutine_was_closed_is_not_tried_again(world: World) -> 
     asyncio.run(begin())
 
 
-@pytest.mark.parametrize("error", [None, ZeroDivisionError()])
-def test_a_block_whose_executor_is_shut_down_records_its_outcome(
-    world: World, error: Exception | None
-) -> None:
-    """As `asyncio.run` does at its end. The lock was held until its lease ended, with an unknown outcome."""
+def test_a_call_does_not_wait_for_the_jobs_of_the_loop(world: World) -> None:
+    """They may take longer than the lease, with all the threads that `asyncio.to_thread` has."""
 
     @world.guard().idempotent(lock_token="key", name="")
     async def charge(key: str) -> dict[str, str]:
-        await asyncio.get_running_loop().shutdown_default_executor()
+        return DONE
+
+    async def work() -> dict[str, str]:
+        go_on = threading.Event()
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        job = asyncio.ensure_future(asyncio.to_thread(go_on.wait, PATIENCE_SECONDS))
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS / 2):
+                return await charge(KEY)
+        finally:
+            go_on.set()
+            await job
+
+    assert DONE == asyncio.run(work())
+    assert COMPLETED == world.lock().status
+
+
+def test_a_forked_process_has_threads_of_its_own(world: World) -> None:
+    """A guard was used before the fork, as by a server that loads its application first."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        return DONE
+
+    assert DONE == asyncio.run(charge(KEY))
+    before = guard_threads.own_threads()
+    child = os.fork()
+    if not child:
+        os._exit(0 if guard_threads.own_threads() is not before else 1)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()])
+def test_a_block_whose_executor_is_shut_down_records_its_outcome(
+    world: World, error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the end of the interpreter does it. The lock was held until its lease ended."""
+
+    @world.guard().idempotent(lock_token="key", name="")
+    async def charge(key: str) -> dict[str, str]:
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
         if error is not None:
             raise error
         return DONE
@@ -328,13 +371,15 @@ def test_a_block_whose_executor_is_shut_down_records_its_outcome(
     assert (FAILED if error else COMPLETED) == world.lock().status
 
 
-def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(world: World) -> None:
+def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its executor is shut down, and cancels what waits."""
 
     async def work() -> None:
         go_on, executor = threading.Event(), ThreadPoolExecutor(1)
         async with world.guard().begin(KEY, ORDER):
-            asyncio.get_running_loop().set_default_executor(executor)
+            monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
             executor.submit(go_on.wait, PATIENCE_SECONDS)
             asyncio.get_running_loop().call_soon(lambda: executor.shutdown(wait=False, cancel_futures=True))
             asyncio.get_running_loop().call_soon(go_on.set)
@@ -345,7 +390,9 @@ def test_an_outcome_that_waits_for_a_thread_is_recorded_though_none_comes(world:
     assert RELEASED == world.lock().status
 
 
-def test_an_outcome_that_waits_for_an_executor_that_breaks_is_recorded(world: World) -> None:
+def test_an_outcome_that_waits_for_an_executor_that_breaks_is_recorded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its next thread cannot be prepared. Then it fails all that waits, and nothing of that was made."""
     go_on, threads = threading.Event(), []
 
@@ -357,7 +404,7 @@ def test_an_outcome_that_waits_for_an_executor_that_breaks_is_recorded(world: Wo
 
     async def work() -> None:
         executor, ended = ThreadPoolExecutor(2, initializer=prepare), threading.Event()
-        asyncio.get_running_loop().set_default_executor(executor)
+        monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
         try:
             async with world.guard().begin(KEY, ORDER):
                 for _ in range(2):
@@ -381,7 +428,9 @@ def test_a_signal_right_after_a_call_in_this_thread_goes_on(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     async def work() -> None:
-        await asyncio.get_running_loop().shutdown_default_executor()
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Future, "set_result", interrupted)
             await in_thread(lambda: None)
@@ -390,7 +439,7 @@ def test_a_signal_right_after_a_call_in_this_thread_goes_on(monkeypatch: pytest.
 
 
 def test_a_task_stays_cancelled_though_its_call_fails_where_no_thread_comes(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
     Who waits for the task asks whether it was cancelled. The name of the call's own error is in the log.
@@ -403,7 +452,7 @@ def test_a_task_stays_cancelled_though_its_call_fails_where_no_thread_comes(
 
     async def work() -> bool:
         go_on, executor = threading.Event(), ThreadPoolExecutor(1)
-        asyncio.get_running_loop().set_default_executor(executor)
+        monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
         executor.submit(go_on.wait, PATIENCE_SECONDS)
         task = asyncio.ensure_future(in_thread(fail))
         await turn()
@@ -452,7 +501,9 @@ def test_a_cancelled_task_keeps_none_of_its_objects() -> None:
         gc.enable()
 
 
-def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: World) -> None:
+def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is made at once, and again as a thread comes. The second one must not give the lock back."""
     kept: list[Callable[[], object]] = []
 
@@ -471,7 +522,7 @@ def test_a_call_that_an_executor_keeps_without_a_thread_is_made_once(world: Worl
         return task
 
     loop, working = asyncio.new_event_loop(), work()
-    loop.set_default_executor(NoThreads())
+    monkeypatch.setattr(guard_threads, "own_threads", NoThreads)
     task = loop.run_until_complete(begin())
     task._log_destroy_pending = False
     loop.close()
