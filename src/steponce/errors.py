@@ -16,7 +16,8 @@ All errors of this package, as one tree:
     ├── Conflict                         the id or key is taken
     │   ├── PayloadMismatch              by another payload
     │   └── LockTokenMismatch            by another business key
-    ├── StepAlreadyAnswered              a run waits twice under one step name
+    ├── StepAlreadyAnswered              a run waits again under the name of a step that has its answer
+    ├── StepNameTaken                    a run waits twice at once under one step name, or was redriven
     ├── Forbidden                        a callback link is forged or expired, or allows another outcome only
     ├── Refused                          an operator's command does not fit the record; nothing was written
     │   └── RecordChanged                the record changed after the operator saw it
@@ -140,6 +141,14 @@ class InvalidSetting(SteponceError, ValueError):
 
 class StepAlreadyAnswered(SteponceError):
     """This step of this run has its answer. A second wait needs another step name."""
+
+
+class StepNameTaken(SteponceError):
+    """
+    A wait that is no later one has this step name in this run: another item's, or that of before a redrive.
+
+    No answer to the step can reach the wait that got this error.
+    """
 
 
 class Forbidden(SteponceError):

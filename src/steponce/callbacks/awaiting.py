@@ -21,7 +21,7 @@ from steponce.aws.dynamodb import Item, Skip, in_range, read_each, unchanged_or_
 from steponce.aws.errors import answering, error_code
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import ANSWERED, ANSWERING, LATE, PENDING, AwaitingStep
-from steponce.errors import StepAlreadyAnswered, SteponceError, Unavailable
+from steponce.errors import StepAlreadyAnswered, StepNameTaken, SteponceError, Unavailable
 from steponce.request.names import OPEN_SHARDS, shard_of
 
 if TYPE_CHECKING:
@@ -161,8 +161,12 @@ class AwaitingSteps:
         The fence protects two invariants. An older token never replaces a newer one. An answer that was
         claimed under an older token stays, and is sent with the newer one.
 
+        A redriven execution enters no state anew: EnteredTime is the first one, and RetryCount starts at 0.
+
         Raises:
             StepAlreadyAnswered: this step of this run has its answer. A second wait needs another step name.
+            StepNameTaken: another token of the same entry into the state is on record, and this one is no
+                later retry. It is another item's of a Map, or that of a redriven execution.
             Unavailable: DynamoDB did not answer; safe to try again.
         """
         values = _values(step)
@@ -188,12 +192,20 @@ class AwaitingSteps:
             if waits:
                 return
             stored = self.get(step.id)
-            if stored is not None and not stored.is_older_than(step):
-                return  # this try, or a newer one, is stored already
+            if stored is not None and (
+                stored.task_token == step.task_token or stored.entered_at > step.entered_at
+            ):
+                return  # this try is stored already, or the state was entered again since
             if stored is not None and stored.status == ANSWERED:
                 raise StepAlreadyAnswered(
                     f"The step {step.step!r} of this run has its answer already. "
                     "Give a second wait in the same run a step name of its own."
+                )
+            if stored is not None and not stored.is_older_than(step):
+                raise StepNameTaken(
+                    f"Another wait of this run is on record as the step {step.step!r}, and this try is no "
+                    "later one. Give each item of a Map a step name of its own. After a redrive no step "
+                    "waits again."
                 )
         raise Unavailable("The record of this step keeps changing. Try again.")
 

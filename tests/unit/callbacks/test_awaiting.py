@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -19,6 +21,7 @@ from steponce.errors import (
     InvalidRequest,
     RecordUnreadable,
     StepAlreadyAnswered,
+    StepNameTaken,
     SteponceError,
     Unavailable,
 )
@@ -271,7 +274,8 @@ def test_the_newest_token_wins_in_every_order(
                 retryCount=retry_count,
             )
         )
-        records.steps.record(step)
+        with suppress(StepNameTaken):  # told to a function whose try is over
+            records.steps.record(step)
         newest = max(newest, (entered, retry_count))
         stored = records.read(step)
         assert f"token-{newest[0]}-{newest[1]}" == stored.task_token
@@ -302,6 +306,40 @@ def test_an_answered_step_refuses_a_newer_token(records: Records, first: Awaitin
         records.steps.record(later(first))
 
     assert (ANSWERED, "secret-token") == (records.read(first).status, records.read(first).task_token)
+
+
+@pytest.mark.parametrize("stored", [0, 1])
+@pytest.mark.parametrize("status", [PENDING, ANSWERING, LATE])
+def test_a_step_of_a_redriven_execution_is_told_that_its_name_is_taken(
+    records: Records, first: AwaitingStep, stored: int, status: str
+):
+    """
+    AWS gives it the EnteredTime of before, and counts its retries from 0. Nobody could answer the new token.
+
+    The items of a Map that wait under one step name are the same.
+    """
+    if stored:
+        first = later(first)
+        records.steps.record(first)
+    if status == ANSWERING:
+        records.claimed(first)
+    elif status == LATE:
+        records.steps.close(records.read(first), None)
+    before = records.item(first)
+
+    with pytest.raises(StepNameTaken, match="'confirmation', and this try is no later one"):
+        records.steps.record(replace(first, task_token="of-the-redrive", retry_count=0))
+    records.steps.record(first)  # the function of this try is called twice
+
+    assert before == records.item(first)
+
+
+def test_a_step_that_was_answered_is_not_asked_again_by_a_redrive(records: Records, first: AwaitingStep):
+    """Its answer was a failure, with which the execution ended."""
+    records.steps.close(records.claimed(first), NO)
+
+    with pytest.raises(StepAlreadyAnswered):
+        records.steps.record(replace(first, task_token="of-the-redrive"))
 
 
 @pytest.mark.parametrize(
@@ -579,6 +617,8 @@ def test_the_quick_table_of_other_tests_does_as_moto_does(records: Records, writ
                     steps.record(tried)
                 except StepAlreadyAnswered:
                     assert ANSWERED == now.status
+                except StepNameTaken:
+                    assert now.retry_count >= tried.retry_count
             elif write == "claim":
                 steps.claim(now, YES, "me")
             elif write == "release":
