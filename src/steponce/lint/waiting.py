@@ -16,6 +16,7 @@ WAITING = Rules("general")
 _HEARTBEATS = {"HeartbeatSeconds", "HeartbeatSecondsPath"}
 _LIMITS = {"TimeoutSeconds", "TimeoutSecondsPath"} | _HEARTBEATS
 _CALL = {"callId", "callId.$"}
+_CONTEXT_OF_MAP = ("$$.Map", "$states.context.Map")
 
 
 @WAITING.rule("task-timeout", "warning")
@@ -148,18 +149,25 @@ def shared_step(machine: Machine) -> Complaints:
     The items of a Map wait for answers under one step name, so an answer may reach another item.
 
     `record_awaiting_step` keeps one record for each step name of a run. A second item that waits replaces the
-    record of the first, and then nobody can answer the first one. Put the item's index or id into the name:
-    `"step.$": "States.Format('approval-{}', $$.Map.Item.Index)"`. The rule looks at callbacks whose `Payload`
-    has a `callId`, which that function needs. It does not look at a `Payload` that is one expression.
+    record of the first, which nobody can answer then, or is refused with `StepNameTaken`. Put the item's
+    index or id into the name: `"index.$": "$$.Map.Item.Index"` in the Map's `ItemSelector`, and `"step.$":
+    "States.Format('approval-{}', $.index)"`. The context object of a state inside of a Map has no `Map`, so
+    to read it there fails with `States.Runtime`. The rule looks at callbacks whose `Payload` has a `callId`,
+    which that function needs. It does not look at a `Payload` that is one expression.
 
-    Source: [Callbacks](callbacks.md#states-of-your-own).
+    Source: [Callbacks](callbacks.md#states-of-your-own);
+    [Context object](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-contextobject.html):
+    "You must define parameters from the Context object in the `ItemSelector` block of the main `Map` state".
     """
     for state in _in_maps(machine):
         payload = as_object(state.arguments.get("Payload"))
-        step = payload.get("step")
+        step, read = payload.get("step"), payload.get("step.$", payload.get("step"))
         is_recorded = state.call is not None and state.call.waits_for_token and bool(_CALL & set(payload))
         if is_recorded and isinstance(step, str) and not step.startswith("{%"):
             text = f"each item of its Map waits under one step name, {step!r}. Add the item's index or id."
+            yield Complaint(state.name, text)
+        if is_recorded and isinstance(read, str) and any(name in read for name in _CONTEXT_OF_MAP):
+            text = "its step name reads the Map's context, which is not there. Take it in the ItemSelector."
             yield Complaint(state.name, text)
 
 

@@ -84,3 +84,38 @@ def test_what_aws_takes_is_no_fault(state: dict[str, Any]):
         "Default": "B",
     }
     assert () == lint({"StartAt": "A", "States": {"A": choice, "B": state, "Failed": FAIL}}).findings
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ({"step": "approval"}, "each item of its Map waits under one step name"),
+        ({"step.$": "States.Format('approval-{}', $$.Map.Item.Index)"}, "reads the Map's context"),
+        ({"step.$": "States.Format('approval-{}', $.index)"}, ""),
+        ({"step.$": "$.step"}, ""),
+    ],
+)
+def test_the_items_of_a_map_wait_under_names_that_they_can_read(step: dict[str, str], said: str):
+    """A state inside of a Map has no Map in its context object; its ItemSelector does."""
+    payload = step | {"callId.$": "$.callId", "taskToken.$": "$$.Task.Token"}
+    ask = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "TimeoutSeconds": 60,
+        "Parameters": {"FunctionName": "f", "Payload": payload},
+        "End": True,
+    }
+    items = {
+        "Type": "Map",
+        "ItemSelector": {"index.$": "$$.Map.Item.Index", "callId.$": "$.callId", "step.$": "$.step"},
+        "ItemProcessor": {"StartAt": "Ask", "States": {"Ask": ask}},
+        "End": True,
+    }
+    found = [
+        finding.message
+        for finding in lint({"StartAt": "All", "States": {"All": items}}).findings
+        if finding.rule == "shared-step"
+    ]
+
+    assert bool(said) == bool(found)
+    assert all(said in text for text in found)
