@@ -47,7 +47,8 @@ class Client:
             ARN in any case; the condition key `states:StateMachineQualifier` limits it to an alias or a
             version.
         locks_table: The name of its table; the Output `LocksTable`.
-        rules: The rules for lock tokens, hashes and times. Default: the template's defaults.
+        rules: The rules for lock tokens, hashes and times. Default: the template's defaults, whatever the
+            stack's parameters are. `from_stack` and `from_outputs` read them.
         session: Your own boto3 session.
         config: Your own botocore config. It overrides the default one.
         endpoints: Other addresses for `states`, `dynamodb` and the rest (`aws`), as a local stack has.
