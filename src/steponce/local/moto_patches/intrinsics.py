@@ -1,8 +1,9 @@
 """
-The text in a call of an intrinsic function: `States.Format('it\\'s {}', $.n)`.
+The text in a call of an intrinsic function: `States.Format('it\\'s {}', $.n)`, and the text that one makes.
 
 moto reads the call as the JSON of the definition has it, with JSON's own escapes, and knows none of the
-language's four.
+language's four. Its `States.JsonToString` writes six characters for each that is not in ASCII, so a text in
+another alphabet grew threefold and passed the limit of a state.
 
 Source: Reserved characters in intrinsic functions, Step Functions Developer Guide.
 """
@@ -16,6 +17,9 @@ from typing import Any
 from moto.stepfunctions.parser.asl.component.intrinsic.argument.argument import ArgumentLiteral
 from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.generic.string_format import (
     StringFormat,
+)
+from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.json_manipulation.json_to_string import (  # noqa: E501
+    JsonToString,
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.parse.intrinsic.intrinsic_parser import IntrinsicParser
@@ -35,6 +39,7 @@ def install() -> None:
     IntrinsicParser.parse = staticmethod(_parse)
     Preprocessor.visitFunc_arg_string = _text
     StringFormat._eval_body = _format
+    JsonToString._eval_body = _json_to_string
 
 
 _original_parse = IntrinsicParser.parse
@@ -82,3 +87,9 @@ def _format(function: StringFormat, env: Environment) -> None:
         env.stack.append(_ESCAPE_OR_BRACES.sub(put, first.definition_value))
     except StopIteration:
         raise ValueError(f"There are fewer values than {{}} in {first.definition_value!r}") from None
+
+
+def _json_to_string(function: JsonToString, env: Environment) -> None:
+    function.argument_list.eval(env=env)
+    (value,) = env.stack.pop()
+    env.stack.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

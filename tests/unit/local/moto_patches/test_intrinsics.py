@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.local.moto_patches.workflows import Workflows
 
-INPUT = {"n": 5, "o'c": "x", "template": "{} of $.n", "braces": "{}"}
+INPUT = {"n": 5, "o'c": "x", "said": {"é": "ü\n\U0001f600"}, "template": "{} of $.n", "braces": "{}"}
 TEXTS = {
     r"States.Format('it\'s {}', $.n)": "it's 5",
     r"States.Format('{} it\'s', $.n)": "5 it's",
@@ -28,6 +28,7 @@ TEXTS = {
     r"States.ArrayGetItem(States.Array('it\'s', '\{', '\\', 'a'), 0)": "it's",
     r"States.ArrayGetItem(States.StringSplit('a\\b', '\\'), 1)": "b",
     r"States.Format('{} {}', States.Format('\'{}\'', $.n), '\}')": "'5' }",
+    "States.JsonToString($.said)": '{"é":"ü\\n\U0001f600"}',
 }
 
 
