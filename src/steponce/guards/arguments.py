@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
-from types import NoneType
+from types import CodeType, NoneType
 from typing import Any
 
 import jmespath
@@ -126,6 +126,16 @@ class Arguments:
 def name_of(function: Callable[..., Any]) -> str:
     """The qualified name of a function. Another callable has the name of its class, in angle brackets."""
     return str(getattr(function, "__qualname__", f"<{type(function).__qualname__}>"))
+
+
+def code_of(function: Callable[..., Any]) -> CodeType | None:
+    """
+    The code of a function, or of what it wraps by functools.wraps. None if it has none, as a class.
+
+    Two functions that one `def` makes at two calls have equal code.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def wrapped_by(function: Callable[..., Any]) -> str | None:

@@ -22,10 +22,11 @@ from steponce.aws.clients import CONFIG, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
-from steponce.guards.arguments import Arguments, expect_no_delivery, has_arguments, name_of, wrapped_by
+from steponce.guards.arguments import Arguments, expect_no_delivery, has_arguments, name_of
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.invocation import lambda_of, lease_of, owner_of
+from steponce.guards.namesakes import Namesakes
 from steponce.guards.plain import plain_argument
 from steponce.guards.run import Run
 from steponce.guards.terms import Terms, as_it_is
@@ -112,7 +113,7 @@ class Guard:
         self._locks = Locks(self._dynamodb, locks_table)
         self._results = results_in(result_bucket, session, config, at)
         self._final_records = FinalRecords(_size(cache_size))
-        self._known: dict[str, tuple[str, str | None]] = {}
+        self._namesakes = Namesakes()
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
@@ -206,8 +207,9 @@ class Guard:
             ValueError: this guard has a function of the same qualified name in another module. Each would
                 get the other's results.
 
-        Warns of a second function of the same qualified name that is around another function, and of a
-        function without arguments that has neither `name` nor `lock_token`: all its calls are one request.
+        Warns of another function of the same qualified name in the same module, of a second one that is
+        around another function, and of a function without arguments that has neither `name` nor
+        `lock_token`: all its calls are one request.
 
         A result goes through JSON, for the first call as for a replay, and has the type of the function's
         annotation again: a dataclass, TypedDict, pydantic model, or a list, dict or union of these. The
@@ -239,31 +241,19 @@ class Guard:
 
     def _expect_alone(self, function: Callable[..., Any]) -> None:
         """
-        Refuse a function without a name, and a second one of the same name.
+        Refuse a function without a name, and a second one of the same name in another module.
 
-        Lambdas of a module have one name. The same function may be decorated again, as by a reload.
+        Lambdas of a module have one name. Warn of another function of the same name and module: both work,
+        but they may share their results.
         """
         if name_of(function).endswith(">"):
             raise InvalidSetting(
                 f"{name_of(function)} has no name that keeps its keys apart from another's. Give it one: "
                 'guard.idempotent(name="charge").'
             )
-        called, module = function.__qualname__, function.__module__
-        known, around = self._known.setdefault(called, (module, wrapped_by(function)))
-        if known != module:
-            raise ValueError(
-                f"{known} and {module} both have a function {called}, and this guard would give them the "
-                "same keys. Give one of them a name."
-            )
-        wrapped = wrapped_by(function)
-        if None not in (around, wrapped) and around != wrapped:
-            warnings.warn(
-                f"Two functions are called {called}, and this guard gives them the same keys: one is around "
-                f"{around}, the other around {wrapped}. Give one of them a name, or let their decorator use "
-                "functools.wraps.",
-                RuntimeWarning,
-                stacklevel=3,  # where the function is decorated
-            )
+        problem = self._namesakes.meet(function)
+        if problem is not None:
+            warnings.warn(problem, RuntimeWarning, stacklevel=3)  # where the function is decorated
 
     def _typed(self, function: Callable[..., Any], options: Options) -> Callable[[], Terms]:
         """The terms of a function's calls, made at the first call: annotations may name later definitions."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import importlib
+import runpy
 import sqlite3
+import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
@@ -14,6 +17,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 from uuid import UUID
 
@@ -673,6 +677,95 @@ def test_two_functions_in_one_wrapper_are_two_functions(world: World) -> None:
         guard.idempotent()(logged(refund))
     assert [__file__] == [one.filename for one in warned]
     assert "refunded o-1" == guard.idempotent(name="refund")(logged(refund))("o-1")
+
+
+@dataclass
+class Shipped:
+    """What is on its way."""
+
+    orderId: str
+    amount: int
+
+
+def test_two_functions_of_one_name_in_one_module_are_warned_of(world: World) -> None:
+    """The second one's caller gets the first one's answer."""
+    guard = world.guard()
+
+    @functools.singledispatch
+    def handle(order: object) -> str:
+        raise NotImplementedError
+
+    @handle.register
+    @guard.idempotent(lock_token="order.orderId")
+    def _(order: Order) -> str:
+        return "charged"
+
+    with pytest.warns(RuntimeWarning, match=rf"called .*_, .* both are in {__name__}\. ") as warned:
+
+        @handle.register
+        @guard.idempotent(lock_token="order.orderId")
+        def _(order: Shipped) -> str:
+            return "invoiced"
+
+    assert [__file__] == [one.filename for one in warned]
+    assert "charged" == handle(Order("o-1", 5)) == handle(Shipped("o-1", 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        @handle.register
+        @guard.idempotent(lock_token="order.orderId", name="shipped")
+        def _(order: Shipped) -> str:
+            return "invoiced"
+
+    assert "invoiced" == handle(Shipped("o-1", 5))
+
+
+def test_one_function_that_is_made_again_is_not_warned_of(world: World, tmp_path: Path) -> None:
+    """By a call, by a reload, or in a decorator that says what it wraps."""
+    guard = world.guard()
+    module = tmp_path / "work.py"
+    module.write_text("def work(order):\n    return order\n")
+
+    def decorate() -> None:
+        @guard.idempotent()
+        def local(order: str) -> str:
+            return order
+
+        assert "o-1" == local("o-1")
+        reloaded = runpy.run_path(str(module))["work"]
+        guard.idempotent()(reloaded)
+        guard.idempotent()(functools.wraps(reloaded)(lambda order: reloaded(order)))
+        guard.idempotent()(Shipped)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decorate()
+        decorate()
+
+
+def test_an_edited_function_that_is_loaded_again_is_not_warned_of(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one below it, which has moved by a line. A notebook's cell is another file after an edit."""
+    guard = world.guard()
+    file = tmp_path / "edited_work.py"
+    file.write_text("def work(order):\n    return order\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.import_module("edited_work")
+    cells = ("def work(order):\n    return order\n", "# a comment\ndef work(order):\n    return 2 * order\n")
+    made: list[dict[str, Any]] = [{"__name__": "notebook"} for _ in cells]
+    for number, (cell, names) in enumerate(zip(cells, made, strict=True)):
+        exec(compile(cell, f"cell-{number}", "exec"), names)  # noqa: S102 - our own text
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guard.idempotent()(module.work)
+        file.write_text("# a comment\ndef work(order):\n    return order\n")
+        guard.idempotent()(importlib.reload(module).work)
+        in_notebook = world.guard()
+        for names in made:
+            in_notebook.idempotent()(names["work"])
 
 
 def test_a_hook_makes_no_other_function(world: World) -> None:
