@@ -580,6 +580,31 @@ def test_a_payload_whose_values_are_null_is_one(world: World, options: dict[str,
     assert "found" == find({"city": None, "since": None}) == find({"city": None, "since": None})
 
 
+def test_a_parameter_that_is_added_counts_unless_the_payload_names_the_others(world: World) -> None:
+    """As the page says: a call from before a deployment is the same request after it by its payload."""
+    runs: list[str] = []
+
+    def before(order_id: str, amount: int) -> str:
+        runs.append("before")
+        return order_id
+
+    def after(order_id: str, amount: int, dry_run: bool = False) -> str:
+        runs.append("after")
+        return order_id
+
+    guard = world.guard()
+    named = "{order_id: order_id, amount: amount}"
+    for options in ({}, {"lock_token": "order_id"}):
+        name = f"send-{len(options)}"
+        assert "o-1" == guard.idempotent(name=name, **options)(before)("o-1", 5)
+        assert "o-1" == guard.idempotent(name=name, payload=named, **options)(after)("o-1", 5)
+    assert ["before", "before"] == runs
+    assert "o-1" == guard.idempotent(name="send-0")(after)("o-1", 5)
+    assert ["before", "before", "after"] == runs
+    with pytest.raises(PayloadMismatch):
+        guard.idempotent(name="send-1", lock_token="order_id")(after)("o-1", 5)
+
+
 def test_what_two_sends_share_is_no_key(world: World) -> None:
     """Two orders of one amount were one request, on a stack that compares the amount only."""
     guard = Guard("locks", session=Session(world), rules=RequestRules("", payload_hash_path="amount"))
