@@ -35,7 +35,8 @@ class Terms:
             RequestFailed. All other exceptions are recorded on the open index, and wait for a person.
         wait_seconds: How long to wait for the owner's answer before raising AlreadyInProgress.
         renew: Extend the lease in a thread while the work runs. Use it only for work that certainly ends, or
-            that ends with its process.
+            that ends with its process. Give a lease of at least 60 seconds, or the guard a `config` with a
+            shorter `read_timeout`: a write without an answer is tried again after that.
         on_replay: Called with the result and the record of each replay. Its return value is the result.
         serialize: Your own function that converts a result to JSON.
         deserialize: Your own function that converts it back.

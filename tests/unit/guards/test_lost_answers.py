@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from steponce import (
     RequestFailed,
     RetryLater,
 )
+from steponce.aws.clients import CONFIG
 from steponce.errors import (
     InvalidRequest,
     Unavailable,
@@ -31,6 +33,7 @@ from steponce.locks import claim
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.fakes.errors import client_error
 from tests.patience import PATIENCE_SECONDS
+from tests.rules.documents import ROOT
 from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
 from tests.unit.guards.world import KEY, World
 from tests.unit.shared_clients import shared
@@ -423,6 +426,17 @@ def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
         assert extended.wait(PATIENCE_SECONDS)
         run.complete(DONE)
     assert [] == [thread for thread in threading.enumerate() if thread.name == "steponce-lease"]
+
+
+def test_a_renewed_lease_of_the_page_s_length_outlasts_a_write_that_hangs() -> None:
+    """It is extended after a third of it, and the second try has to come before its end."""
+    page = (ROOT / "docs" / "guards.md").read_text(encoding="utf-8")
+    found = re.search(r"a renewed lease at least (\d+) seconds: .* tried again after (\d+) seconds", page)
+    assert found is not None
+    lease, hangs = map(int, found.groups())
+
+    assert hangs == CONFIG.read_timeout
+    assert lease / 3 + hangs + 2 <= lease
 
 
 @pytest.mark.parametrize("seconds", [1e11, 1e300, float("inf")])
