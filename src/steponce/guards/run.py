@@ -122,7 +122,8 @@ class Run:
 
     def complete(self, result: Any) -> None:
         """
-        Record the result. Later calls replay it. Safe to repeat with the same result.
+        Record the result. Later calls replay it. If DynamoDB or S3 did not answer, call this again with the
+        same result.
 
         Args:
             result: JSON, or what `serialize` converts to JSON; at most 262,144 bytes, so that a workflow can
@@ -133,6 +134,8 @@ class Run:
             NotRecorded: DynamoDB or S3 did not answer, or no record can hold the result. The error has it.
             Unsettled: the result is a coroutine or a generator, so the work may not be done. The request is
                 held for a person.
+            RuntimeError: the run is over, also by a `complete` that has succeeded; or it has not begun, or
+                is a replay.
         """
         self._expect_begun("complete")
         self._state, self._process = "worked", os.getpid()

@@ -317,6 +317,8 @@ def test_a_run_begins_once(world: World) -> None:
         run.complete(DONE)
     with run:
         run.complete(DONE)
+        with pytest.raises(RuntimeError, match="is over"):
+            run.complete(DONE)
     with pytest.raises(RuntimeError, match="once"), run:
         pass
 
