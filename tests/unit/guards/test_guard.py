@@ -433,6 +433,43 @@ def test_an_error_whose_text_cannot_be_written_is_on_record(world: World, error:
     assert (FAILED, name) == (world.lock().status, world.lock().failure.error)
 
 
+class _Closed(ExceptionGroup):
+    @property
+    def exceptions(self) -> NoReturn:
+        raise ValueError
+
+
+def test_the_record_of_a_task_group_s_error_names_what_its_tasks_raised(world: World) -> None:
+    """A person has to know it. The lock is held, because another task may have had an effect."""
+    inner = _Closed("inner", [_Speechless(), _Faceless("odd")])
+
+    async def parts() -> None:
+        async with world.guard().begin(KEY, ORDER), asyncio.TaskGroup() as tasks:
+            tasks.create_task(_raise(RetryLater("The provider is down.")))
+            tasks.create_task(_raise(inner))
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors"):
+        asyncio.run(parts())
+    named = "RetryLater: The provider is down.; _Speechless: The error has no text (AttributeError).; "
+    cause = f"unhandled errors in a TaskGroup (2 sub-exceptions): {named}_Faceless: odd"
+    assert (FAILED, Failure("ExceptionGroup", cause)) == (world.lock().status, world.lock().failure)
+
+
+async def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def test_the_errors_of_a_group_have_no_more_room_than_one(world: World) -> None:
+    """Also where groups in groups hold more of them than there are atoms."""
+    group = ExceptionGroup("0", [OSError("\udce9" * CAUSE_LIMIT), ValueError()])
+    for depth in range(200):
+        group = ExceptionGroup(str(depth), [group, group])
+    with suppress(ExceptionGroup):
+        fail_with(world.guard(), group)
+    assert CAUSE_LIMIT == len(world.lock().failure.cause)
+    assert world.lock().failure.cause.startswith("199 (2 sub-exceptions): OSError: ")
+
+
 def test_the_text_of_an_error_is_as_long_as_a_workflow_can_replay(world: World) -> None:
     """Also where half characters take six in its record."""
     with suppress(OSError):
