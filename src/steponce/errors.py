@@ -74,6 +74,7 @@ def shown(text: object) -> str:
 
 def _restored(kind: type[SteponceError], args: tuple[object, ...], state: dict[str, Any]) -> SteponceError:
     error = kind.__new__(kind, *args)
+    error.args = args  # OSError, a base of WaitTimeout, leaves this to `__init__`
     error.__dict__.update(state)
     return error
 

@@ -1,10 +1,18 @@
 """Errors of this package outside of the process that raised them."""
 
+import copy
 import pickle
 
 import pytest
 
-from steponce.errors import AlreadyInProgress, CompletionRefused, NotRecorded, RecordUnreadable, RequestFailed
+from steponce.errors import (
+    AlreadyInProgress,
+    CompletionRefused,
+    NotRecorded,
+    RecordUnreadable,
+    RequestFailed,
+    WaitTimeout,
+)
 from steponce.next_step import NextStep
 
 STEPS = [NextStep("complete lock", "k")]
@@ -18,11 +26,12 @@ STEPS = [NextStep("complete lock", "k")]
         RequestFailed("failed", "Boom", None),
         AlreadyInProgress("busy", "process/host/1", None),
         RecordUnreadable("k", "attempt", "is no number"),
+        WaitTimeout("still running", next_steps=STEPS),
     ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_comes_out_of_another_process_as_it_was(error: Exception):
     """With the result that only it holds, and with what to do next."""
-    there = pickle.loads(pickle.dumps(error))
-
-    assert (type(error), str(error), vars(error)) == (type(there), str(there), vars(there))
+    for there in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert (type(error), str(error), error.args) == (type(there), str(there), there.args)
+        assert vars(error) == vars(there)
