@@ -138,6 +138,12 @@ def rule_texts_of_others_are_no_markup(path: Path, text: str) -> list[str]:
     return [f"{path.name} uses {name}" for name in sorted(consoles | markup)]
 
 
+def rule_type_checkers_know_every_name(path: Path, text: str) -> list[str]:
+    """A module's `__getattr__` that a type checker sees makes it take a misspelt import for a name."""
+    names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    return [f"{path.name} answers for any name"] if "__getattr__" in names else []
+
+
 def rule_functions_stand_alone(path: Path, text: str) -> list[str]:
     """A function imports steponce, but never its cli, local or scaffold, nor another function."""
     if path.parent.parent.name != "functions":

@@ -49,8 +49,15 @@ _IMPORTED_WHEN_WANTED = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load the rules only when they are used: the local stack needs none of them."""
-    if name not in _IMPORTED_WHEN_WANTED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)
+if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+    def __getattr__(name: str) -> object:
+        """Load the rules only when they are used: the local stack needs none of them."""
+        if name not in _IMPORTED_WHEN_WANTED:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)
+
+
+def __dir__() -> list[str]:
+    """All names, also before they are imported."""
+    return sorted(globals().keys() | _IMPORTED_WHEN_WANTED.keys())
