@@ -66,7 +66,6 @@ def show(letter_id: str, target: Target) -> int:
     machines = Machines.reach(target)
     found = _letters(machines).get(letter_id)
     advice, steps = what_next(found)
-    machines.go_on_with(found.queue.machine)
     next_commands = machines.commands(steps)
     say(
         _whole(found) | {"advice": advice, "next": next_commands},

@@ -47,7 +47,7 @@ class Machines:
         found = cls(target, stack, Workflows.from_outputs(stack.outputs))
         if target.machine is not None:
             found.go_on_with(found.workflows.choose(target.machine).arn)
-        elif len(found.workflows) > 1:
+        else:
             found.go_on_with(None)
         return found
 

@@ -63,7 +63,9 @@ class Named:
             return stack
         if step.machine is not None:
             name = self.known.get(step.machine)
-            return _ANOTHER_STACK if name is None else [*stack, "--machine", name]
+            if name is None:
+                return _ANOTHER_STACK
+            return stack if len(self.known) == 1 and not self.typed else [*stack, "--machine", name]
         name = self.typed or (self.found if step.action in _BY_REQUEST_ID else None)
         return stack if name is None else [*stack, "--machine", name]
 

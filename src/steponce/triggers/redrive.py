@@ -15,7 +15,7 @@ import uuid
 from base64 import b64encode
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -411,7 +411,8 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
     foreign = _foreign(found)
     if foreign is not None:
-        return foreign.advice, foreign.next_steps or (NextStep("delete letter", found.id),)
+        steps = tuple(_at_its_machine(step, found) for step in foreign.next_steps)
+        return foreign.advice, steps or (NextStep("delete letter", found.id),)
     if is_foreign(found) is not None:
         return "Look at it.", (NextStep("show letter", found.id),)
     if found.is_too_large:
@@ -428,6 +429,11 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
             (redriven, NextStep("delete letter", found.id)),
         )
     return "Remove the cause that its reason names, and redrive it.", (redriven,)
+
+
+def _at_its_machine(step: NextStep, found: Found) -> NextStep:
+    """A start without a machine would go to the stack's own."""
+    return replace(step, machine=found.queue.machine) if step.action == "start request" else step
 
 
 def reason_of(found: Found) -> str:

@@ -21,6 +21,7 @@ from tests.fakes.tables import create_table
 from tests.unit.cli.fakes import Run
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, arn, envelope
 from tests.unit.shared_clients import shared
+from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was refunded")
@@ -448,6 +449,42 @@ def test_letters_of_each_workflow_are_listed_and_go_back_to_its_queue(
     assert (0, ["refunds"]) == (code, [one["machine"] for one in told["letters"]])
     count = {name: len(receive(QueueUrl=urls[name]).get("Messages", [])) for name in ("q", "rq", "rd", "d")}
     assert {"q": 0, "rq": 1, "rd": 0, "d": 1} == count
+
+
+@pytest.mark.parametrize("record", ["stream", "schedule"])
+def test_what_a_letter_asks_to_be_started_is_started_at_its_machine(
+    world: TwoMachines, run: Run, monkeypatch: pytest.MonkeyPatch, record: str
+):
+    """In what `show` says as in the refusal of `redrive`. A stack with one workflow names none."""
+    sqs = shared("sqs", "eu-west-1")
+    receive = sqs.receive_message
+    monkeypatch.setattr(sqs, "receive_message", lambda **given: receive(**given | {"WaitTimeSeconds": 0}))
+    urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("d", "q", "e", "theirs")}
+    world.outputs |= {
+        "RequestsDeadLetterQueueUrl": urls["d"],
+        "RequestsQueueUrl": urls["q"],
+        "DeadEventsQueueUrl": urls["e"],
+        "RefundsWorkflow": json.dumps(OF_REFUNDS | {"deadEventsQueueUrl": urls["theirs"]}),
+    }
+    body, given = FOREIGN[record]
+    attributes = {
+        name: {"DataType": "String", "StringValue": value["stringValue"]} for name, value in given.items()
+    }
+    sent = sqs.send_message(
+        QueueUrl=urls["theirs"], MessageBody=json.dumps(body), MessageAttributes=attributes
+    )
+
+    def told() -> list[str]:
+        _, shown = run("letters", "show", sent["MessageId"])
+        code, refused = run("letters", "redrive", sent["MessageId"])
+        assert (3, shown["next"]) == (code, refused["error"]["next"])
+        (command,) = shown["next"]
+        assert command.startswith("steponce start ")
+        return command.split(" FILE", 1)[1].split()
+
+    assert ["--machine", "refunds"] == told()
+    del world.outputs["RunOnceStateMachineArn"]
+    assert [] == told()
 
 
 def test_a_workflow_without_dead_letters_says_so(world: TwoMachines, run: Run):

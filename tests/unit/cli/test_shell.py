@@ -112,6 +112,10 @@ def test_a_step_at_another_machine_asks_for_its_stack():
     assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"])
     assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"], Named("m", known={}))
     assert ["steponce show order-1 --local --machine refunds"] == commands([step], ["--local"], known)
+    only = {"arn:refunds": "refunds"}
+    assert ["steponce show order-1 --local"] == commands([step], ["--local"], Named(known=only))
+    typed = Named("refunds", known=only)
+    assert ["steponce show order-1 --local --machine refunds"] == commands([step], ["--local"], typed)
 
 
 def test_a_machine_that_was_typed_is_typed_again():
