@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
 
 from steponce.errors import Unavailable
 
@@ -51,6 +52,11 @@ def answering(service: str) -> Iterator[None]:
         raise Unavailable(
             f"{service} did not answer ({words_of(error)}). The same call is safe to try again."
         ) from error
+    except ResponseParserError:
+        raise Unavailable(
+            f"{service} did not answer: what came back is no answer of AWS. The same call is safe to try "
+            "again. If it stays so, a proxy may have answered, or AWS_ENDPOINT_URL may be wrong."
+        ) from None  # botocore's text quotes all that came back
 
 
 def words_of(error: BotoCoreError) -> str:

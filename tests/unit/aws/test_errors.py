@@ -1,6 +1,13 @@
 """Which of AWS's errors pass by themselves."""
 
+import traceback
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
@@ -13,6 +20,14 @@ from botocore.exceptions import (
 
 from steponce.aws.errors import answering, error_code
 from steponce.errors import Unavailable
+
+
+class Raw(BytesIO):
+    """The body of an answer, as urllib3 gives it."""
+
+    def stream(self, **_given: Any) -> Iterator[bytes]:
+        """All of it at once."""
+        yield self.read()
 
 
 def refusal(code: str, status: int = 400) -> ClientError:
@@ -62,6 +77,23 @@ def test_a_header_that_cannot_be_sent_is_not_quoted() -> None:
     assert isinstance(error, Unavailable)
     assert "TOKEN" not in str(error)
     assert "line break in the credentials" in str(error)
+
+
+@pytest.mark.parametrize("page", [b"<html><p>Sign in<br></html>", b"", b"Internal Failure"])
+def test_an_answer_that_is_none_of_aws_is_an_outage_and_is_not_quoted(page: bytes) -> None:
+    """A proxy has sent it in AWS' place, or AWS itself in an outage."""
+
+    def answer(**_request: Any) -> AWSResponse:
+        return AWSResponse("https://cloudformation", 200, {}, Raw(page))
+
+    client = boto3.client(
+        "cloudformation", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    client.meta.events.register("before-send", answer)
+    with pytest.raises(Unavailable, match="no answer of AWS") as told, answering("CloudFormation"):
+        client.describe_stacks(StackName="s")
+    shown = "".join(traceback.format_exception(told.value))
+    assert not page or page.decode() not in shown
 
 
 @pytest.mark.parametrize(
