@@ -10,6 +10,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.keys import expecting
@@ -17,7 +18,7 @@ from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
 from steponce.cli.not_found import explained
 from steponce.cli.output import DONE, counted, fields, plain, say, to_copy
-from steponce.cli.target import Target, where_to, where_to_which
+from steponce.cli.target import Stack, Target, Unreachable, where_to, where_to_which
 from steponce.cli.timeline import record_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.errors import RecordChanged
@@ -85,7 +86,7 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     """
     machines = Machines.reach(target)
     stack, tables = machines.stack, [client.machine for client in machines.of_each_table]
-    steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
+    steps = _steps(stack)
     # All workflows share one table of steps, which goes with the first lock table.
     found = [(one, find_kept(one, None if place else steps, prefix)) for place, one in enumerate(tables)]
     kept = _together(prefix, [part for _, part in found])
@@ -111,6 +112,22 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
         )
     say(answer | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
     return DONE
+
+
+def _steps(stack: Stack) -> AwaitingSteps:
+    """
+    The table of awaiting steps, from which a customer's are erased with their lock records.
+
+    Raises:
+        Unreachable: the stack does not name it. Once the lock records are gone, nothing leads to the steps.
+    """
+    if AWAITING_STEPS_TABLE not in stack.outputs:
+        raise Unreachable(
+            f"The stack {stack.name!r} has no Output {AWAITING_STEPS_TABLE!r}, so waiting steps and their "
+            "answers would stay. Nothing was erased. If its tables are another stack's, give --stack the "
+            "name of that one: it erases the records of both. Else add the Output."
+        )
+    return awaiting_steps(stack)
 
 
 def _together(prefix: str, parts: Sequence[Kept]) -> Kept:

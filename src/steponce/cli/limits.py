@@ -110,7 +110,8 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
 def _limits(stack: Stack) -> Limits:
     if LIMITS_TABLE not in stack.outputs:
         raise Unreachable(
-            f"The stack {stack.name!r} has no table for limits. Deploy it with the parameter Limits=yes."
+            f"The stack {stack.name!r} has no table for limits. Deploy it with the parameter Limits=yes. "
+            "If its tables are another stack's, name that one."
         )
     return Limits(stack.boto3("dynamodb"), stack.outputs[LIMITS_TABLE])
 

@@ -347,6 +347,22 @@ def test_erase_reaches_every_machine_s_records(world: TwoMachines, run: Run):
     assert ["acme/1", "acme/2"] == run("erase", "acme/", *SIGNED)[1]["locks"]
 
 
+def test_nothing_is_erased_by_a_stack_that_does_not_know_the_table_of_steps(world: TwoMachines, run: Run):
+    """As the stack of a second workflow, whose only Output is `Workflow`. The first stack's erases all."""
+    world.put("acme/1", status="COMPLETED", openStatus=None)
+    world.step("acme/1")
+    of_first = world.outputs
+    world.outputs = {"Workflow": json.dumps(OF_REFUNDS)}
+
+    code, told = run("erase", "acme/", *SIGNED)
+
+    message = told["error"]["message"]
+    assert (4, True, True) == (code, "AwaitingStepsTable" in message, "--stack" in message)
+    world.outputs = of_first
+    erased = run("erase", "acme/", *SIGNED)[1]
+    assert (["acme/1"], 1) == (erased["locks"], erased["awaitingSteps"])
+
+
 def test_a_workflow_with_a_table_of_its_own_is_listed_and_erased_too(world: TwoMachines, run: Run):
     """As of a second installation in the stack; the customer is forgotten there as well."""
     create_table(world.dynamodb, "LocksTable", "others")
