@@ -176,10 +176,11 @@ class RecordChanged(Refused):
     """The record, or the execution, changed after the operator saw it."""
 
 
-_ANOTHER_PROGRAM = (
+ANOTHER_PROGRAM = (
     "Another program writes to the table. Correct the attribute there; or delete the record, once its "
     "execution and its work have ended."
 )
+"""What to do about a damaged record, if it is no counter of a limit."""
 
 
 class RecordUnreadable(SteponceError):
@@ -193,7 +194,7 @@ class RecordUnreadable(SteponceError):
         problem: What is wrong with it. The value is never quoted.
     """
 
-    def __init__(self, key: str, attribute: str, problem: str, what_next: str = _ANOTHER_PROGRAM) -> None:
+    def __init__(self, key: str, attribute: str, problem: str, what_next: str = ANOTHER_PROGRAM) -> None:
         super().__init__(
             f"The record {key!r} cannot be read: its attribute {attribute} {problem}. {what_next}"
         )

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, NoReturn, TypeVar
 
 from steponce.aws import times
-from steponce.errors import RecordUnreadable
+from steponce.errors import ANOTHER_PROGRAM, RecordUnreadable
 
 Record = TypeVar("Record")
 
@@ -36,13 +36,15 @@ class Attributes:
     Args:
         item: The item in its typed form.
         key: The name of the table's key attribute. Its value names the record in errors.
+        what_next: What to do about a damaged record, for errors.
 
     Each method raises RecordUnreadable if the attribute is of another type or form. The `optional` methods
     return None for an absent attribute; the others raise.
     """
 
-    def __init__(self, item: Item, key: str) -> None:
+    def __init__(self, item: Item, key: str, what_next: str = ANOTHER_PROGRAM) -> None:
         self._item = item
+        self._what_next = what_next
         self.key = "without a key"
         self.key = self.text(key)
 
@@ -106,7 +108,7 @@ class Attributes:
 
     def refuse(self, name: str, problem: str) -> NoReturn:
         """Raise RecordUnreadable. The problem never quotes the value, which may be a payload or a token."""
-        raise RecordUnreadable(self.key, name, problem)
+        raise RecordUnreadable(self.key, name, problem, self._what_next)
 
     def _typed(self, name: str, kind: str, in_words: str) -> str | None:
         given = self._item.get(name)

@@ -84,7 +84,7 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
     again. The record keeps who has done it, and why.
     """
     table = _limits(target.reach())
-    found = [count for count in table.at(user, at) if name in (None, count.name)]
+    found = table.at(user, at, name=name)
     if not found:
         which = f" by {name}" if name else ""
         raise Refused(

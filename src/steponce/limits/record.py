@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Attributes, Item
+from steponce.errors import RecordUnreadable
 from steponce.limits.window import Window
 from steponce.locks.record import Intervention, read_interventions
 from steponce.locks.table import KEPT_INTERVENTIONS
@@ -42,6 +43,13 @@ and on the average of a window it costs half. With 5,000 members each call would
 
 USERS_INDEX = "CountersOfUsers"
 """By `who` and `windowStart`, which only counters have."""
+
+_DAMAGED = (
+    "Another program writes to the table. Correct the attribute there. Do not delete the record: its window "
+    "would begin at 0, and count again whom it has admitted."
+)
+
+_NO_COUNTER = "Another program writes to the table. Delete the record: nobody is counted in it."
 
 _KEY = re.compile(
     r"(?P<name>[^/]+/(?P<window>[^/]+))/(?P<who>.+)#(?P<start>[0-9:.TZ-]{24})(#(?P<shard>\d+/\d+))?",
@@ -115,11 +123,11 @@ class Count:
         Raises:
             RecordUnreadable: something else has written to it.
         """
-        read = Attributes(item, "limitKey")
+        read = Attributes(item, "limitKey", _DAMAGED)
         try:
             name, who, start, end, shard = parts_of(read.key)
         except ValueError:
-            read.refuse("limitKey", "is no counter's")
+            raise RecordUnreadable(read.key, "limitKey", "is no counter's", _NO_COUNTER) from None
         return cls(
             key=read.key,
             name=name,

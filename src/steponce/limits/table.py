@@ -50,9 +50,19 @@ class Limits:
         """
         return self._read(self._keys(who), skip)
 
-    def at(self, who: str, time: datetime) -> list[Count]:
-        """Those of a user's counters whose window holds a moment; the others are not read."""
-        return list(self._read(key for key in self._keys(who) if _may_hold(key, time)))
+    def at(self, who: str, time: datetime, *, name: str | None = None) -> list[Count]:
+        """
+        Those of a user's counters whose window holds a moment; the others are not read.
+
+        Args:
+            who: The user, as it was given to the limiter.
+            time: The moment.
+            name: Only those of this limit, as `mails/day`. None: of all.
+
+        Raises:
+            RecordUnreadable: something else has written to one of these.
+        """
+        return list(self._read(key for key in self._keys(who) if _may_be(key, time, name)))
 
     def _keys(self, who: str) -> Iterator[str]:
         with answering("DynamoDB"):
@@ -143,13 +153,17 @@ def _has(item: Any, reset: Intervention) -> bool:
         return False
 
 
-def _may_hold(key: str, time: datetime) -> bool:
-    """Whether the window of a counter holds a moment. Also if its key does not tell: its record says why."""
+def _may_be(key: str, time: datetime, name: str | None) -> bool:
+    """
+    Whether a counter is of this limit, and its window holds a moment.
+
+    One whose key does not tell is of no limit that can be named. Else its record says what is wrong.
+    """
     try:
-        _, _, start, end, _ = parts_of(key)
+        own, _, start, end, _ = parts_of(key)
     except ValueError:
-        return True
-    return start <= time < end
+        return name is None
+    return name in (None, own) and start <= time < end
 
 
 def _key(key: str) -> dict[str, Any]:

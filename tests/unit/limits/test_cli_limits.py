@@ -132,6 +132,43 @@ def test_reset_takes_one_limit_or_another_time(world: World, run: Run) -> None:
     }
 
 
+def damage(world: World, name: str) -> None:
+    """Write a text as the number of a limit."""
+    (item,) = (item for item in world.items() if item["limitKey"]["S"].startswith(f"{name}/"))
+    shared("dynamodb").put_item(TableName=TABLE, Item=item | {"limit": {"S": "x"}})
+
+
+def test_a_damaged_counter_stops_no_reset_of_another(world: World, run: Run) -> None:
+    """If all are meant, nothing is reset. It is not to be deleted, as a lock record may be."""
+    for name in ("mails", "sms"):
+        world.limiter(limit=1, name=name).admit("ann", "a")
+    damage(world, "sms")
+    shared("dynamodb").put_item(
+        TableName=TABLE,
+        Item={"limitKey": {"S": "?"}, "member": {"S": "counter"}, "who": {"S": "ann"}}
+        | {"windowStart": {"S": "2026-01-31T00:00:00.000Z"}},
+    )
+    code, told = run("reset", "ann", "--name", "mails/day", *SIGNED)
+    assert (0, ["mails/day"]) == (code, [one["limit"] for one in told["before"]])
+    code, told = run("reset", "ann", "--name", "sms/day", *SIGNED)
+    assert (1, "RecordUnreadable") == error_of((code, told))
+    assert "Do not delete the record" in told["error"]["message"]
+    assert "execution" not in told["error"]["message"]
+
+
+def test_a_record_that_is_no_counter_s_is_to_be_deleted(world: World, run: Run) -> None:
+    """No attribute can mend a key, and nobody is counted in it."""
+    world.limiter(limit=1, name="mails").admit("ann", "a")
+    shared("dynamodb").put_item(
+        TableName=TABLE,
+        Item={"limitKey": {"S": "?"}, "member": {"S": "counter"}, "who": {"S": "ann"}}
+        | {"windowStart": {"S": "2026-01-31T00:00:00.000Z"}},
+    )
+    code, told = run("reset", "ann", *SIGNED)
+    assert (1, "RecordUnreadable") == error_of((code, told))
+    assert told["error"]["message"].endswith("Delete the record: nobody is counted in it.")
+
+
 def test_reset_of_nothing_is_refused(world: World, run: Run) -> None:
     """A misspelt user or limit is not taken for done."""
     world.limiter().admit("ann", "a")
