@@ -35,6 +35,8 @@ _OF_AWS = frozenset({"--profile", "--region"})
 """The options of a stack that the AWS CLI has as well. Each has a value."""
 
 _ANOTHER_STACK = ("--stack", "NAME")
+"""Stacks that share a table are in one account and region, so the command's own profile and region stay."""
+
 _OF_NO_MACHINE = frozenset({"show limits"})
 _BY_TOKEN = frozenset({"inspect lock", "complete lock", "release lock", "retry lock"})
 """Steps whose key is a lock token. Their commands say so, since a request may have that text for its id."""
@@ -64,7 +66,7 @@ class Named:
         if step.machine is not None:
             name = self.known.get(step.machine)
             if name is None:
-                return _ANOTHER_STACK
+                return [*_ANOTHER_STACK, *_for_aws(stack)]
             return stack if len(self.known) == 1 and not self.typed else [*stack, "--machine", name]
         name = self.typed or (self.found if step.action in _BY_REQUEST_ID else None)
         return stack if name is None else [*stack, "--machine", name]

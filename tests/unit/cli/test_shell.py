@@ -112,6 +112,8 @@ def test_a_step_at_another_machine_asks_for_its_stack():
     assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"])
     assert ["steponce show order-1 --stack NAME"] == commands([step], ["--local"], Named("m", known={}))
     assert ["steponce show order-1 --local --machine refunds"] == commands([step], ["--local"], known)
+    at = ["--stack", "s", "--profile", "prod", "--region", "eu-west-1"]
+    assert ["steponce show order-1 --stack NAME --profile prod --region eu-west-1"] == commands([step], at)
     only = {"arn:refunds": "refunds"}
     assert ["steponce show order-1 --local"] == commands([step], ["--local"], Named(known=only))
     typed = Named("refunds", known=only)
