@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import click
@@ -136,7 +136,8 @@ class Machines:
         """Let the next commands, also those of errors, name this state machine if the stack has several."""
         names = self.workflows.names()
         found = names.get(arn) if arn is not None and self.are_several else None
-        _invocation().named = Named(self.target.machine, found, names)
+        invocation = _invocation()
+        invocation.named = replace(invocation.named, typed=self.target.machine, found=found, known=names)
 
 
 def _invocation() -> Invocation:

@@ -46,18 +46,20 @@ _BY_REQUEST_ID = frozenset({"start request", "show request", "wait for request",
 @dataclass(frozen=True)
 class Named:
     """
-    The state machine that the next commands name.
+    The state machine that the next commands name, and the local stack where the AWS CLI must be told of it.
 
     Args:
         typed: The one that this command was typed with. All next commands repeat it.
         found: The one that this command has found, if its stack has several. Commands that take a request id
             name it, since another machine may know the same id, and a start would go to the stack's own.
         known: By ARN: how `--machine` names each of the stack's machines.
+        local: The options by which the AWS CLI reaches the local stack's functions. Empty for a stack on AWS.
     """
 
     typed: str | None = None
     found: str | None = None
     known: Mapping[str, str] = field(default_factory=dict)
+    local: Sequence[str] = ()
 
     def options(self, step: NextStep, stack: Sequence[str]) -> Sequence[str]:
         """The options of a step's command that name stack and machine."""
@@ -81,7 +83,13 @@ def commands(steps: Iterable[NextStep], options: Sequence[str], named: Named | N
         options: The options that name the stack, as they were given to this command: `--local`, for example.
         named: Which state machine they name. Default: none.
     """
-    return [_command(step, (named or Named()).options(step, options)) for step in steps]
+    names = named or Named()
+    return [
+        _invoke(step, names.local or _for_aws(options))
+        if step.action == "invoke function"
+        else _command(step, names.options(step, options))
+        for step in steps
+    ]
 
 
 def on_screen(command: str) -> str:
@@ -108,8 +116,6 @@ def _in_ansi_c(char: str) -> str:
 
 def _command(step: NextStep, options: Sequence[str]) -> str:
     key = shlex.quote(step.key) if step.key else "REQUEST_ID"
-    if step.action == "invoke function":
-        return " ".join([_INVOKE.format(key=key), *map(shlex.quote, _for_aws(options))])
     verb, _, rest = _COMMANDS[step.action].partition(" {key}")
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
@@ -118,6 +124,10 @@ def _command(step: NextStep, options: Sequence[str]) -> str:
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])
     return " ".join(["steponce", verb, *arguments, *given])
+
+
+def _invoke(step: NextStep, options: Sequence[str]) -> str:
+    return " ".join([_INVOKE.format(key=shlex.quote(step.key)), *map(shlex.quote, options)])
 
 
 def _for_aws(options: Sequence[str]) -> list[str]:

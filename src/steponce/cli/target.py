@@ -6,7 +6,7 @@ import functools
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -103,7 +103,7 @@ class Invocation:
 
     Args:
         options: Those that name its stack, as they were given.
-        named: Which state machine its next commands name.
+        named: Which state machine its next commands name, and which local stack.
     """
 
     options: tuple[str, ...] = ()
@@ -165,6 +165,9 @@ class Target:
             raise Unreachable(
                 f"The local stack does not answer at {silent}. Start it again with: {program()} up"
             )
+        if invocation := _invocation():
+            at = ("--endpoint-url", facts["endpoints"]["lambda"], "--region", facts["region"])
+            invocation.named = replace(invocation.named, local=(*at, "--no-sign-request"))
         return LocalStack.attach(facts)
 
     def _nowhere(self, reason: str) -> Exception:
@@ -174,6 +177,11 @@ class Target:
             f"Say which stack: --local, --stack NAME or the variable {STACK}. The default is the local one. "
             f"{reason}"
         )
+
+
+def _invocation() -> Invocation | None:
+    context = click.get_current_context(silent=True)
+    return context.find_object(Invocation) if context else None
 
 
 def where_to(command: Callable[..., int]) -> Callable[..., int]:

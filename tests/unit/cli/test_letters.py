@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -18,6 +19,7 @@ from rich.console import Console
 
 from steponce.cli import commands, target
 from steponce.cli.letters import _shown
+from steponce.local import LocalStack, write_facts
 from steponce.local.delivery.mappings import record
 from steponce.triggers import redrive
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
@@ -27,13 +29,16 @@ from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
-from tests.unit.cli.fakes import Run
+from tests.unit.cli.fakes import FACTS, Run
 from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, sqs_record
 
 MESSAGE_PATHS, EVENT_PATHS = RequestPaths("messageId", "body"), RequestPaths("id", "detail")
 URLS = ("RequestsQueueUrl", "RequestsFifoQueueUrl", "RequestsDeadLetterQueueUrl")
 URLS += ("RequestsFifoDeadLetterQueueUrl", "DeadEventsQueueUrl")
+
+
+REACH = target.Target.reach
 
 
 class Stack:
@@ -314,6 +319,22 @@ def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, 
     assert [] == run("redrive", "--all")[1]["letters"]
     assert [] == stack.take("RequestsQueueUrl")
     assert 1 == len(run("list")[1]["letters"])
+
+
+@pytest.mark.parametrize("local", [("--local",), ()], ids=["told", "the default"])
+def test_the_function_of_a_local_stack_is_invoked_there(
+    stack: Stack, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, local: tuple[str, ...]
+):
+    """The AWS CLI would send the event to AWS, with the person's own credentials."""
+    write_facts(FACTS, home)
+    monkeypatch.setattr(target.Target, "reach", REACH)
+    monkeypatch.setattr(target, "not_serving", lambda _endpoints: None)
+    monkeypatch.setattr(LocalStack, "attach", lambda _facts: stack)
+    letter_id = stack.put("DeadEventsQueueUrl", FAILED_INVOCATION)
+    for found in (run("show", letter_id, *local)[1], run("redrive", letter_id, *local)[1]["error"]):
+        (command,) = found["next"]
+        assert command.startswith("aws lambda invoke ")
+        assert command.endswith(" --endpoint-url http://127.0.0.1:9 --region r --no-sign-request")
 
 
 def test_a_letter_that_its_queue_would_not_take_back_keeps_no_other(stack: Stack, run: Run):

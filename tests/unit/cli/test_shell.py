@@ -39,13 +39,15 @@ def test_each_action_is_a_command_of_the_program(action: Action):
 def test_a_function_is_invoked_with_the_aws_cli():
     """In the account and region that were asked. It has no word for a stack or a machine of ours."""
     step = NextStep("invoke function", "arn:aws:lambda:eu-west-1:123456789012:function:f")
-    (plain,) = commands([step], ["--local"], Named("refunds"))
+    (plain,) = commands([step], [], Named("refunds"))
     (elsewhere,) = commands([step], ["--stack", "prod", "--profile", "my shop", "--region", "eu-west-1"])
 
     assert plain.startswith(f"aws lambda invoke --function-name {step.key} ")
     assert "local" not in plain
     assert "refunds" not in plain
     assert f"{plain} --profile 'my shop' --region eu-west-1" == elsewhere
+    at = ("--endpoint-url", "http://127.0.0.1:9", "--region", "us-east-1", "--no-sign-request")
+    assert [f"{plain} {' '.join(at)}"] == commands([step], ["--local"], Named(local=at))
 
 
 def test_what_a_step_needs_is_quoted():
