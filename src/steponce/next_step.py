@@ -37,7 +37,8 @@ class NextStep:
             list, and if the person chooses it.
         lock_token: For a request that was started with a lock token of its own: that token.
         check_owner: For a start: check the lock's owner at once, and settle the lock if the owner is dead.
-        machine: The ARN of the state machine that the step is for, if it is another one than was asked.
+        machine: The ARN of the state machine that the step is for, if it is another one than was asked, or if
+            several of the stack's may know the key.
     """
 
     action: Action

@@ -217,9 +217,7 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
             alive[owner] = _may_be_alive(machine, step)
         if alive[owner]:
             text = f"the step {step.step!r} of {step.lock_token!r} waits"
-            at = machine_of(step.execution)
-            other = at if at != machine.arn else None
-            yield text, NextStep("cancel request", step.request_id, machine=other)
+            yield text, NextStep("cancel request", step.request_id, machine=machine_of(step.execution))
 
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:
