@@ -23,7 +23,7 @@ from steponce.cli.output import (
 )
 from steponce.cli.shell import Named, commands
 from steponce.cli.target import Unreachable
-from steponce.cli.unwritten import complain
+from steponce.cli.unwritten import complain, writing_an_error
 from steponce.errors import (
     Conflict,
     InvalidRequest,
@@ -80,7 +80,8 @@ def say_error(error: Exception, options: Sequence[str] = (), named: Named | None
     """
     shown, code = report_error(error, options, named)
     if not output.for_people():
-        say({"error": shown}, "")
+        with writing_an_error():
+            say({"error": shown}, "")
     return code
 
 

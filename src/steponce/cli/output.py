@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.shell import on_screen
+from steponce.cli.unwritten import complain
 from steponce.request.receipt import Receipt
 
 DONE, FAILED, USAGE, CONFLICT, UNREACHABLE, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
@@ -134,7 +135,7 @@ def pretty(value: Any) -> str:
 def ask_which(context: click.Context) -> None:
     """Show the help of a group of commands, if none of them was named."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
+        complain(f"{context.get_help()}\n")
         raise click.UsageError("Say which command.", context)
 
 

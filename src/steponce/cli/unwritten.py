@@ -71,6 +71,15 @@ def end_unwritten(error: Unwritten) -> int:
     return NOT_WRITTEN
 
 
+@contextmanager
+def writing_an_error() -> Iterator[None]:
+    """Run a block that writes an error to standard output. Its exit code stays right if that cannot be."""
+    try:
+        yield
+    except OSError:
+        _drop(sys.stdout)
+
+
 def complain(text: str) -> None:
     """Write to standard error. The exit code stays right if that cannot be written either."""
     try:

@@ -162,10 +162,21 @@ def test_an_answer_that_cannot_be_written_takes_one_line_and_an_exit_code(argume
     assert (74, 1, True) == (code, said.count("\n"), "could not be written" in said)
 
 
-def test_an_error_that_cannot_be_told_keeps_its_exit_code():
+@pytest.mark.parametrize("arguments", [["lint"], ["locks"]], ids=["an error", "the help of a group"])
+def test_an_error_that_cannot_be_told_keeps_its_exit_code(arguments: list[str]):
     """Nor does Python complain at its exit, which makes the code 120."""
     with Path(os.devnull).open("r") as unwritable:
-        assert 2 == _end_of(["lint"], stdout=subprocess.DEVNULL, stderr=unwritable)[0]
+        assert 2 == _end_of(arguments, stdout=subprocess.DEVNULL, stderr=unwritable)[0]
+
+
+@pytest.mark.parametrize("gone", ["reader", "disk"])
+def test_an_error_that_a_pipe_does_not_take_keeps_its_exit_code(gone: str):
+    """74 and 141 say that what the command did is done, and this one has done nothing."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as closed, Path(os.devnull).open("r") as unwritable:
+        code, said = _end_of(["lint"], stdout={"reader": closed, "disk": unwritable}[gone])
+    assert (2, 1, True) == (code, said.count("\n"), "UsageError" in said)
 
 
 def test_an_answer_too_large_for_a_buffer_is_not_written_either(
