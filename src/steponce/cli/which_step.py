@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from dataclasses import dataclass
 
 import click
 
+from steponce import environment
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import ANSWERED, ANSWERING
 from steponce.cli.machines import Machines
@@ -19,7 +21,6 @@ from steponce.report.story import Waiting
 from steponce.request.names import OPEN_SHARDS
 
 AWAITING_STEPS_TABLE = "AwaitingStepsTable"
-OPEN_SHARDS_OUTPUT = "OpenShards"
 LONGEST_ID = 2048
 """The most bytes of an awaiting-step id, which is a DynamoDB key."""
 
@@ -29,9 +30,22 @@ NOT_YET_RECORDED_SECONDS = 5
 _STEP_ID = re.compile("as_[0-9a-f]{40}")
 
 
+@dataclass(frozen=True)
+class _Indexes:
+    """How many shards the indexes of open records have."""
+
+    open_shards: int = OPEN_SHARDS
+
+
 def awaiting_steps(stack: Stack) -> AwaitingSteps:
-    """The stack's table of awaiting steps."""
-    shards = int(stack.outputs.get(OPEN_SHARDS_OUTPUT, OPEN_SHARDS))
+    """
+    The stack's table of awaiting steps.
+
+    Raises:
+        InvalidSetting: the Output `OpenShards` is no whole number.
+        Unreachable: the stack has no such table.
+    """
+    shards = environment.read(_Indexes, stack.outputs).open_shards
     return AwaitingSteps(stack.boto3("dynamodb"), output_of(stack, AWAITING_STEPS_TABLE), open_shards=shards)
 
 

@@ -423,6 +423,22 @@ def test_a_malformed_output_stops_only_those_who_need_its_workflow(world: TwoMac
     assert (1, True) == (code, "The Output RefundsWorkflow: " in told["error"]["message"])
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["show", "order-1"], ["awaiting", "list"], ["callback", "succeed", "order-1"], ["erase", "m/", *SIGNED]],
+    ids=lambda one: one[0],
+)
+def test_a_malformed_number_of_shards_is_named(world: TwoMachines, run: Run, command: list[str]):
+    """By the commands on waiting steps as by those on locks."""
+    del world.outputs["RefundsWorkflow"]
+    world.put()
+    world.outputs["OpenShards"] = "many"
+    code, told = run(*command)
+    assert (1, "InvalidSetting") == (code, told["error"]["type"])
+    assert "The setting OpenShards is 'many'" in told["error"]["message"]
+    assert told == run("locks", "list")[1]
+
+
 def test_a_request_id_for_a_step_is_asked_about_as_well(world: TwoMachines, run: Run):
     """If two machines know it; an id that none knows is taken for a step's."""
     both_know(world)
