@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Any
 
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
+from steponce.aws.errors import error_code, words_of
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.keys import expecting
@@ -22,12 +24,16 @@ from steponce.cli.listing import limited
 from steponce.cli.output import DONE, ask_which, counted, plain, say
 from steponce.cli.target import Stack, Target, Unreachable, where_to
 from steponce.cli.timeline import intervention
-from steponce.errors import RecordChanged, Refused
+from steponce.errors import RecordChanged, Refused, SteponceError, Unavailable
 from steponce.limits.record import Count
 from steponce.limits.table import Limits
 from steponce.next_step import NextStep
 
 LIMITS_TABLE = "LimitsTable"
+
+
+class PartlyReset(SteponceError):
+    """AWS refused or did not answer while a user's limits were reset one by one."""
 
 
 def _time(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime:
@@ -81,7 +87,8 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
     Reset a user's limits in the present windows: counting begins at 0 again.
 
     Who was admitted stays so, and is not counted again. A request that was refused is admitted if it comes
-    again. The record keeps who has done it, and why.
+    again. The record keeps who has done it, and why. Two resets of one limit admit twice as many more: after
+    an error look with `show` before you repeat the command.
     """
     table = _limits(target.reach())
     found = table.at(user, at, name=name)
@@ -93,7 +100,7 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
             next_steps=[NextStep("show limits", user)],
         )
     why = confirmation.ask(_table(found, more=False), f"Reset {counted(len(found), 'limit')} of {user}?")
-    changed = [count for count in found if not table.reset(count, by=confirmation.by, why=why)]
+    changed = _reset_each(table, user, found, by=confirmation.by, why=why)
     if changed:
         raise RecordChanged(
             f"{len(changed)} of {counted(len(found), 'limit')} changed since you looked, and were left; the "
@@ -105,6 +112,59 @@ def reset(user: str, name: str | None, at: datetime, confirmation: Confirmation,
     answer = {"done": "reset", "by": confirmation.by, "why": why, "user": user, "before": before}
     say(answer, Text(f"Reset {counted(len(found), 'limit')}.", "bold green"))
     return DONE
+
+
+def _reset_each(table: Limits, user: str, found: Sequence[Count], *, by: str, why: str) -> list[Count]:
+    """
+    Reset counters one by one.
+
+    Returns:
+        Those that had changed since they were read, and were left.
+
+    Raises:
+        PartlyReset: AWS refused or did not answer, and some are reset, or may be.
+        ClientError, BotoCoreError: AWS refused, and none is.
+    """
+    changed, done = list[Count](), list[str]()
+    for count in found:
+        try:
+            is_reset = table.reset(count, by=by, why=why)
+        except (Unavailable, ClientError, BotoCoreError) as error:
+            if not (done or isinstance(error, Unavailable)):
+                raise
+            raise PartlyReset(
+                f"{_said(error)} {_what_is_reset(done, count, error)} List what is counted before you repeat "
+                "the command: two resets of one limit admit twice as many more.",
+                next_steps=[NextStep("show limits", user)],
+            ) from error
+        if is_reset:
+            done.append(_name(count))
+        else:
+            changed.append(count)
+    return changed
+
+
+def _said(error: Unavailable | ClientError | BotoCoreError) -> str:
+    """What AWS said, without the advice to try the same call again."""
+    if isinstance(error, BotoCoreError):
+        return f"{words_of(error).rstrip('.')}."
+    if isinstance(error, ClientError):
+        return (
+            f"{error.operation_name} was refused: {error.response['Error'].get('Message', '').rstrip('.')}."
+        )
+    cause = error.__cause__
+    return (
+        f"DynamoDB said {error_code(cause)}."
+        if isinstance(cause, ClientError)
+        else "DynamoDB did not answer."
+    )
+
+
+def _what_is_reset(done: Sequence[str], last: Count, error: Exception) -> str:
+    """The limits that are reset for certain, and the one of which no answer came."""
+    sure = f"These limits are reset already: {', '.join(done)}." if done else ""
+    doubt = f"{_name(last)} may be reset{', too' if done else ''}." if isinstance(error, Unavailable) else ""
+    return f"{sure} {doubt}".strip()
 
 
 def _limits(stack: Stack) -> Limits:
@@ -128,6 +188,11 @@ def _listed(count: Count) -> dict[str, Any]:
     }
 
 
+def _name(count: Count) -> str:
+    """A counter's name for people."""
+    return f"{count.name} #{count.shard}" if count.shard else count.name
+
+
 def _table(listed: Sequence[Count], more: bool) -> RenderableType:
     if not listed:
         return Text("Nothing is counted for this user.")
@@ -137,10 +202,11 @@ def _table(listed: Sequence[Count], more: bool) -> RenderableType:
     table.add_column("until", no_wrap=True)
     table.add_column("counted", no_wrap=True)
     for count in listed:
-        name = f"{count.name} #{count.shard}" if count.shard else count.name
         full = count.counted >= count.limit
         number = Text(f"{count.counted} of {count.limit}", "red" if full else "")
-        table.add_row(plain(name), times.to_text(count.start)[:19], times.to_text(count.end)[:19], number)
+        table.add_row(
+            plain(_name(count)), times.to_text(count.start)[:19], times.to_text(count.end)[:19], number
+        )
     changes = [intervention(one) for count in listed for one in count.interventions]
     rest = [Text("And more; --limit says how many to list.")] if more else []
     return Group(table, *changes, *rest)

@@ -8,9 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from steponce.cli import commands, confirmation, target
-from tests.unit.limits.world import NOON, TABLE, World
+from tests.fakes.errors import client_error
+from tests.fakes.watched_dynamodb import Call, Fault
+from tests.unit.limits.world import NOON, TABLE, World, conflict_of_one, dies_after
 from tests.unit.shared_clients import shared
 
 SIGNED = ("--yes", "--by", "eve", "--why", "a bug of ours")
@@ -167,6 +170,59 @@ def test_a_record_that_is_no_counter_s_is_to_be_deleted(world: World, run: Run) 
     code, told = run("reset", "ann", *SIGNED)
     assert (1, "RecordUnreadable") == error_of((code, told))
     assert told["error"]["message"].endswith("Delete the record: nobody is counted in it.")
+
+
+def denied(_call: Call) -> Any:
+    raise client_error("AccessDeniedException")
+
+
+def logged_out(_call: Call) -> Any:
+    raise NoCredentialsError
+
+
+@pytest.mark.parametrize(
+    ("fault", "doubt", "said"),
+    [
+        (dies_after, True, "DynamoDB did not answer."),
+        (conflict_of_one, True, "DynamoDB said "),
+        (denied, False, " was refused: "),
+        (logged_out, False, "Unable to locate credentials."),
+    ],
+    ids=["lost", "conflict", "denied", "logged out"],
+)
+def test_a_reset_that_ends_in_the_middle_says_what_is_reset(
+    world: World, run: Run, fault: Fault, doubt: bool, said: str
+) -> None:
+    """The same command would reset it once more, and forgive what was counted meanwhile."""
+    for name in ("mails", "sms"):
+        world.limiter(limit=1, name=name).admit("ann", "a")
+    world.faults = [None, fault]
+    code, told = run("reset", "ann", *SIGNED)
+    assert (1, "PartlyReset") == error_of((code, told))
+    first, second = [one["limit"] for one in run("show", "ann")[1]["limits"]]
+    message = told["error"]["message"]
+    assert f"These limits are reset already: {first}." in message
+    assert doubt == (f"{second} may be reset, too." in message)
+    assert said in message
+    assert "safe to try again" not in message
+    assert ["steponce limits show ann"] == told["error"]["next"]
+
+
+def test_a_reset_of_one_limit_whose_answer_was_lost_may_be_made(world: World, run: Run) -> None:
+    """Here it is."""
+    world.limiter(limit=1).admit("ann", "a")
+    world.faults = [dies_after]
+    code, told = run("reset", "ann", *SIGNED)
+    assert (1, "PartlyReset") == error_of((code, told))
+    assert told["error"]["message"].startswith("DynamoDB did not answer. requests/day may be reset")
+    assert 0 == run("show", "ann")[1]["limits"][0]["counted"]
+
+
+def test_a_reset_that_was_refused_at_once_is_an_error_of_aws(world: World, run: Run) -> None:
+    """Nothing is reset."""
+    world.limiter(limit=1).admit("ann", "a")
+    world.faults = [denied]
+    assert (4, "AccessDeniedException") == error_of(run("reset", "ann", *SIGNED))
 
 
 def test_reset_of_nothing_is_refused(world: World, run: Run) -> None:
