@@ -292,7 +292,8 @@ class Letters:
         return LetterNotFound(
             f"No letter {letter_id!r} can be seen. It may have been redriven or deleted. Another command may "
             f"have received it: then it is back within {HIDDEN_SECONDS} seconds. A FIFO queue shows only ten "
-            "letters of a message group: redrive those first. List the letters.",
+            "letters of a message group: redrive or delete those first. Of tens of thousands of letters, SQS "
+            "may not have shown this one: try again. List the letters.",
             next_steps=[NextStep("list letters")],
         )
 

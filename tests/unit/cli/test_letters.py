@@ -261,7 +261,7 @@ def test_of_one_message_group_ten_letters_are_seen_at_once(stack: Stack, run: Ru
     for command in ("show", "redrive"):
         code, told = run(command, ids[-1])
         assert 0 != code
-        assert "message group" in told["error"]["message"]
+        assert "message group: redrive or delete those first" in told["error"]["message"]
     assert ids == [letter["id"] for letter in run("redrive", "--all")[1]["letters"]]
 
 
@@ -533,6 +533,7 @@ def test_an_unknown_letter_is_not_found(run: Run):
         code, told = run(command, "nothing")
         assert (1, "LetterNotFound") == (code, told["error"]["type"])
         assert ["steponce letters list"] == told["error"]["next"]
+        assert "try again" in told["error"]["message"]
 
 
 def test_people_get_a_table(
