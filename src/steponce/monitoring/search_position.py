@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _FURTHEST_AHEAD = timedelta(hours=1)
 """How far ahead the times of a bound may be. A round writes one of 16 minutes."""
 
+_DAMAGED = (
+    "Somebody else has written it. Correct the attribute there. Do not delete the record: the search would "
+    "begin a day back."
+)
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -133,4 +138,4 @@ class SearchPosition:
     def _read(self) -> Attributes:
         with answering("DynamoDB"):
             item = self._dynamodb.get_item(**self._item, ConsistentRead=True).get("Item")
-        return Attributes(item or self._item["Key"], "lockToken")
+        return Attributes(item or self._item["Key"], "lockToken", _DAMAGED)

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.aws.pace import Pace
-from steponce.errors import PayloadTooLarge, Unavailable
+from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import PLACE, Locks
 from steponce.monitoring.missed_ends import (
@@ -678,6 +678,10 @@ def test_a_damaged_place_is_told_of_and_nothing_is_sent(world: World, text: str)
     world.end("o-1")
     assert Looked() == world.look()
     assert ([], [("RecordUnreadable", "m")]) == (world.sent, world.skipped)
+    with pytest.raises(
+        RecordUnreadable, match=r"Do not delete the record: the search would begin a day back\."
+    ):
+        world.place.read()
 
 
 def test_a_place_that_cannot_be_written_for_a_reason_of_its_own_is_an_error(world: World) -> None:
