@@ -130,10 +130,13 @@ class Limiter:
         Make a limiter on a stack's table from the stack's Outputs; options as for a Limiter.
 
         Raises:
-            ValueError: the stack has no such table; deploy it with `Limits=yes`.
+            ValueError: the stack has no Output of such a table; deploy it with `Limits=yes`.
         """
         if "LimitsTable" not in outputs:
-            raise ValueError("The stack has no table for limits. Deploy it with Limits=yes.")
+            raise ValueError(
+                "The stack has no Output LimitsTable. Deploy it with Limits=yes. If it is, delete the "
+                "Condition of that Output in its template."
+            )
         return cls(outputs["LimitsTable"], **options)
 
     @classmethod

@@ -121,10 +121,21 @@ def test_what_the_application_reads_of_the_installation_is_there(own: dict[str, 
     assert set() == read - nested["Outputs"].keys()
     limits = {"LimitsTable", "LimitsTableArn"}  # only with a limit, as the test above and the Output say
     assert {"RequestsUrl", "AlarmsTopicArn"} | limits >= read & unsure
-    assert "HasRateLimit" == own["Outputs"]["LimitsTable"]["Condition"]
+    assert "HasLimits" == own["Outputs"]["LimitsTable"]["Condition"]
     assert ("RequestsUrl" in read) == ("HttpAccess" in own["Parameters"])
     given = own["Resources"]["Steponce"]["Properties"]["Parameters"]
     assert given.keys() <= nested["Parameters"].keys()
+
+
+def test_the_table_for_limits_is_found_whenever_it_is_there(own: dict[str, Any], nested: dict[str, Any]):
+    """The Output's condition is the installation's own, on the same values."""
+    given = own["Resources"]["Steponce"]["Properties"]["Parameters"]
+    for name in ("Limits", "RateLimit"):
+        assert {"Ref": name} == given[name]
+    condition = nested["Outputs"]["LimitsTable"]["Condition"]
+    assert condition == own["Outputs"]["LimitsTable"]["Condition"]
+    for name in (condition, "HasRateLimit"):
+        assert nested["Conditions"][name] == own["Conditions"][name]
 
 
 def test_the_commands_find_what_they_find_in_the_sample(own: dict[str, Any]):

@@ -170,8 +170,9 @@ def _what_is_reset(done: Sequence[str], last: Count, error: Exception) -> str:
 def _limits(stack: Stack) -> Limits:
     if LIMITS_TABLE not in stack.outputs:
         raise Unreachable(
-            f"The stack {stack.name!r} has no table for limits. Deploy it with the parameter Limits=yes. "
-            "If its tables are another stack's, name that one."
+            f"The stack {stack.name!r} has no Output {LIMITS_TABLE}. Deploy it with the parameter "
+            "Limits=yes. If it is, delete the Condition of that Output in its template. If its tables are "
+            "another stack's, name that one."
         )
     return Limits(stack.boto3("dynamodb"), stack.outputs[LIMITS_TABLE])
 

@@ -18,10 +18,15 @@ REQUESTS = "requests.yaml"
 
 _OTHERS = "OtherStateMachines"
 _ARCHITECTURE = "Architecture"
-_OF_THE_INSTALLATION = (_ARCHITECTURE, "LogRetentionDays", _OTHERS)
+_LIMITS = "Limits"
+_OF_THE_INSTALLATION = (_ARCHITECTURE, "LogRetentionDays", _LIMITS, _OTHERS)
 _ARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"
 _SHARED = ("LocksTableArn", "ResultBucket", "OpenShards", "SteponceLayer", "FunctionLogs", "ServiceName")
 """What all workflows of an installation share: Outputs of the one, and parameters of the others."""
+_OUTPUT_OF_ITS_OWN = (
+    f" Give it under Parameters of {STACK}, and delete the Condition of the Output LimitsTable: without the "
+    "Output, the commands for limits do not find the table."
+)
 
 
 def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
@@ -66,8 +71,20 @@ def join(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     template_file.add(template, "Parameters", read)
     return [
         f"The parameters of this workflow begin with {machine}. If {ours.name('RateLimit')} is not 0, the "
-        "installation needs Limits=yes.",
+        f"installation needs {_parameter_of(there.get(_LIMITS))}=yes."
+        f"{'' if _LIMITS in there and not _hides_limits(template) else _OUTPUT_OF_ITS_OWN}"
     ]
+
+
+def _hides_limits(template: CommentedMap) -> bool:
+    """Whether the Output of the limits is there only with a limit of the first workflow's own."""
+    output = template.get("Outputs", {}).get("LimitsTable", {})
+    return str(output.get("Condition")).endswith("HasRateLimit")
+
+
+def _parameter_of(given: Any) -> str:
+    """The template's own parameter that turns the limits on, where the installation refers to one."""
+    return str(given.value) if template_file.tag_of(given) == "!Ref" else _LIMITS
 
 
 def arn_of(name: Any, machine: str) -> Any:

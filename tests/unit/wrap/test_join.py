@@ -148,6 +148,30 @@ def test_no_line_changes_but_those_of_the_machine(path: Path):
     ] == added
 
 
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [("", ""), ("        Limits: !Ref Limits\n", ""), ("Condition: HasLimits", "Condition: HasRateLimit")],
+    ids=["now", "earlier version", "earlier version, turned on by hand"],
+)
+def test_a_rate_limit_needs_the_table_of_the_installation(path: Path, now: str, before: str):
+    """An application of an earlier version has its Output only with a limit of its own."""
+    path.write_text(path.read_text().replace(now, before) if now else path.read_text())
+    decisions = wrap_into(path, "RefundStateMachine", form="inline").decisions
+    (said,) = [text for text in decisions if "RefundStateMachineRateLimit is not 0" in text]
+    assert "Limits=yes" in said
+    assert bool(now) == ("delete the Condition of the Output LimitsTable" in said)
+
+
+def test_the_parameter_for_that_table_has_the_name_that_the_template_gives_it(path: Path):
+    """A template with a parameter Limits of its own has another for steponce."""
+    path.write_text(
+        path.read_text().replace("        Limits: !Ref Limits\n", "        Limits: !Ref SteponceLimits\n")
+    )
+    decisions = wrap_into(path, "RefundStateMachine", form="inline").decisions
+
+    assert any("needs SteponceLimits=yes." in text for text in decisions)
+
+
 def test_its_parameters_are_its_own_and_each_is_read(joined: Joined):
     """The application's say something of its other workflow, and no other resource changes."""
     before, after = joined.before, joined.after
