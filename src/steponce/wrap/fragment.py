@@ -21,6 +21,12 @@ NAME_OF_CHILD = "NAME_OF_YOUR_STATE_MACHINE"
 CHILD = f"arn:${{AWS::Partition}}:states:${{AWS::Region}}:${{AWS::AccountId}}:execution:{NAME_OF_CHILD}:*"
 """The executions of the machine that is started."""
 
+CAPABILITIES = (
+    "The template nests a stack whose template has a Transform. So `sam deploy` needs CAPABILITY_AUTO_EXPAND "
+    "beside CAPABILITY_IAM: add it to the capabilities in samconfig.toml, or wherever you name them."
+)
+"""What a person must change who deploys the template."""
+
 _APPLICATION = "application/{{cookiecutter.project_slug}}/template.yaml"
 _WORK, _WORKFLOW = "  # -- Your work", "  # -- The workflow around it"
 _FUNCTION = "DoWorkFunction"
@@ -81,7 +87,10 @@ def template(wrapped: Wrapped, uri: str) -> str:
 
 def decisions(wrapped: Wrapped) -> list[str]:
     """What a person still has to decide about the template."""
-    found = [f"Add the template's part to your template, and replace each {TO_FILL_IN} by a value."]
+    found = [
+        f"Add the template's part to your template, and replace each {TO_FILL_IN} by a value.",
+        CAPABILITIES,
+    ]
     if wrapped.form == "inline":
         found.append("The role has the permissions of the workflow. Add those that your machine's role has.")
     return found

@@ -102,6 +102,7 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
         decisions += join(template, ours, machine)
     else:
         _add_installation(template, ours)
+        decisions.append(fragment.CAPABILITIES)
     cycle.expect_none(template)
     return Into(
         wrapped,

@@ -50,6 +50,7 @@ def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer:
         said["mayRetryLater"],
     )
     assert any("NotPayable" in text for text in said["decide"])
+    assert any("CAPABILITY_AUTO_EXPAND" in text for text in said["decide"])
     assert "AcquireLock" in json.loads((here / "order_once.asl.json").read_text())["States"]
     assert ORDER.definition == json.loads((here / "order.asl.json").read_text())
 

@@ -18,6 +18,7 @@ from steponce.local.template.reader import read_plan
 from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, source, template_file
 from steponce.wrap.into import wrap_into
+from steponce.wrap.wrapped import Form
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.documents import lint_template
@@ -254,6 +255,13 @@ def test_two_commands_do_not_write_one_template_at_once(write: Write, capsys: py
     assert (NAMED, "theirs") == (path.read_text(), draft.read_text())
     draft.unlink()
     assert changed(path)
+
+
+@pytest.mark.parametrize("form", ["inline", "around"])
+def test_the_capability_that_a_nested_stack_needs_is_named(write: Write, form: Form):
+    """A samconfig.toml that deployed the template before has CAPABILITY_IAM alone."""
+    decisions = wrap_into(write(NAMED), "OrdersStateMachine", form=form).decisions
+    assert 1 == sum("CAPABILITY_AUTO_EXPAND" in text for text in decisions)
 
 
 def test_a_machine_that_is_started_stays_as_it_is(write: Write):
