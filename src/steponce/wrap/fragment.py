@@ -6,7 +6,7 @@ It is made of the template that new applications begin with, so that there is on
 
 from __future__ import annotations
 
-from steponce.scaffold import sources
+from steponce.scaffold import installation, sources
 from steponce.scaffold.render import render
 from steponce.wrap import source
 from steponce.wrap.wrapped import Wrapped
@@ -89,6 +89,8 @@ def decisions(wrapped: Wrapped) -> list[str]:
     """What a person still has to decide about the template."""
     found = [
         f"Add the template's part to your template, and replace each {TO_FILL_IN} by a value.",
+        f"That part nests the folder {installation.FOLDER}, which was not written. If it is not beside your "
+        "template yet, let the command init write an application elsewhere, and copy the folder from there.",
         CAPABILITIES,
     ]
     if wrapped.form == "inline":

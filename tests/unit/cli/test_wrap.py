@@ -51,6 +51,8 @@ def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer:
     )
     assert any("NotPayable" in text for text in said["decide"])
     assert any("CAPABILITY_AUTO_EXPAND" in text for text in said["decide"])
+    assert "TemplateURL: steponce-installation/template.yaml" in said["template"]
+    assert any("the command init" in text for text in said["decide"])
     assert "AcquireLock" in json.loads((here / "order_once.asl.json").read_text())["States"]
     assert ORDER.definition == json.loads((here / "order.asl.json").read_text())
 
