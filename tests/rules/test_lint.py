@@ -68,7 +68,7 @@ def test_every_run_once_rule_has_a_planted_fault() -> None:
 
 
 def test_your_states_in_a_parallel_may_read_what_the_work_gets() -> None:
-    """A branch sees its Parallel's input, and its paths are checked as any other."""
+    """A branch sees its Parallel's input, and its paths are checked as those of any machine."""
     ask = {"Type": "Pass", "Parameters": {"order.$": "$.payload", "key.$": "$.lockToken"}, "End": True}
     parallel = {
         "Type": "Parallel",
@@ -80,7 +80,7 @@ def test_your_states_in_a_parallel_may_read_what_the_work_gets() -> None:
     right = spoilt(RUN_ONCE, {"States/DoWork": parallel, "States/ReplayError": GONE})
     wrong = spoilt(right, {"States/DoWork/Branches/0/States/AskBank/Parameters/order.$": "$.order"})
     assert [] == [found for found in findings(right) if found.state == "AskBank"]
-    assert ["unproven-path"] == [found.rule for found in findings(wrong) if found.state == "AskBank"]
+    assert ["unguarded-path"] == [found.rule for found in findings(wrong) if found.state == "AskBank"]
 
 
 def test_a_name_in_brackets_is_guarded_as_well() -> None:

@@ -26,6 +26,7 @@ from steponce.lint.facts import (
 )
 from steponce.lint.findings import Complaint
 from steponce.lint.machine import Body, Machine, State
+from steponce.lint.protocol import ANSWERS, TOGETHER
 from steponce.lint.task_results import answer
 
 FAILURE = there(("Error",), ("Cause",)) | {(WHOLE,)}
@@ -60,6 +61,10 @@ class Expectations:
         if self.strict:
             return not is_there((*path, TEXT) if is_text else path, known)
         return may_be_missing(path, known)
+
+
+OF_LOCKS = Expectations(strict=True, answers=ANSWERS, together=TOGETHER)
+"""Of a machine that takes a lock: around its work, every path must be there for certain."""
 
 
 def missing_reads(machine: Machine, start: Facts, expected: Expectations) -> Iterator[Complaint]:

@@ -6,8 +6,8 @@ import re
 
 from steponce.lint.findings import Complaint, Complaints
 from steponce.lint.machine import Machine, leaves
-from steponce.lint.missing_reads import Expectations, missing_reads
-from steponce.lint.protocol import takes_lock
+from steponce.lint.missing_reads import OF_LOCKS, Expectations, missing_reads
+from steponce.lint.protocol import states_of_work, takes_lock
 from steponce.lint.rule import Rules
 
 DATA = Rules("general")
@@ -49,14 +49,16 @@ def unguarded_path(machine: Machine) -> Complaints:
     - `Parameters`, `ResultSelector` or `Result` made the object without this field.
 
     Test for it with `IsPresent` in a Choice before, or keep the input with a `ResultPath`. The rule does not
-    check the execution's own input, since a definition does not show its fields. For a machine that takes a
-    lock, `unproven-path` is stricter.
+    check the execution's own input, since a definition does not show its fields. Of a machine that takes a
+    lock, it checks the states of the work. For those around the work, `unproven-path` is stricter.
 
     Source: [Handling errors](https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html),
     `States.Runtime`.
     """
-    if takes_lock(machine):
-        return  # unproven-path is stricter
-    for state, path in missing_reads(machine, frozenset(), Expectations()):
+    found = missing_reads(machine, frozenset(), Expectations())
+    if takes_lock(machine):  # around the work, unproven-path is stricter
+        work = states_of_work(machine)
+        found = (one for one in missing_reads(machine, frozenset(), OF_LOCKS) if one.state in work)
+    for state, path in found:
         advice = "Test for it with IsPresent before, or keep the input with a ResultPath."
         yield Complaint(state, f"it reads {path}, which may be missing there. {advice}")

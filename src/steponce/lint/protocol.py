@@ -67,6 +67,12 @@ def takes_lock(machine: Machine) -> bool:
     return any(True for _ in lock_writes(machine))
 
 
+def states_of_work(machine: Machine) -> set[str]:
+    """The names of the states inside the work, without those that a state around it has."""
+    inner = machine.inside(machine.states[WORK]) if WORK in machine.states else []
+    return {state.name for part in inner for state in part.all_states()} - machine.states.keys()
+
+
 def lock_writes(machine: Machine) -> list[State]:
     """Every Task that writes lock records."""
     found = [state for state in _writes(machine) if "lockToken" in _key(state)]

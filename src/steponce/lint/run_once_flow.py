@@ -8,16 +8,15 @@ from steponce import workflow
 from steponce.lint.asl import reachable
 from steponce.lint.findings import Complaint, Complaints
 from steponce.lint.machine import Handler, Machine, State
-from steponce.lint.missing_reads import Expectations, missing_reads
+from steponce.lint.missing_reads import OF_LOCKS, missing_reads
 from steponce.lint.protocol import (
     ACQUIRE_LOCK,
-    ANSWERS,
     BEFORE_EFFECT,
     COMPLETE_REQUEST,
     RELEASE_LOCK,
     SAFE,
-    TOGETHER,
     WORK,
+    states_of_work,
 )
 from steponce.lint.repeating import why_not_repeatable
 from steponce.lint.rule import Rules
@@ -162,12 +161,15 @@ def unproven_path(machine: Machine) -> Complaints:
     A state outside the work reads a path that may be missing.
 
     `States.Runtime` would end the execution with its lock held. The general rule `unguarded-path` accepts a
-    path unless the definition shows that it may be missing. Around a lock, every path must be proven: by
-    `IsPresent`, by the answers of this package's functions, or by what an earlier state has written.
+    path unless the definition shows that it may be missing. It also checks the states of the work. Around
+    the work, every path must be proven: by `IsPresent`, by the answers of this package's functions, or by
+    what an earlier state has written.
     """
-    expected = Expectations(strict=True, answers=ANSWERS, together=TOGETHER)
-    for state, path in missing_reads(machine, frozenset(), expected):
-        yield Complaint(state, f"it reads {path}, which may be missing there. Test for it with IsPresent.")
+    work = states_of_work(machine)
+    for state, path in missing_reads(machine, frozenset(), OF_LOCKS):
+        if state not in work:
+            text = f"it reads {path}, which may be missing there. Test for it with IsPresent."
+            yield Complaint(state, text)
 
 
 def _releasing(machine: Machine, work: State) -> list[Handler]:
