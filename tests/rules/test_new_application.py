@@ -147,6 +147,17 @@ def test_the_commands_find_what_they_find_in_the_sample(own: dict[str, Any]):
     assert {"LockTokenPath", "PayloadHashPath", "AlarmsTopicArn"} <= own["Outputs"].keys()
 
 
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/own-application.md", "docs/wrap.md", "application/*/README.md"]
+)
+def test_each_page_that_leads_to_a_build_says_what_it_needs(page: str):
+    """The Makefile builds the layer, and runs a Python of the functions' version."""
+    (path,) = documents.ROOT.glob(page)
+    (version,) = set(re.findall(r"python(3\.\d+)", (documents.ROOT / "src" / "Makefile").read_text()))
+    needs = f"`sam build` needs make and Python {version} on the `PATH`, or Docker and `--use-container`."
+    assert needs in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", ["own-application.md", "results.md"])
 def test_the_page_names_each_variable_that_keeping_a_large_result_reads(page: str):
     """A new application has none of them, and without RetentionSeconds no result is ever deleted."""
