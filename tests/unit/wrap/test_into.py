@@ -264,6 +264,18 @@ def test_the_capability_that_a_nested_stack_needs_is_named(write: Write, form: F
     assert 1 == sum("CAPABILITY_AUTO_EXPAND" in text for text in decisions)
 
 
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_the_old_definition_can_be_wrapped_again(write: Write, options: list[str]):
+    """By itself, for an upgrade: the template stays, and has a value for each placeholder."""
+    path = write(NAMED)
+    changed(path, *options)
+    wrapped = path.parent / "states" / "orders_once.asl.json"
+    first = wrapped.read_text()
+    wrapped.write_text("{}")
+    assert 0 == commands.run(["wrap", str(path.parent / "states" / "orders.asl.json"), "--force", *options])
+    assert first == wrapped.read_text()
+
+
 def test_a_machine_that_is_started_stays_as_it_is(write: Write):
     """The workflow may start, look at and stop that machine alone."""
     found = changed(write(TEMPLATE), "--around")["Resources"]
