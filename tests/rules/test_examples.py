@@ -13,6 +13,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 from statelint.linter import Linter
 
+from steponce.aws import times
 from steponce.lint.definitions import complaints
 from steponce.local.template.reader import read_plan
 from steponce.locks.claim import Claim
@@ -109,6 +110,22 @@ def test_every_event_matches_the_rule_of_its_template(folder: Path) -> None:
     events = [load_json(path) for path in sorted(folder.glob("events/*.json"))]
     assert [] == [event for event in events for key in pattern if event[key] not in pattern[key]]
     assert set(pattern["detail-type"]) == {event["detail-type"] for event in events}
+
+
+def test_a_tombstone_outlasts_every_late_event() -> None:
+    """An older event that comes after it would bring the deleted customer back, by a redrive, too."""
+    folder, page = ROOT / "examples" / "customer_record", ROOT / "docs" / "ordered-updates.md"
+    event = load_json(folder / "events" / "customer_deleted.json")
+    kept = event["detail"]["forgetAt"] - times.from_text(event["time"]).timestamp()
+    resources = yaml_parse((folder / "template.yaml").read_text())["Resources"]
+    day, redriven = 86_400, 14
+    in_queue = resources["DeadEventsQueue"]["Properties"]["MessageRetentionPeriod"] // day
+    latest = 1 + in_queue + 1 + redriven
+    text = page.read_text(encoding="utf-8")
+    assert latest * day <= kept
+    assert f"at least {latest} days after the event, {kept / day:.0f} in the example" in text
+    said = [resources[name]["Properties"]["AlarmDescription"] for name in ("FailedAlarm", "DeadEventsAlarm")]
+    assert [] == [one for one in said if "safe while the tombstones" not in one]
 
 
 def test_the_picture_of_the_example_is_the_state_machine_s() -> None:
