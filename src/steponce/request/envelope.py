@@ -135,9 +135,10 @@ class Envelope:
 
         Args:
             execution_name: `$$.Execution.Name`, which is the request's id then.
-            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like. Or a whole
-                envelope that the workflow cannot count itself, because its limit is too large for that, or
-                because its client or these rules do not know the machine's limit, which is being deployed.
+            execution_input: `{"payload": {…}}`, with `lockToken` and `requestedAt` if you like. The name by
+                which Step Functions links an execution to its parent is dropped. Or a whole envelope that the
+                workflow cannot count itself, because its limit is too large for that, or because its client
+                or these rules do not know the machine's limit, which is being deployed.
             rules: Of the machine that runs it.
 
         Raises:

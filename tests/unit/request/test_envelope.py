@@ -497,6 +497,15 @@ def test_a_name_by_hand_that_ends_like_an_attempt_may_bring_its_key() -> None:
     assert KEY == complete({"payload": {}, "lockToken": KEY}, "order-1--2").lockToken
 
 
+def test_a_start_by_hand_may_name_the_execution_that_starts_it() -> None:
+    """AWS' builders add this name, with which the console links both; the request is the same without it."""
+    parent = {"AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "arn:aws:states:us-east-1:1:execution:parent:1"}
+    plain, linked = (complete({"payload": PAYLOAD, **more}).to_dict() for more in ({}, parent))
+    assert plain.keys() == linked.keys()
+    for name in ("requestId", "lockToken", "payload", "payloadHash"):
+        assert plain[name] == linked[name]
+
+
 @pytest.mark.parametrize(
     ("place", "problem", "started_with"),
     [
