@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from steponce.errors import (
@@ -36,6 +35,7 @@ from steponce.errors import (
     WaitTimeout,
 )
 from steponce.request.receipt import Receipt
+from steponce.when_wanted import imported_when_wanted
 
 if TYPE_CHECKING:
     from steponce.client import Client
@@ -82,26 +82,16 @@ __all__ = [
     "admit_all_async",
 ]
 
-_IMPORTED_WHEN_WANTED = {
-    "Admission": "steponce.limiter",
-    "Client": "steponce.client",
-    "Guard": "steponce.guards.guard",
-    "Limiter": "steponce.limiter",
-    "Run": "steponce.guards.run",
-    "admit_all": "steponce.limiter",
-    "admit_all_async": "steponce.limiter",
-}
-
-
-if not TYPE_CHECKING:  # a type checker would take any name for one that is there
-
-    def __getattr__(name: str) -> object:
-        """Let a function that wants neither client nor guard, nor boto3, start without importing them."""
-        if name not in _IMPORTED_WHEN_WANTED:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)
-
-
-def __dir__() -> list[str]:
-    """All names, also before they are imported."""
-    return sorted(globals().keys() | _IMPORTED_WHEN_WANTED.keys())
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = imported_when_wanted(
+        __name__,
+        {
+            "Admission": "steponce.limiter",
+            "Client": "steponce.client",
+            "Guard": "steponce.guards.guard",
+            "Limiter": "steponce.limiter",
+            "Run": "steponce.guards.run",
+            "admit_all": "steponce.limiter",
+            "admit_all_async": "steponce.limiter",
+        },
+    )

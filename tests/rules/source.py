@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "steponce"
 COMMANDS = sorted(steponce.commands)
 
 LAYERS = [
-    {"next_step"},
+    {"next_step", "when_wanted"},
     {"errors"},
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},

@@ -30,8 +30,9 @@ Rules for state machines: what AWS refuses, and what loses or repeats work.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from steponce.when_wanted import imported_when_wanted
 
 if TYPE_CHECKING:
     from steponce.lint.check import RULES, Report, lint
@@ -40,24 +41,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Finding", "Report", "Rule", "lint"]
 
-_IMPORTED_WHEN_WANTED = {
-    "RULES": "steponce.lint.check",
-    "Finding": "steponce.lint.findings",
-    "Report": "steponce.lint.check",
-    "Rule": "steponce.lint.rule",
-    "lint": "steponce.lint.check",
-}
-
-
-if not TYPE_CHECKING:  # a type checker would take any name for one that is there
-
-    def __getattr__(name: str) -> object:
-        """Load the rules only when they are used: the local stack needs none of them."""
-        if name not in _IMPORTED_WHEN_WANTED:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_IMPORTED_WHEN_WANTED[name]), name)
-
-
-def __dir__() -> list[str]:
-    """All names, also before they are imported."""
-    return sorted(globals().keys() | _IMPORTED_WHEN_WANTED.keys())
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = imported_when_wanted(
+        __name__,
+        {
+            "RULES": "steponce.lint.check",
+            "Finding": "steponce.lint.findings",
+            "Report": "steponce.lint.check",
+            "Rule": "steponce.lint.rule",
+            "lint": "steponce.lint.check",
+        },
+    )
