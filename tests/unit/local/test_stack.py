@@ -231,3 +231,24 @@ def test_stopping_leaves_no_process_and_no_files():
     assert not descendants(os.getpid()) & children
     assert not logs.exists()
     assert threads >= threading.active_count()
+
+
+START_AND_STOP = """
+import gc, sys
+from steponce.local import LocalStack
+
+with LocalStack.from_template(sys.argv[1], name="closed"):
+    pass
+gc.collect()
+"""
+
+
+def test_a_stack_that_has_stopped_leaves_no_file_open():
+    """Whoever turns warnings into errors would see it in some later test."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", START_AND_STOP, str(TEMPLATE)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "") == (ended.returncode, ended.stderr)

@@ -40,6 +40,7 @@ class EngineProcess:
     def stop(self) -> None:
         """End it and everything that it started."""
         self._process.stop()
+        self._process.close()
 
     def _receive(self) -> dict[str, Any]:
         watchdog = threading.Timer(_START_SECONDS, self._process.kill)

@@ -46,6 +46,10 @@ class ChildProcess:
         """The next line, empty at the end."""
         return self._output.readline().decode()
 
+    def close(self) -> None:
+        """Receive nothing any more. Not while another thread receives: it would wait for that."""
+        self._output.close()
+
     def kill(self) -> None:
         """End it now."""
         self._process.kill()
