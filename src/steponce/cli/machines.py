@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import click
-
 from steponce.cli.shell import Named, commands
-from steponce.cli.target import Invocation, Stack, Target
+from steponce.cli.target import Stack, Target, invocation
 from steponce.client import Client
 from steponce.executions import runs_on
 from steponce.locks.record import Lock
@@ -122,7 +120,7 @@ class Machines:
     @property
     def named(self) -> Named:
         """The state machine that the next commands name."""
-        return _invocation().named
+        return invocation().named
 
     def commands(self, steps: Iterable[NextStep]) -> list[str]:
         """Write next steps as commands, for this stack and the machine that was found."""
@@ -136,9 +134,5 @@ class Machines:
         """Let the next commands, also those of errors, name this state machine if the stack has several."""
         names = self.workflows.names()
         found = names.get(arn) if arn is not None and self.are_several else None
-        invocation = _invocation()
-        invocation.named = replace(invocation.named, typed=self.target.machine, found=found, known=names)
-
-
-def _invocation() -> Invocation:
-    return click.get_current_context().ensure_object(Invocation)
+        running = invocation()
+        running.named = replace(running.named, typed=self.target.machine, found=found, known=names)

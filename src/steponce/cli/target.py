@@ -165,9 +165,9 @@ class Target:
             raise Unreachable(
                 f"The local stack does not answer at {silent}. Start it again with: {program()} up"
             )
-        if invocation := _invocation():
-            at = ("--endpoint-url", facts["endpoints"]["lambda"], "--region", facts["region"])
-            invocation.named = replace(invocation.named, local=(*at, "--no-sign-request"))
+        at = ("--endpoint-url", facts["endpoints"]["lambda"], "--region", facts["region"])
+        running = invocation()
+        running.named = replace(running.named, local=(*at, "--no-sign-request"))
         return LocalStack.attach(facts)
 
     def _nowhere(self, reason: str) -> Exception:
@@ -179,9 +179,10 @@ class Target:
         )
 
 
-def _invocation() -> Invocation | None:
+def invocation() -> Invocation:
+    """That of the running command. Where none runs, a new one, which nobody reads."""
     context = click.get_current_context(silent=True)
-    return context.find_object(Invocation) if context else None
+    return context.ensure_object(Invocation) if context else Invocation()
 
 
 def where_to(command: Callable[..., int]) -> Callable[..., int]:
