@@ -98,6 +98,12 @@ def report_error(
     return shown | ({"next": what_next} if what_next else {}), code
 
 
+def words_for(error: BotoCoreError | ClientError) -> str:
+    """What a command says of an error of AWS or botocore, with a hint."""
+    _, words, _ = _explain(error)
+    return words
+
+
 def _explain(error: BaseException) -> tuple[str, str, int]:
     kind = type(error).__name__
     if isinstance(error, SteponceError):

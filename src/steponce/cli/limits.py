@@ -15,9 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
-from steponce.aws.errors import error_code, words_of
+from steponce.aws.errors import error_code
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record
+from steponce.cli.errors import words_for
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
@@ -146,18 +147,12 @@ def _reset_each(table: Limits, user: str, found: Sequence[Count], *, by: str, wh
 
 def _said(error: Unavailable | ClientError | BotoCoreError) -> str:
     """What AWS said, without the advice to try the same call again."""
-    if isinstance(error, BotoCoreError):
-        return f"{words_of(error).rstrip('.')}."
-    if isinstance(error, ClientError):
-        return (
-            f"{error.operation_name} was refused: {error.response['Error'].get('Message', '').rstrip('.')}."
-        )
+    if not isinstance(error, Unavailable):
+        return f"{words_for(error).rstrip('.')}."
     cause = error.__cause__
-    return (
-        f"DynamoDB said {error_code(cause)}."
-        if isinstance(cause, ClientError)
-        else "DynamoDB did not answer."
-    )
+    if isinstance(cause, ClientError):
+        return f"DynamoDB said {error_code(cause)}."
+    return "DynamoDB did not answer."
 
 
 def _what_is_reset(done: Sequence[str], last: Count, error: Exception) -> str:
