@@ -778,10 +778,9 @@ def test_an_edited_function_that_is_loaded_again_is_not_warned_of(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     module = importlib.import_module("edited_work")
-    cells = ("def work(order):\n    return order\n", "# a comment\ndef work(order):\n    return 2 * order\n")
-    made: list[dict[str, Any]] = [{"__name__": "notebook"} for _ in cells]
-    for number, (cell, names) in enumerate(zip(cells, made, strict=True)):
-        exec(compile(cell, f"cell-{number}", "exec"), names)  # noqa: S102 - our own text
+    cells = [tmp_path / "cell-1.py", tmp_path / "cell-2.py"]
+    cells[0].write_text("def work(order):\n    return order\n")
+    cells[1].write_text("# a comment\ndef work(order):\n    return 2 * order\n")
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -789,8 +788,8 @@ def test_an_edited_function_that_is_loaded_again_is_not_warned_of(
         file.write_text("# a comment\ndef work(order):\n    return order\n")
         guard.idempotent()(importlib.reload(module).work)
         in_notebook = world.guard()
-        for names in made:
-            in_notebook.idempotent()(names["work"])
+        for cell in cells:
+            in_notebook.idempotent()(runpy.run_path(str(cell), run_name="notebook")["work"])
 
 
 def test_a_hook_makes_no_other_function(world: World) -> None:

@@ -18,8 +18,8 @@ from moto.stepfunctions.parser.asl.component.intrinsic.argument.argument import 
 from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.generic.string_format import (
     StringFormat,
 )
-from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.json_manipulation.json_to_string import (  # noqa: E501
-    JsonToString,
+from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.json_manipulation import (
+    json_to_string,
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.parse.intrinsic.intrinsic_parser import IntrinsicParser
@@ -39,7 +39,7 @@ def install() -> None:
     IntrinsicParser.parse = staticmethod(_parse)
     Preprocessor.visitFunc_arg_string = _text
     StringFormat._eval_body = _format
-    JsonToString._eval_body = _json_to_string
+    json_to_string.JsonToString._eval_body = _json_to_string
 
 
 _original_parse = IntrinsicParser.parse
@@ -89,7 +89,7 @@ def _format(function: StringFormat, env: Environment) -> None:
         raise ValueError(f"There are fewer values than {{}} in {first.definition_value!r}") from None
 
 
-def _json_to_string(function: JsonToString, env: Environment) -> None:
+def _json_to_string(function: json_to_string.JsonToString, env: Environment) -> None:
     function.argument_list.eval(env=env)
     (value,) = env.stack.pop()
     env.stack.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
