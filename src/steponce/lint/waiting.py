@@ -149,11 +149,14 @@ def shared_step(machine: Machine) -> Complaints:
     The items of a Map wait for answers under one step name, so an answer may reach another item.
 
     `record_awaiting_step` keeps one record for each step name of a run. A second item that waits replaces the
-    record of the first, which nobody can answer then, or is refused with `StepNameTaken`. Put the item's
-    index or id into the name: `"index.$": "$$.Map.Item.Index"` in the Map's `ItemSelector`, and `"step.$":
-    "States.Format('approval-{}', $.index)"`. The context object of a state inside of a Map has no `Map`, so
-    to read it there fails with `States.Runtime`. The rule looks at callbacks whose `Payload` has a `callId`,
-    which that function needs. It does not look at a `Payload` that is one expression.
+    record of the first, and nobody can answer the first any more. Or it is refused with `StepNameTaken`.
+
+    Put the item's index or id into the name. The Map's `ItemSelector` hands it on: `"index.$":
+    "$$.Map.Item.Index"`. Then the name is `"step.$": "States.Format('approval-{}', $.index)"`. A state inside
+    of a Map cannot read `$$.Map` itself: it fails with `States.Runtime`.
+
+    The rule looks at callbacks whose `Payload` has a `callId`, which that function needs. It does not look at
+    a `Payload` that is one expression.
 
     Source: [Callbacks](callbacks.md#states-of-your-own);
     [Context object](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-contextobject.html):
