@@ -23,6 +23,7 @@ from steponce.cli import commands
 from steponce.local import LocalStack, write_facts
 from steponce.local.delivery.targets import invocation_record
 from steponce.request.names import name_of
+from steponce.request.newest import newest_under
 from tests.conftest import TEMPLATE
 from tests.engines import Parts
 from tests.unit.triggers.world import FUNCTIONS, SETTINGS, Context, sqs_record
@@ -132,7 +133,7 @@ def answered(scene: Scene, request_id: str, key: str) -> Any:
     name = name_of(request_id)
 
     def receipt() -> Any:
-        newest, _ = scene.client.machine.newest(name, 1)
+        newest, _ = newest_under(scene.client.machine, name, 1)
         if newest is None or newest.status != "SUCCEEDED":
             return None
         return scene.client.status(request_id, lock_token=key)

@@ -15,6 +15,7 @@ from steponce.next_step import NextStep
 from steponce.operator.allowed import expect_own
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
+from steponce.request.newest import newest_beside
 from steponce.workflow import FAILED, INPROGRESS
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
@@ -105,7 +106,7 @@ def _find(
     token = machine.lock_token_of_request(request_id, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
-    newest, attempt = machine.newest_beside(lock, request_id, first)
+    newest, attempt = newest_beside(machine, lock, request_id, first)
     if first is None and newest is not None and attempt == 1:
         return _find(machine, request_id, name, newest)  # visible only now, and it knows its lock token
     found, arn = newest, machine.execution_arn(name, attempt)

@@ -45,6 +45,7 @@ from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT, name_of
+from steponce.request.newest import newest_under
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
@@ -223,7 +224,7 @@ class Operator:
             redelivery=redelivery if isinstance(redelivery, Mapping) else None,
         )
         attempt = max(1, self._machine.attempt_of(lock, lock.request_id))
-        newest, last = self._machine.newest(name_of(lock.request_id), attempt)
+        newest, last = newest_under(self._machine, name_of(lock.request_id), attempt)
         if last >= MAX_ATTEMPT:
             raise TooManyAttempts(
                 f"The request {lock.request_id!r} has no name for another attempt. Nothing was written. "

@@ -9,6 +9,7 @@ from steponce.executions import Execution
 from steponce.locks.record import Lock
 from steponce.request.machine import Machine, has_other_token, is_attempt_of
 from steponce.request.names import name_of
+from steponce.request.newest import newest_after, newest_of_request
 from steponce.workflow import INPROGRESS
 
 _PAUSES_SECONDS = (0, 0.1, 0.2, 0.4)
@@ -71,7 +72,7 @@ class Attempts:
             the name of an attempt, or long ago.
         """
         recorded = self._machine.recorded_attempt(lock, self.request_id, first)
-        newest, last = self._machine.newest_after(self.name, recorded, first if recorded == 1 else None)
+        newest, last = newest_after(self._machine, self.name, recorded, first if recorded == 1 else None)
         if newest is not None and last > 1 and not is_attempt_of(newest, self.request_id, first):
             newest = None
         return newest, last
@@ -95,7 +96,7 @@ class Attempts:
             if second is None or not (is_own and second.failure.refuses_a_duplicate):
                 return first, 1
             known, number = second, 2
-        newest, attempt = self._machine.newest_of_request(self.request_id, number, known)
+        newest, attempt = newest_of_request(self._machine, self.request_id, number, known)
         while attempt > 1 and newest is not None and has_other_token(newest, lock.lock_token):
             newest, attempt = self.describe(attempt - 1), attempt - 1  # it was started by hand
         return (newest, attempt) if newest is not None else (first, 1)

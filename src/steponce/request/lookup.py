@@ -15,6 +15,7 @@ from steponce.request.belonging import answers_too, is_own, made_it, payload_mis
 from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
+from steponce.request.newest import newest_beside, newest_of_request
 from steponce.request.receipt import Receipt
 
 _READINGS = 3
@@ -83,7 +84,7 @@ class Lookup:
 
     def _by_another(self, lock: Lock, now: str) -> Receipt | None:
         """The record is another request's, or an earlier one's with this id. None if it tells nothing."""
-        newest, attempt = self._machine.newest_of_request(self._request_id, 1)
+        newest, attempt = newest_of_request(self._machine, self._request_id, 1)
         if newest is None or self._machine.lock_token_asked_for(self._name, newest) != self._lock_token:
             self.by_id_alone = lock.request_id == self._request_id
             return self._answer(lock, now) if self.by_id_alone else None
@@ -99,7 +100,7 @@ class Lookup:
 
     def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:
         """No record answers, so the newest attempt does. It may not have its lock yet. None without one."""
-        newest, attempt = self._machine.newest_beside(lock, self._request_id)
+        newest, attempt = newest_beside(self._machine, lock, self._request_id)
         if newest is not None and has_other_token(newest, self._lock_token):
             return None
         if newest is not None and newest.is_open:

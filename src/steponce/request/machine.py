@@ -1,4 +1,4 @@
-"""Finds the executions of a request on one state machine, and relates them to its lock records."""
+"""Describes the executions of a request on one state machine, and relates them to its lock records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.request.envelope import check_lock_token
-from steponce.request.names import MAX_ATTEMPT, attempt_name, name_of, split_attempt
+from steponce.request.names import attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
 
 if TYPE_CHECKING:
@@ -50,72 +50,6 @@ class Machine:
         self.locks = locks
         self.rules = rules
         self.results = results or Results()
-
-    def newest(self, name: str, attempt: int) -> tuple[Execution | None, int]:
-        """
-        Find the newest attempt by a search that starts at this one and doubles its steps.
-
-        Returns:
-            The execution and its number. The next number is free. If Step Functions has forgotten some
-            attempts between others, it is the last one before the gap.
-        """
-        return self.newest_after(name, attempt, self.describe(name, attempt))
-
-    def newest_after(
-        self, name: str, attempt: int, execution: Execution | None
-    ) -> tuple[Execution | None, int]:
-        """As `newest`, if the execution of `attempt` is known already."""
-        last, step = attempt, 1
-        while last + step <= MAX_ATTEMPT and (found := self.describe(name, last + step)):
-            execution, last = found, last + step
-            step = last - attempt
-        free = min(last + step, MAX_ATTEMPT + 1)
-        while free - last > 1:
-            middle = (last + free) // 2
-            found = self.describe(name, middle)
-            if found is None:
-                free = middle
-            else:
-                execution, last = found, middle
-        return execution, last
-
-    def newest_of_request(
-        self, request_id: str, attempt: int, execution: Execution | None = None
-    ) -> tuple[Execution | None, int]:
-        """
-        As `newest`, without executions that were started by hand under the names of attempts, and without
-        the attempts of an earlier request with this id.
-
-        They are other requests, and this one must not get their answers.
-
-        Args:
-            request_id: As the caller gave it.
-            attempt: Where the search starts.
-            execution: The execution of that attempt, if it is known already.
-        """
-        name = name_of(request_id)
-        first = execution or self.describe(name, attempt)
-        execution, last = self.newest_after(name, attempt, first)
-        while last > attempt and not (execution and is_attempt_of(execution, request_id, first)):
-            last -= 1
-            execution = self.describe(name, last)
-        return execution, last
-
-    def newest_beside(
-        self, lock: Lock | None, request_id: str, first: Execution | None = None
-    ) -> tuple[Execution | None, int]:
-        """
-        As `newest_of_request`, from the attempt that has made a record, which may be free.
-
-        Args:
-            lock: The record under the request's lock token.
-            request_id: As the caller gave it.
-            first: Its first attempt, if it is known already.
-        """
-        if first is None and self.attempt_of(lock, request_id) > 1:
-            first = self.describe(name_of(request_id), 1)
-        recorded = self.recorded_attempt(lock, request_id, first)
-        return self.newest_of_request(request_id, recorded, first if recorded == 1 else None)
 
     def holds(self, lock: Lock) -> bool:
         """Whether the owner of a lock is an execution of this machine."""

@@ -21,6 +21,7 @@ from steponce.request.attempts import Attempts
 from steponce.request.canonical import sha256
 from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT
+from steponce.request.newest import newest_after
 from steponce.workflow import BEFORE_WORK, INIT_TIME, OUTCOMES, TAKING_OVER, TOO_LARGE
 
 _FIRST_OF_MANY = 1_000
@@ -93,7 +94,7 @@ class DeadOwner:
         if len(in_vain) == 1:
             yield recorded + 3, attempts.describe(recorded + 3)
         elif not in_vain:
-            newest, last = self._machine.newest_after(attempts.name, recorded + 2, second)
+            newest, last = newest_after(self._machine, attempts.name, recorded + 2, second)
             yield last, newest
             if not self._is_in_vain(newest):
                 yield last + 1, None

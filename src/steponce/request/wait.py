@@ -19,6 +19,7 @@ from steponce.locks.record import Failure, Lock
 from steponce.next_step import NextStep
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine
+from steponce.request.newest import newest_of_request
 from steponce.request.receipt import Receipt
 from steponce.workflow import INPROGRESS
 
@@ -101,7 +102,7 @@ class Wait:
         if lock is None or lock.status != INPROGRESS or self._machine.is_alive(lock):
             return
         recorded = self._machine.attempt_of(lock, self._request_id)
-        newest, _ = self._machine.newest_of_request(self._request_id, max(1, recorded))
+        newest, _ = newest_of_request(self._machine, self._request_id, max(1, recorded))
         if (newest is not None and newest.is_open) or self._machine.locks.get(lock.lock_token) != lock:
             return  # it may be settling the lock just now, or has done so
         execution = self._machine.owner(lock)

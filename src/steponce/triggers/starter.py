@@ -23,6 +23,7 @@ from steponce.errors import (
     Unsettled,
 )
 from steponce.request.names import name_of, split_attempt
+from steponce.request.newest import newest_under
 from steponce.request.receipt import Receipt, Status
 from steponce.triggers.dead_letters import Original
 from steponce.triggers.dispositions import Disposition, disposition_of
@@ -160,7 +161,7 @@ class Starter:
         found, attempt = split_attempt(receipt.execution_arn.rpartition(":")[2])
         execution = machine.describe(name, attempt) if found == name else None
         if execution is None or not execution.is_open:
-            execution, attempt = machine.newest(name, 1)
+            execution, attempt = newest_under(machine, name, 1)
         if execution is None or not execution.is_open:
             return False
         same_payload = machine.payload_hash_of(execution.input) == machine.rules.payload_hash(request.payload)
