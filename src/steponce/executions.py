@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
 from steponce.errors import OwnerHidden
-from steponce.locks.record import Failure
+from steponce.failure import Failure
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient

@@ -22,6 +22,7 @@ LAYERS = [
     {"errors"},
     {"workflow"},
     {"aws", "camelcase", "environment", "program"},
+    {"failure"},
     {"locks"},
     {"executions", "fence", "limits", "results", "updates"},
     {"request"},

@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.session import Session
 
 from steponce.executions import Execution, find_lock_token, states_entered
-from steponce.locks.record import Failure
+from steponce.failure import Failure
 from steponce.recovery.history import History
 from tests.fakes.step_functions import StepFunctions
 from tests.unit.one_owner import BY_HAND, ENVELOPE, history

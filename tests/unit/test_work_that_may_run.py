@@ -16,7 +16,8 @@ from steponce import workflow
 from steponce.aws import times
 from steponce.errors import OwnerHidden, Refused, Unavailable, Unsettled
 from steponce.executions import YOUNG
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction
 from steponce.operator.cancel import cancel

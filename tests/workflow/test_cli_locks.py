@@ -15,8 +15,9 @@ import pytest
 
 from steponce.cli import commands, confirmation
 from steponce.executions import CANCELLATION
+from steponce.failure import Failure
 from steponce.local import write_facts
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Lock
 from tests.workflow.faults import Hold
 from tests.workflow.program import PROGRAM, environment, run_in_a_pipe
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene

@@ -8,7 +8,7 @@ import pytest
 
 from steponce.errors import Refused
 from steponce.executions import CANCELLATION
-from steponce.locks.record import Failure
+from steponce.failure import Failure
 from steponce.operator.cancel import cancel
 from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator

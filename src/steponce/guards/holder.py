@@ -24,7 +24,8 @@ from steponce.aws import times
 from steponce.aws.errors import answering, error_code, is_conflict
 from steponce.aws.pauses import pauses
 from steponce.errors import Unavailable
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.request.names import shard_of
 from steponce.request.settings import RequestRules

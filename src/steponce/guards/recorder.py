@@ -17,11 +17,12 @@ from steponce.errors import (
     RetryLater,
     Unsettled,
 )
+from steponce.failure import Failure
 from steponce.guards.holder import Holder
 from steponce.guards.lazy_results import expect_run, is_unfinished
 from steponce.guards.terms import Terms
 from steponce.guards.texts import failure_of, lost, without_text
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.request.canonical import canonical_json

@@ -33,6 +33,7 @@ from steponce.errors import (
     Unavailable,
     Unsettled,
 )
+from steponce.failure import Failure
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
 from steponce.guards.recorder import Recorder
@@ -42,7 +43,7 @@ from steponce.guards.texts import as_error, lost
 from steponce.guards.threads import has_running_loop, in_thread
 from steponce.guards.typed import MISFITS
 from steponce.locks.claim import Claim, forget
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.recovery.leases import hold_after_lease, lease_is_over

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from steponce.errors import RequestFailed
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
 
 _EXCEPTIONS = vars(BaseExceptionGroup)["exceptions"]

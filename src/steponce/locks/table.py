@@ -17,7 +17,8 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, in_range, read_each, unchanged_or_gone
 from steponce.aws.errors import answering, error_code
-from steponce.locks.record import LETTERS, Failure, Intervention, Lock, ttl_of
+from steponce.failure import Failure
+from steponce.locks.record import LETTERS, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
 
 if TYPE_CHECKING:

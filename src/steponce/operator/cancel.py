@@ -17,7 +17,8 @@ from steponce.aws import times
 from steponce.aws.errors import answering
 from steponce.errors import OwnerHidden, RecordChanged, Refused, Unavailable
 from steponce.executions import CANCELLATION, CANCELLED, Execution
-from steponce.locks.record import Failure, Lock, ttl_of
+from steponce.failure import Failure
+from steponce.locks.record import Lock, ttl_of
 from steponce.next_step import NextStep
 from steponce.operator.cancellable import Running, is_cancelled, is_free
 from steponce.recovery.owner import settle_owner

@@ -28,7 +28,8 @@ from steponce.errors import (
     Unavailable,
 )
 from steponce.executions import Execution
-from steponce.locks.record import Failure, Intervention, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Intervention, Lock
 from steponce.locks.reference import Reference
 from steponce.locks.results import LARGEST_IN_RECORD, Results, carried_bytes
 from steponce.next_step import NextStep

@@ -15,7 +15,8 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from steponce.executions import Execution, describe_execution, execution_arn_of, looking_at
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.workflow import CAUSE_LIMIT
 
 if TYPE_CHECKING:

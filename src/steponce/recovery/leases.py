@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from steponce.aws import times
 from steponce.executions import YOUNG
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.workflow import OUTCOME_UNKNOWN
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from steponce.executions import CANCELLATION, CANCELLED
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.child import Child
 from steponce.workflow import OUTCOME_UNKNOWN

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Literal
 from steponce.aws import times
 from steponce.errors import OwnerHidden
 from steponce.executions import YOUNG, Execution, describe_execution, find_envelope, looking_at, runs_on
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.child import Child, look_at_child
 from steponce.recovery.history import History

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from steponce.errors import InvalidLockToken, OwnerHidden
 from steponce.executions import runs_on
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, settle_owner
 from steponce.request.envelope import check_lock_token

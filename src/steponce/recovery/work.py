@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from steponce.aws import times
 from steponce.executions import CANCELLED
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.workflow import INIT_TIME, OUTCOME_UNKNOWN, THROTTLED
 
 _ENDED = ("Function.", "Runtime.", "Sandbox.", "Extension.")

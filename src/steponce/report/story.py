@@ -14,7 +14,8 @@ from typing import Any, Literal, Self
 from steponce.aws import times
 from steponce.callbacks.step import ANSWERING, PENDING, AwaitingStep
 from steponce.camelcase import json_object
-from steponce.locks.record import Failure, Intervention, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Intervention, Lock
 from steponce.next_step import NextStep
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from steponce.aws import times
 from steponce.camelcase import json_object
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.reference import Kept
 from steponce.workflow import COMPLETED, INPROGRESS
 

@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError
 from steponce.aws import times
 from steponce.errors import PayloadMismatch, RequestNotFound, Unavailable, Unsettled, WaitTimeout
 from steponce.executions import Execution, HistoryTooLong, reading_until
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine

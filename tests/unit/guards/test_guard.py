@@ -33,7 +33,7 @@ from steponce.errors import (
     MissingKey,
     RecordUnreadable,
 )
-from steponce.locks.record import Failure
+from steponce.failure import Failure
 from steponce.request.canonical import sha256
 from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.patience import PATIENCE_SECONDS

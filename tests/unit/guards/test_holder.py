@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from steponce.aws import times
+from steponce.failure import Failure
 from steponce.guards.holder import Holder
-from steponce.locks.record import Failure
 from steponce.locks.table import Locks
 from steponce.request.settings import RequestRules
 from tests.fakes.tables import create_table

@@ -37,8 +37,9 @@ from steponce import (
     Unavailable,
 )
 from steponce.aws import times
+from steponce.failure import Failure
 from steponce.guards.run import Run
-from steponce.locks.record import Failure, Lock
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.settings import RequestRules

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steponce.locks.record import Failure, Intervention, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Intervention, Lock
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
 NOW = "2026-01-31T12:00:00.000Z"

@@ -11,7 +11,8 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import Unavailable
-from steponce.locks.record import LETTERS, Failure, Intervention, Lock
+from steponce.failure import Failure
+from steponce.locks.record import LETTERS, Intervention, Lock
 from steponce.locks.table import KEPT_INTERVENTIONS, PLACE, Locks
 from steponce.triggers.written_letters import WrittenLetters
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED

@@ -13,7 +13,8 @@ import pytest
 from steponce.aws import times
 from steponce.errors import OwnerHidden, RecordChanged, Refused, RequestNotFound, Unavailable
 from steponce.executions import CANCELLATION
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator import cancel as cancellation
 from steponce.operator.cancel import Cancelled, cancel

@@ -12,7 +12,8 @@ from steponce import Guard, Unsettled
 from steponce.aws import times
 from steponce.cli.console import links
 from steponce.errors import RecordChanged, Refused
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.cancel import cancel
 from steponce.operator.cancel_report import meaning

@@ -25,7 +25,8 @@ from steponce.errors import (
     ResultForbidden,
     Unavailable,
 )
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep

@@ -24,7 +24,8 @@ from aws_lambda_powertools.utilities.idempotency.serialization.dataclass import 
 from steponce import CompletionRefused, NotRecorded, RequestFailed, RetryLater
 from steponce.aws import times
 from steponce.errors import InvalidLockToken, InvalidSetting
-from steponce.locks.record import Failure, ttl_of
+from steponce.failure import Failure
+from steponce.locks.record import ttl_of
 from steponce.locks.table import Locks
 from steponce.powertools import LocksPersistence
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED

@@ -11,7 +11,8 @@ import pytest
 from steponce import workflow
 from steponce.aws import times
 from steponce.executions import describe_execution
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.recovery import owner
 from steponce.recovery.child import name_of_child
 from steponce.workflow import CAUSE_LIMIT, COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN

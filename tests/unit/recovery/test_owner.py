@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 
 from steponce import executions, workflow
 from steponce.errors import Unavailable
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery import owner
 from steponce.workflow import COMPLETED, FAILED, OUTCOME_UNKNOWN

@@ -8,7 +8,8 @@ import pytest
 
 from steponce import executions, workflow
 from steponce.errors import Unavailable
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.recovery import owner
 from steponce.recovery.repair import Repairer
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED

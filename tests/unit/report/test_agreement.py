@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from steponce import RequestNotFound
-from steponce.locks.record import Failure, Lock
+from steponce.failure import Failure
+from steponce.locks.record import Lock
 from steponce.report.collector import collect
 from steponce.request.canonical import canonical_json, sha256
 from steponce.workflow import RELEASED

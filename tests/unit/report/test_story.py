@@ -14,7 +14,8 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import AwaitingStep
 from steponce.errors import LockTokenMismatch, OwnerHidden
-from steponce.locks.record import Failure, Intervention
+from steponce.failure import Failure
+from steponce.locks.record import Intervention
 from steponce.next_step import NextStep
 from steponce.report.collector import collect
 from steponce.report.story import Trouble, Waiting

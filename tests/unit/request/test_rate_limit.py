@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from steponce import RateLimited
 from steponce.aws import times
 from steponce.errors import InvalidEventTime, InvalidPayload, InvalidRequest, InvalidSetting, MissingKey
+from steponce.failure import Failure
 from steponce.limits.countable import AHEAD_SECONDS, KEPT_SECONDS
 from steponce.limits.record import SET_MEMBERS, Count, key_of, member_of
 from steponce.limits.window import Window
-from steponce.locks.record import Failure
 from steponce.request.envelope import Envelope
 from steponce.request.receipt import Receipt
 from steponce.request.settings import RequestRules
