@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,22 @@ def test_dead_executions_of_both_are_settled_and_messages_come_back_to_their_own
     } == watched
     urls = [json.loads(plan.outputs[name])["requestsQueueUrl"] for name in ("Workflow", "RefundsWorkflow")]
     assert urls == [queues[ORDERS], queues[REFUNDS]]
+
+
+def test_a_rate_limit_of_the_application_holds_in_both(tmp_path: Path):
+    """The copied state machine counts by the limit of the template, so its functions must, too."""
+    limit = {"RateLimit": "5", "RateLimitPath": "customerId"}
+    template = write(tmp_path / "shop", "shop", "")
+    plan = read_plan(template, parameters=limit, stack_name="shop", region="us-east-1")
+
+    for machine in plan.machines:
+        states = json.loads(machine.definition)["States"]
+        function = states["PrepareRequest"]["Parameters"]["FunctionName"]
+        (preparing,) = [one for one in plan.functions if one.arn == function]
+        assert states["CountRequest"]["Parameters"]["TableName"] == preparing.environment["LimitsTable"]
+        assert '"5/day/customerId"' in machine.definition
+        counted = [preparing.environment[name] for name in ("RateLimit", "RateLimitWindow", "RateLimitPath")]
+        assert ["5", "day", "customerId"] == counted
+    for name in ("Workflow", "RefundsWorkflow"):
+        workflow = json.loads(plan.outputs[name])
+        assert ("5", "customerId") == (workflow["rateLimit"], workflow["rateLimitPath"])
