@@ -86,9 +86,10 @@ def error_spelling(machine: Machine) -> Complaints:
     A Retry or a Catch spells an error differently from its integration, so it never matches.
 
     `dynamodb:putItem` raises `DynamoDB.ConditionalCheckFailedException`, and `aws-sdk:dynamodb:putItem`
-    raises `DynamoDb.ConditionalCheckFailedException`. Names are case-sensitive. Both spellings in one list
-    are fine. So is an exception that the API's model does not list, unless it looks like a misspelling of one
-    that it lists.
+    raises `DynamoDb.ConditionalCheckFailedException`. Names are case-sensitive. Where the API's name lacks
+    the suffix `Exception`, Step Functions appends it: `DynamoDB.InternalServerErrorException`. Both spellings
+    in one list are fine. So is an exception that the API's model does not list, unless it looks like a
+    misspelling of one that it lists.
 
     Source: [AWS SDK integrations](https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html).
     """
@@ -108,9 +109,17 @@ def _right_spelling(name: str, calls: list[Call]) -> str | None:
     if not dot or not possible:
         return _other_family(prefix, rest, calls) if dot else None
     known = {error for _, call in possible for error in _errors(call)}
-    close = [rest] if rest in known or not known else get_close_matches(rest, sorted(known), 1, 0.85)
-    spellings = {f"{own}.{(close or [rest])[0]}" for own, _ in possible}
+    spellings = {f"{own}.{_closest(rest, known)}" for own, _ in possible}
     return None if name in spellings else min(spellings)
+
+
+def _closest(name: str, known: set[str]) -> str:
+    """The name of an exception, or the known one that it was probably meant to be."""
+    whole = f"{name}Exception"
+    if name in known or whole in known:
+        return name if name in known else whole
+    close = get_close_matches(name, sorted(known), 1, 0.85)
+    return close[0] if close else name
 
 
 def _other_family(prefix: str, rest: str, calls: list[Call]) -> str | None:

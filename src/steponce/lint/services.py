@@ -53,10 +53,17 @@ def model_of(call: Call) -> ServiceModel | None:
 
 
 def errors_of(call: Call) -> set[str]:
-    """The exceptions of a service."""
+    """
+    The exceptions of a service, as Step Functions names them.
+
+    Some API names lack the suffix `Exception`, and Step Functions appends it.
+
+    Source: https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html
+    """
     service = "lambda" if call.integration == "function" else call.service
     model = _model(_NAMES.get(service, service))
-    return {shape.name for shape in model.error_shapes} if model is not None else set()
+    names = [shape.name for shape in model.error_shapes] if model is not None else []
+    return {name if name.endswith("Exception") else f"{name}Exception" for name in names}
 
 
 @cache

@@ -119,3 +119,36 @@ def test_the_items_of_a_map_wait_under_names_that_they_can_read(step: dict[str, 
 
     assert bool(said) == bool(found)
     assert all(said in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "advice"),
+    [
+        ("dynamodb:putItem", "DynamoDB.RequestLimitExceededException", ""),
+        (
+            "dynamodb:putItem",
+            "DynamoDB.RequestLimitExceeded",
+            "Write DynamoDB.RequestLimitExceededException.",
+        ),
+        (
+            "aws-sdk:dynamodb:putItem",
+            "DynamoDb.InternalServerError",
+            "DynamoDb.InternalServerErrorException.",
+        ),
+        ("states:startExecution", "StepFunctions.ExecutionAlreadyExistsException", ""),
+        ("aws-sdk:sfn:startExecution", "Sfn.ExecutionAlreadyExists", "Sfn.ExecutionAlreadyExistsException."),
+        ("dynamodb:putItem", "DynamoDB.AmazonDynamoDBException", ""),
+    ],
+)
+def test_step_functions_appends_exception_to_an_error_s_name(call: str, error: str, advice: str):
+    """The API's own names of these errors have no such suffix."""
+    state = {"Type": "Task", "Resource": f"arn:aws:states:::{call}", "TimeoutSeconds": 60, "End": True}
+    caught = state | {"Catch": [{"ErrorEquals": [error], "Next": "Failed"}]}
+    found = [
+        finding.message
+        for finding in lint({"StartAt": "A", "States": {"A": caught, "Failed": FAIL}}).findings
+        if finding.rule == "error-spelling"
+    ]
+
+    assert bool(advice) == bool(found)
+    assert all(advice in message for message in found)
