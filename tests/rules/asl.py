@@ -28,7 +28,7 @@ LAMBDA_PASSES = {
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
 }
-FUNCTION_DIED = {"Sandbox.Timedout", "Runtime.ExitError", "Lambda.Unknown"}
+FUNCTION_DIED = {"Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory", "Lambda.Unknown"}
 """A function ran out of time or memory. Our own functions may run again without harm; the work may not."""
 OUR_ERRORS = {name for name, item in vars(errors).items() if isinstance(item, type)}
 

@@ -11,7 +11,7 @@ from steponce.lint.rule import Rules
 
 RETRIES = Rules("general")
 
-FUNCTION_DIED = {"Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"}
+FUNCTION_DIED = {"Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory"}
 """A function ran out of time or memory, at any point of its work."""
 
 AFTER_WORK = {"States.ALL", "States.TaskFailed", "States.Timeout"} | FUNCTION_DIED
@@ -31,7 +31,8 @@ def retry_repeats_work(machine: Machine) -> Complaints:
     once unless you have specified `Retry` behavior in ASL." After `States.ALL`, `States.TaskFailed` and
     `States.Timeout` the work may have happened: an answer was lost, or a function failed after its effect. A
     time-out does not stop a function, so the second try runs beside the first. `Lambda.Unknown`,
-    `Sandbox.Timedout` and `Runtime.ExitError` say that a function ran out of time or memory in its work.
+    `Sandbox.Timedout`, `Runtime.ExitError` and `Runtime.OutOfMemory` say that a function ran out of time or
+    memory in its work.
 
     These count as not idempotent: a function; an execution without a `Name`; a message without a
     deduplication id; an event; a job that AWS starts again, such as `glue:startJobRun`, or `ecs:runTask`

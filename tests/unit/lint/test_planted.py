@@ -57,7 +57,9 @@ GET: dict[str, Any] = {
 FAIL = {"Type": "Fail", "Error": "States.Renamed", "Cause": "It is known."}
 
 
-@pytest.mark.parametrize("error", ["Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"])
+@pytest.mark.parametrize(
+    "error", ["Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory"]
+)
 def test_a_function_that_died_may_have_done_its_work(error: str):
     """It ran out of time or memory, maybe after its effect."""
     retry = [{"ErrorEquals": [error], "MaxAttempts": 2, "MaxDelaySeconds": 5}]
