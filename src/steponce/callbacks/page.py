@@ -87,8 +87,11 @@ def question_html(step: AwaitingStep | None, outcomes: Collection[str], until: d
         text = f"{_named(step)} has its answer. This is settled."
         return _page("Already answered", text, _answer_of(step))
     if step.answer is not None:
-        text = f"An answer to {_named(step)} has arrived. It is on its way to the workflow."
-        return _page("Already answered", text, _answer_of(step))
+        text = (
+            f"There is an answer to {_named(step)}, but it is not certain yet that it reaches the workflow. "
+            "Look again in some minutes."
+        )
+        return _page("An answer is on its way", text, _answer_of(step))
     if step.status == LATE or until <= times.now():
         text = f"{_named(step)} does not wait any more. No answer had arrived."
         return _page("Too late", text, _due(until))

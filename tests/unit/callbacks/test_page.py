@@ -126,11 +126,14 @@ def test_what_a_program_has_answered_is_named_and_not_shown(links: CallbackLinks
     assert "DE00" not in reply.body
 
 
-def test_an_answer_on_its_way_is_shown_as_arrived(links: CallbackLinks):
-    """Whoever claimed the record has died, or is at it."""
+def test_an_answer_on_its_way_is_not_called_settled(links: CallbackLinks):
+    """Whoever claimed the record has died, or is at it. The step may end before the answer reaches it."""
     links.steps.claim(links.step, Answer("failure", error="Refused"), "a call that died")
     reply = look(links)
-    assert "has arrived. It is on its way to the workflow. Answer Failure" in text(reply)
+    assert "An answer is on its way" == title(reply)
+    assert "not certain yet that it reaches the workflow. Look again in some minutes. Answer Failure" in text(
+        reply
+    )
     assert [] == buttons(reply)
 
 
