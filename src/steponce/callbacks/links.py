@@ -140,7 +140,10 @@ def verify(keys: Keys, step_id: str, query: Mapping[str, str]) -> frozenset[str]
             )
         raise Forbidden("This link is not genuine. Use the link as it was sent.")
     if int(expires) <= times.now().timestamp():
-        raise Forbidden("This link has expired. Ask for a new one.")
+        raise Forbidden(
+            "This link has expired. If a newer one was sent, use that. Otherwise its step waits for no "
+            "answer any more, and an answer that had arrived before stands."
+        )
     return frozenset(allow.split(","))
 
 
