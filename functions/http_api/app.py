@@ -61,7 +61,7 @@ http = routes(
     Client(
         settings.run_once_state_machine_arn,
         settings.locks_table,
-        rules=settings.rules,
+        rules=settings.rules.expect_paths(),
         config=QUICK,
         result_bucket=settings.result_bucket,
     ),

@@ -48,7 +48,8 @@ metrics = Metrics()
 paths = RequestPaths(
     settings.event_request_id_path, settings.event_payload_path, settings.event_lock_token_path
 )
-client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=settings.rules)
+rules = settings.rules.expect_paths()
+client = Client(settings.run_once_state_machine_arn, settings.locks_table, rules=rules)
 letters = WrittenLetters(boto3.client("dynamodb"), settings.locks_table)
 resender = Resender.from_settings(boto3.client("sqs"), settings.resend)
 starter = Starter(client, resender, letters, postpones=True)

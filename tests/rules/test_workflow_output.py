@@ -14,7 +14,7 @@ from steponce.request.settings import RequestRules
 
 from .documents import ROOT, requests, template
 
-NASTY = r"""a."b\"c\\" || 'd' ${x} é"""
+NASTY = r"""a."b\"c\\" || 'd ${x} é'"""
 PATHS = ("KeyPrefix", "LockTokenPath", "PayloadHashPath", "RateLimitPath")
 
 

@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.jmespath_utils import PowertoolsFunctions
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import signature
 
-from steponce.errors import InvalidPayload, MissingKey, PayloadTooLarge
+from steponce.errors import InvalidPayload, InvalidSetting, MissingKey, PayloadTooLarge, shown
 from steponce.request.strict_json import LONGEST_TEXT, parsed
 
 
@@ -42,6 +42,21 @@ def find(expression: str, document: Any, what: str = "payload") -> Any:
     except _FAILURES as error:
         kind = type(error).__name__  # its text quotes the document
         raise MissingKey(f"The JMESPath {expression!r} does not work on this {what} ({kind}).") from None
+
+
+def expect_jmespath(expression: str, setting: str) -> None:
+    """
+    Refuse a setting that works on no document. Else each request would be refused as if it were wrong.
+
+    Raises:
+        InvalidSetting: it is no JMESPath.
+    """
+    try:
+        jmespath.compile(expression)
+    except JMESPathError as error:
+        raise InvalidSetting(
+            f"The setting {setting} is {shown(expression)}, which is no JMESPath: {type(error).__name__}."
+        ) from None
 
 
 class _Functions(PowertoolsFunctions):

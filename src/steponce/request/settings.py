@@ -20,7 +20,7 @@ from steponce.limits.request_limit import RequestLimit
 from steponce.limits.window import Window
 from steponce.locks.record import LETTERS
 from steponce.request.canonical import canonical_json, in_one_form, sha256
-from steponce.request.expressions import find
+from steponce.request.expressions import expect_jmespath, find
 from steponce.request.names import OPEN_SHARDS
 
 LONGEST_WORK_SECONDS = 900
@@ -84,6 +84,22 @@ class RequestRules:
                 table must count them alike.
         """
         return environment.read(cls, settings, required=("ExpectedSeconds", "RetentionSeconds"))
+
+    def expect_paths(self) -> Self:
+        """
+        Refuse paths that work on no payload, as a function does that takes requests from outside. Operators'
+        commands go on without them.
+
+        Raises:
+            InvalidSetting: one is no JMESPath.
+        """
+        paths = {"LockTokenPath": self.lock_token_path, "PayloadHashPath": self.payload_hash_path}
+        if self.rate_limit:
+            paths["RateLimitPath"] = self.rate_limit_path
+        for setting, path in paths.items():
+            if path is not None:
+                expect_jmespath(path, setting)
+        return self
 
     def lock_token(self, name: str, payload: Mapping[str, Any]) -> str:
         """Make the lock token of a request that was started without one."""

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import jmespath
-from jmespath.exceptions import JMESPathError
-
 from steponce.aws import times
 from steponce.errors import (
     InvalidLockToken,
     InvalidPayload,
-    InvalidRequest,
     InvalidRequestId,
     PayloadTooLarge,
 )
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import RESULT_RESERVE
+from steponce.request.expressions import expect_jmespath
 from steponce.request.expressions import find as search
 from steponce.workflow import WORKFLOW_LIMIT
 
@@ -74,7 +71,7 @@ class RequestPaths:
             rules make it.
 
     Raises:
-        InvalidRequest: a path is no JMESPath. A function with a wrong setting fails at its start, and does
+        InvalidSetting: a path is no JMESPath. A function with a wrong setting fails at its start, and does
             not dead-letter every message.
     """
 
@@ -83,11 +80,9 @@ class RequestPaths:
     lock_token_path: str = ""
 
     def __post_init__(self) -> None:
-        for expression in filter(None, (self.request_id_path, self.payload_path, self.lock_token_path)):
-            try:
-                jmespath.compile(expression)
-            except JMESPathError as error:
-                raise InvalidRequest(f"{expression!r} is no JMESPath: {type(error).__name__}.") from None
+        for name, expression in vars(self).items():
+            if expression:
+                expect_jmespath(expression, f"{name} of a trigger")
 
     def find(self, seen: Mapping[str, Any], requested_at: datetime | None) -> StartRequest:
         """

@@ -29,7 +29,7 @@ def workflows(**outputs: Any) -> Workflows:
 def test_a_workflow_s_output_says_what_its_client_needs():
     """Each setting as the stack's own Outputs would; an empty text says nothing."""
     given = OF_REFUNDS | {
-        "lockTokenPath": 'order."id\\x"',
+        "lockTokenPath": 'order."id\\\\x"',
         "payloadHashPath": "amount",
         "rateLimit": "8",
         "rateLimitWindow": "hour",
@@ -44,7 +44,7 @@ def test_a_workflow_s_output_says_what_its_client_needs():
         rules.work_timeout_seconds,
         rules.open_shards,
     )
-    assert ('order."id\\x"', "amount", 8, "hour", "customer") == (
+    assert ('order."id\\\\x"', "amount", 8, "hour", "customer") == (
         rules.lock_token_path,
         rules.payload_hash_path,
         rules.rate_limit,

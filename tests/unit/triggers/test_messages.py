@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from steponce.errors import InvalidLockToken, InvalidPayload, InvalidRequest, InvalidRequestId, MissingKey
+from steponce.errors import (
+    InvalidLockToken,
+    InvalidPayload,
+    InvalidRequest,
+    InvalidRequestId,
+    InvalidSetting,
+    MissingKey,
+)
 from steponce.triggers import messages
 from steponce.triggers.messages import original_of, see
 from steponce.triggers.start_request import RequestPaths, StartRequest
-from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, notification, sqs_record
+from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, World, function, notification, sqs_record
 
 TEXT = json.dumps(ORDER)
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -212,10 +219,18 @@ def test_a_lock_token_that_is_missing_is_an_error():
 
 def test_a_trigger_with_a_broken_path_takes_nothing_in():
     """Or every message would be at fault."""
-    with pytest.raises(InvalidRequest, match="no JMESPath"):
+    with pytest.raises(InvalidSetting, match="no JMESPath"):
         RequestPaths("messageId", "body[")
     with pytest.raises(MissingKey, match="nothing_of_the_kind"):
         find_request(record(), RequestPaths("nothing_of_the_kind(body)", "body"))
+
+
+@pytest.mark.parametrize("name", ["start_from_queue", "start_from_event", "http_api"])
+def test_a_function_with_a_broken_path_takes_no_request(name: str):
+    """It does not start, so messages wait, and nobody hears that the payload is wrong."""
+    wrong = {"LockTokenPath": "order-id", "HttpAccess": "open", "ResultBucket": "off"}
+    with pytest.raises(InvalidSetting, match="LockTokenPath is 'order-id'"), function(name, World(), **wrong):
+        pass
 
 
 def test_the_attributes_of_the_re_sender_win():
