@@ -178,7 +178,7 @@ class RecordChanged(Refused):
 
 ANOTHER_PROGRAM = (
     "Another program writes to the table. Correct the attribute there; or delete the record, once its "
-    "execution and its work have ended."
+    "execution and its work have ended. Without its lock record the next start runs the work again."
 )
 """What to do about a damaged record, if it is no counter of a limit."""
 

@@ -54,6 +54,9 @@ UNANSWERED = RELEASING | LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}
 TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, but whose result is too large to be recorded."""
 
+RELEASE_LOCK = "ReleaseLock"
+"""The state of an execution whose work has said that nothing happened."""
+
 BEFORE_WORK = frozenset(
     {
         "IsRequestPrepared",
@@ -81,7 +84,7 @@ BEFORE_WORK = frozenset(
         "ReplayResult",
         "ReplayTooLarge",
         "DuplicateRefused",
-        "ReleaseLock",
+        RELEASE_LOCK,
     }
 )
 """

@@ -29,7 +29,7 @@ from steponce.recovery.history import History
 from steponce.recovery.leases import hold_after_lease, lease_is_over
 from steponce.recovery.outcomes import End, hold_unknown, write_cancelled, write_outcome
 from steponce.recovery.work import longest_work, works_until
-from steponce.workflow import BEFORE_WORK, INPROGRESS, OUTCOMES, TAKING_OVER, TOO_LARGE, WORK
+from steponce.workflow import BEFORE_WORK, INPROGRESS, OUTCOMES, RELEASE_LOCK, TAKING_OVER, TOO_LARGE, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -359,7 +359,7 @@ def _redrives(owner: Execution | None, child: Child | None) -> int:
 
 def _end(owner: Execution, history: History, cancelled: Failure | None, child: Child | None) -> End:
     state, given = history.last_state, history.last_input
-    failure = Failure.from_catch(given.get("failure", {})) if state == "ReleaseLock" else owner.failure
+    failure = Failure.from_catch(given.get("failure", {})) if state == RELEASE_LOCK else owner.failure
     return End(state, given, failure, owner.failure if owner.is_cancelled else cancelled, child)
 
 

@@ -235,7 +235,8 @@ class Case:
 
     def _without_record(self, record: Record | None, newest: Attempt) -> Advice:
         start = (self._request("start request"),)
-        if newest.limited_until is not None:
+        has_worked = record is None and any(attempt.has_worked for attempt in self.attempts)
+        if newest.limited_until is not None and not has_worked:
             return self._rate_limited(newest, newest.limited_until)
         if newest.is_open:
             return Advice(
@@ -264,11 +265,15 @@ class Case:
             return Advice(
                 "expired", f"Its record expired at {record.expires_at}. The next start runs the work again."
             )
+        ended = f"Its execution ended {newest.status} with {newest.error or 'an error without a name'}"
+        if has_worked:
+            return Advice(
+                "failed",
+                f"{ended}, and its record is gone. The work had begun, and the next start runs it again. "
+                "Find out before whether it took effect.",
+            )
         return Advice(
-            "failed",
-            f"Its execution ended {newest.status} with {newest.error or 'an error without a name'}, and it "
-            "has no record. Once the cause is gone, start it again.",
-            start,
+            "failed", f"{ended}, and it has no record. Once the cause is gone, start it again.", start
         )
 
     def _rate_limited(self, newest: Attempt, until: str) -> Advice:

@@ -17,7 +17,7 @@ from steponce.camelcase import json_object
 from steponce.failure import Failure
 from steponce.locks.record import Intervention, Lock
 from steponce.next_step import NextStep
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASE_LOCK, RELEASED, WORK
 
 GONE = "GONE"
 """The status of an execution that Step Functions does not know, and of a step whose record has expired."""
@@ -165,6 +165,12 @@ class Attempt:
     @property
     def last_state(self) -> str:
         return self.visits[-1].state if self.visits else ""
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether it began the work, which has not said that nothing happened."""
+        visited = {visit.state for visit in self.visits}
+        return WORK in visited and RELEASE_LOCK not in visited
 
     @property
     def waits_for(self) -> Waiting | None:

@@ -397,6 +397,35 @@ def test_an_execution_that_ended_without_a_record_failed(world: World):
     assert "ended FAILED with InvalidPayload" in story.summary
 
 
+@pytest.mark.parametrize("visits", [("AcquireLock", "DoWork", "RecordError"), ("DoWork", "CompleteRequest")])
+def test_a_request_whose_work_had_begun_is_not_to_be_started_again(world: World, visits: tuple[str, ...]):
+    """Somebody has deleted its record. The printed start would have run the work a second time."""
+    world.execution("order-1", "FAILED", *visits, error="Boom")
+    world.execution("order-1--2", "FAILED", "PrepareRequest", error="Unavailable")
+
+    story = collect(world.client, "order-1")
+
+    assert ("failed", ()) == (story.diagnosis, story.next_steps)
+    assert "its record is gone. The work had begun, and the next start runs it again" in story.summary
+
+
+def test_a_rate_limit_does_not_hide_that_the_work_had_begun(world: World):
+    """The second attempt was refused. Its advice would be to start the request again."""
+    world.execution("order-1", "FAILED", "DoWork", "RecordError", error="Boom")
+    world.execution("order-1--2", "FAILED", "CountRequest", error="RateLimited", cause=cause_until(FAR))
+
+    assert () == collect(world.client, "order-1").next_steps
+
+
+def test_a_request_whose_work_did_nothing_may_be_started_again(world: World):
+    """Its record has expired since."""
+    world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "ReleaseLock", error="RetryLater")
+
+    story = collect(world.client, "order-1")
+
+    assert ["start request"] == [step.action for step in story.next_steps]
+
+
 def test_the_second_attempt_is_found_when_the_first_is_forgotten(world: World):
     """It may be 90 days younger."""
     world.execution("order-1--2", "RUNNING", "AcquireLock")
