@@ -197,7 +197,7 @@ def rule_error_names_are_known(definition: Definition) -> list[str]:
 
 
 def rule_retries_are_bounded(definition: Definition) -> list[str]:
-    """The defaults are three tries and an unbounded delay; we say what we mean."""
+    """The defaults are three tries, an unbounded delay and no jitter; we say what we mean."""
     complaints = []
     for name, state in states(definition):
         for retrier in state.get("Retry", []):
@@ -206,6 +206,8 @@ def rule_retries_are_bounded(definition: Definition) -> list[str]:
                 complaints.append(f"{name}: MaxAttempts is {tries}")
             elif tries > 0 and not 1 <= retrier.get("MaxDelaySeconds", 0) <= 300:
                 complaints.append(f"{name}: MaxDelaySeconds is {retrier.get('MaxDelaySeconds')}")
+            elif tries > 0 and retrier.get("JitterStrategy") != "FULL":
+                complaints.append(f"{name}: JitterStrategy is {retrier.get('JitterStrategy')}")
     return complaints
 
 

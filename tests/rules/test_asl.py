@@ -56,6 +56,7 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": GONE}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxAttempts": 99_999_999}),
     (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/MaxDelaySeconds": GONE}),
+    (asl.rule_retries_are_bounded, {"States/DoWork/Retry/0/JitterStrategy": GONE}),
     (asl.rule_transient_errors_are_retried, {"States/PrepareRequest/Retry": GONE}),
     (
         asl.rule_transient_errors_are_retried,
