@@ -207,3 +207,66 @@ def names(call: Mapping[str, str], clause: str) -> set[str]:
     sets, _, removes = call["UpdateExpression"].removeprefix("SET ").partition(" REMOVE ")
     parts = removes.split(", ") if clause == "REMOVE" else re.findall(r"([#\w]+) = ", sets)
     return {part.strip("#") for part in parts}
+
+
+@pytest.mark.parametrize("part", ["status", "callId", "lockedBy", "attempt"])
+def test_each_part_of_a_take_over_s_fence_alone_stops_it(locks: Locks, part: str):
+    """An operator who settles the lock of a dead guard leaves its lease, its owner and its attempt in it."""
+    dead, successor = holder(), holder()
+    dead.acquire(60)
+    seen = locks.get(KEY)
+    assert seen is not None
+    shared("dynamodb").update_item(
+        TableName="locks",
+        Key={"lockToken": {"S": KEY}},
+        UpdateExpression="SET #part = :other",
+        ExpressionAttributeNames={"#part": part},
+        ExpressionAttributeValues={":other": OTHERS[part]},
+    )
+    before = locks.get(KEY)
+
+    assert before == successor.take_over(seen, 60)
+
+    assert before == locks.get(KEY)
+
+
+def test_a_lock_that_a_person_settled_is_not_taken_over(locks: Locks):
+    """Nothing of the record but its status says so: its lease, owner and attempt are the dead guard's."""
+    dead, successor = holder(), holder()
+    dead.acquire(60)
+    seen = locks.get(KEY)
+    assert seen is not None
+    assert locks.complete(seen, '"paid"', by="ops", why="the provider says so")
+
+    refused = successor.take_over(seen, 60)
+
+    assert refused is not None
+    assert ("COMPLETED", '"paid"') == (refused.status, refused.result)
+    assert refused == locks.get(KEY)
+
+
+OTHERS: dict[str, Any] = {
+    "status": {"S": "FAILED"},
+    "callId": {"S": "another"},
+    "lockedBy": {"S": "process/there/2"},
+    "attempt": {"N": "7"},
+}
+
+
+def test_a_lock_that_others_had_since_it_was_read_is_not_taken(locks: Locks):
+    """It is free again, and its attempt has grown. Two attempts of one number would tell nobody apart."""
+    first, second, third = holder(), holder(), holder()
+    first.acquire(60)
+    first.release(FAILURE)
+
+    class Slow(Recording):
+        def update_item(self, **call: Any) -> Any:
+            third.acquire(60)
+            third.release(FAILURE)
+            return super().update_item(**call)
+
+    second._dynamodb = Slow()
+    refused = second.acquire(60)
+
+    assert refused is not None
+    assert (2, third.call_id) == (refused.attempt, locks.get(KEY).call_id)
