@@ -126,6 +126,15 @@ def test_nobody_answers_in_time(scene: Scene):
     assert LATE == waiting.record().status
 
 
+def test_a_step_says_by_when_it_wants_a_sign_of_life(scene: Scene):
+    """Its page tells people to answer by then, and not by the end of the time-out."""
+    waiting = Waiting.begin(scene)
+
+    assert waiting.step.answer_by < waiting.step.expires_at
+
+    assert (200, "accepted") == verdict(waiting.post(YES))
+
+
 def test_heartbeats_keep_a_step_waiting(scene: Scene):
     """Longer than the heartbeat's time alone would; then it is answered."""
 

@@ -229,6 +229,21 @@ def test_a_throttled_invocation_is_tried_again(scene: Scene):
     assert 1 == len(scene.charges(scene.key(name)))
 
 
+@pytest.mark.parametrize(
+    "error", ["Unavailable", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory", "Lambda.Unknown"]
+)
+def test_preparing_is_tried_again_when_its_function_fails_or_dies(scene: Scene, error: str):
+    """It counts a request once, so a second try is safe. Without it the caller would have to start anew."""
+    name = scene.new_id("prepare")
+    scene.faults.plan("PrepareRequest", lambda_error(error), key=name)
+    scene.stack.boto3("stepfunctions").start_execution(
+        stateMachineArn=scene.client.state_machine_arn, name=name, input=json.dumps({"payload": VISA})
+    )
+
+    assert "SUCCEEDED" == scene.closed(name)["status"]
+    assert 1 == len(scene.charges(scene.key(name)))
+
+
 @pytest.mark.parametrize("state", ["CheckOwner", "ConfirmTakeover"])
 @pytest.mark.parametrize(
     "fault",

@@ -114,6 +114,19 @@ def test_a_limit_costs_one_state_and_one_write(limited: Scene, noon: datetime):
     ] == limited.states(name)
 
 
+def test_a_count_is_deleted_some_time_after_its_window(limited: Scene, noon: datetime):
+    """It names a customer. No message is taken for the window any more by then."""
+    customer = limited.new_id("customer")
+    limited.run(limited.new_id(), of(customer), requested_at=noon)
+
+    (count,) = Limits(limited.stack.boto3("dynamodb"), limited.stack.outputs["LimitsTable"]).of(customer)
+    item = limited.stack.boto3("dynamodb").get_item(
+        TableName=limited.stack.outputs["LimitsTable"],
+        Key={"limitKey": {"S": count.key}, "member": {"S": COUNTER}},
+    )["Item"]
+    assert int(item["ttl"]["N"]) > WINDOW.end(noon).timestamp()
+
+
 def test_of_many_requests_at_once_exactly_so_many_run(limited: Scene, noon: datetime):
     """The others end with RateLimited: no lock, no work, and the time when the window ends."""
     customer = limited.new_id("customer")

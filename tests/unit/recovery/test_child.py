@@ -290,3 +290,22 @@ def test_who_settles_by_hand_hears_of_it_after_an_error_is_recorded():
     """AWS stops a child whose time is over, and nobody checks that it did."""
     events = [*BOTH, *history(("RecordError", {}), end=None)[1:]]
     assert "running" == state_of_child(world(*events, child={"status": "RUNNING"}))
+
+
+def test_what_a_child_left_is_written_right_after_its_owner_s_death(stack: Stack):
+    """Only a child that cannot be found may still be about to start."""
+    child = {"status": "SUCCEEDED", "output": "1", "stopDate": JUST_NOW}
+    assert "settled" == settle(stack, world(*BOTH, child=child, stopDate=JUST_NOW)).verdict
+    assert (COMPLETED, "1") == (stack.lock().status, stack.lock().result)
+
+
+def test_a_child_says_nothing_of_an_owner_that_died_after_its_work(stack: Stack):
+    """States after DoWork have made another result of the child's output."""
+    sfn = world(*BOTH, child={"status": "FAILED", "error": "Broken", "stopDate": JUST_NOW})
+    done = ENVELOPE | {"work": {"result": "both paid"}}
+    details = {"name": "CompleteRequest", "input": json.dumps(done)}
+    sfn.histories[OWNER].insert(-1, {"type": "TaskStateEntered", "stateEnteredEventDetails": details})
+
+    assert "settled" == settle(stack, sfn).verdict
+
+    assert (COMPLETED, '"both paid"') == (stack.lock().status, stack.lock().result)

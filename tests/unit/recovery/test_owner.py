@@ -343,6 +343,18 @@ def test_a_stranger_under_the_same_name_says_nothing(stack: Stack) -> None:
     assert ITEM == stack.item()
 
 
+def test_a_stranger_that_ended_a_moment_ago_is_not_waited_for(stack: Stack) -> None:
+    """Its work, which may still run, is not this lock's."""
+    strange = json.dumps(ENVELOPE | {"callId": "stranger"})
+    assert "unknown" == stack.settle(history(*TO_WORK), input=strange, stopDate=JUST_NOW)
+
+
+def test_who_died_before_its_work_a_moment_ago_was_idle(stack: Stack) -> None:
+    """It ended after it had taken the lock, so nobody waits until the lock is old."""
+    events = history(*TO_WORK[:2])
+    assert "idle" == stack.settle(events, created=JUST_NOW, stopDate=NOW)
+
+
 def test_a_stranger_that_was_started_by_hand_is_known_by_its_history(stack: Stack) -> None:
     """Its callId stands in what AcquireLock got."""
     strange = ENVELOPE | {"callId": "stranger"}
