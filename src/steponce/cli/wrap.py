@@ -78,6 +78,8 @@ def wrap(
 def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | None, force: bool) -> int:
     name = file.name.removesuffix(".json").removesuffix(".asl")
     target = output or file.with_name(f"{name}_once{_ENDING}")
+    if target.exists() and file.exists() and target.samefile(file):
+        raise click.UsageError(f"{file} itself is not changed. Name another file with --output.")
     if target.exists() and not force:
         raise click.UsageError(f"{target} is there already. Name another file with --output, or use --force.")
     with _refusing():

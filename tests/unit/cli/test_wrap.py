@@ -58,11 +58,13 @@ def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer:
 
 
 def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer):
-    """Nor over the definition itself."""
-    for option in ([], ["--output", "order.asl.json"]):
-        (here / "order_once.asl.json").write_text("mine")
-        assert 2 == commands.run(["wrap", "order.asl.json", *option])
-        assert "is there already" in answer()["error"]["message"]
+    """Over the definition itself not even then."""
+    (here / "order_once.asl.json").write_text("mine")
+    assert 2 == commands.run(["wrap", "order.asl.json"])
+    assert "is there already" in answer()["error"]["message"]
+    assert 2 == commands.run(["wrap", "order.asl.json", "--output", "./order.asl.json", "--force"])
+    assert "order.asl.json itself is not changed" in answer()["error"]["message"]
+    assert ORDER.definition == json.loads((here / "order.asl.json").read_text())
     assert 0 == commands.run(["wrap", "order.asl.json", "--output", "new.json"])
     assert 0 == commands.run(["wrap", "order.asl.json", "--force"])
     assert "mine" != (here / "order_once.asl.json").read_text()
