@@ -429,7 +429,11 @@ def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
             "redriven, it runs the work again.",
             (redriven, NextStep("delete letter", found.id)),
         )
-    return "Remove the cause that its reason names, and redrive it.", (redriven,)
+    return (
+        "Remove the cause that its reason names, and redrive it. If the letter itself is the cause, delete "
+        "it, and let its sender send a right one.",
+        (redriven, NextStep("delete letter", found.id)),
+    )
 
 
 def _at_its_machine(step: NextStep, found: Found) -> NextStep:

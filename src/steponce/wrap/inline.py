@@ -104,8 +104,8 @@ def _work(ends: list[dict[str, Any]]) -> dict[str, Any]:
         "Type": "Pass",
         "Parameters": {
             "Error": RETRY_LATER_REFUSED,
-            "Cause.$": "States.Format('States before this error may have had effects, so the lock is not "
-            "released. The error: {}', States.JsonToString($.failure))",
+            "Cause.$": "States.Format('This state or states before it may have had effects, so the lock is "
+            "not released. The error: {}', States.JsonToString($.failure))",
         },
         "ResultPath": "$.failure",
         "Next": "RecordError",

@@ -147,7 +147,7 @@ def test_show_tells_all_of_one(stack: Stack, run: Run):
     for _ in range(2):
         code, told = run("show", letter_id)
         assert (0, ORDER) == (code, json.loads(told["body"]))
-        assert [f"steponce letters redrive {letter_id}"] == told["next"]
+        assert [f"steponce letters {what} {letter_id}" for what in ("redrive", "delete")] == told["next"]
         assert "PayloadMismatch: x" == told["attributes"]["steponceReason"]
 
 
