@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -399,14 +400,19 @@ def paths() -> list[Measure]:
 def show(measures: list[Measure]) -> None:
     """One table of everything."""
     table = Table(title="the embedded stack; medians; the client's own reads are not counted")
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for column in (*COUNTS, "", "unit"):
         table.add_column(column, justify="right")
     for measure in measures:
         counts = [getattr(measure, count) for count in COUNTS]
         cells = ["" if count is None else str(count) for count in counts]
         table.add_row(measure.name, *cells, _short(measure.value), measure.unit)
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """As wide as the terminal. A file has room for whole names."""
+    return Console(width=None if sys.stdout.isatty() else 110)
 
 
 def compare(before: Path, after: Path) -> None:
@@ -415,7 +421,7 @@ def compare(before: Path, after: Path) -> None:
         {one["name"]: one for one in json.loads(path.read_text())["measures"]} for path in (before, after)
     )
     table = Table(title=f"{after} against {before}")
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for column in ("before", "after", "unit", "ratio", "counted"):
         table.add_column(column, justify="right")
     for name in [name for name in first if name in second]:
@@ -424,7 +430,7 @@ def compare(before: Path, after: Path) -> None:
         ratio = f"{other['value'] / one['value']:.2f}" if one["value"] else ""
         values = _short(one["value"]), _short(other["value"])
         table.add_row(name, *values, one["unit"], ratio, ", ".join(changed) or "the same")
-    Console().print(table)
+    _console().print(table)
 
 
 def _short(value: float) -> str:
