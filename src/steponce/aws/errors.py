@@ -10,6 +10,10 @@ from botocore.parsers import ResponseParserError
 
 from steponce.errors import Unavailable
 
+_AGAIN = "The same call is safe to try again."
+_STILL_EXPIRED = "Credentials were refreshed, but the refreshed credentials are still expired."
+"""botocore's text; its type is RuntimeError, and no BotoCoreError."""
+
 _CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
 _PASSING = _CONFLICTS | {"RequestTimeout"}
 
@@ -33,7 +37,9 @@ _THROTTLED = frozenset(
 @contextmanager
 def answering(service: str) -> Iterator[None]:
     """
-    Turn throttling and outages inside the block into `Unavailable`. Every other error passes unchanged.
+    Turn throttling, outages and expired credentials inside the block into `Unavailable`. Every other error
+    passes unchanged. Credentials have expired here if their provider gave them so, or if the clock is wrong.
+    What AWS itself says of expired credentials is a ClientError, and passes.
 
     Source: "Common errors" and the error lists of the Step Functions and DynamoDB API references.
     """
@@ -44,19 +50,29 @@ def answering(service: str) -> Iterator[None]:
         throttled = error_code(error) in _THROTTLED or status == 429
         if throttled or error_code(error) in _PASSING or status >= 500:
             raise Unavailable(
-                f"{service} said {error_code(error)}. The same call is safe to try again.",
+                f"{service} said {error_code(error)}. {_AGAIN}",
                 throttled=throttled,
             ) from error
         raise
     except (HTTPClientError, ConnectionError) as error:
-        raise Unavailable(
-            f"{service} did not answer ({words_of(error)}). The same call is safe to try again."
-        ) from error
+        raise Unavailable(f"{service} did not answer ({words_of(error)}). {_AGAIN}") from error
     except ResponseParserError:
         raise Unavailable(
-            f"{service} did not answer: what came back is no answer of AWS. The same call is safe to try "
-            "again. If it stays so, a proxy may have answered, or AWS_ENDPOINT_URL may be wrong."
+            f"{service} did not answer: what came back is no answer of AWS. {_AGAIN} If it stays so, a proxy "
+            "may have answered, or AWS_ENDPOINT_URL may be wrong."
         ) from None  # botocore's text quotes all that came back
+    except RuntimeError as error:
+        if str(error) != _STILL_EXPIRED:
+            raise
+        raise Unavailable(
+            f"{service} could not be asked: {error} Log in to AWS again, and look at the clock of this "
+            f"computer. {_AGAIN}"
+        ) from error
+
+
+def without_advice(error: Unavailable) -> str:
+    """What happened, without the advice to try the same call again."""
+    return str(error).replace(f" {_AGAIN}", "")
 
 
 def words_of(error: BotoCoreError) -> str:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
-from steponce.aws.errors import error_code
+from steponce.aws.errors import without_advice
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.errors import words_for
@@ -147,12 +147,9 @@ def _reset_each(table: Limits, user: str, found: Sequence[Count], *, by: str, wh
 
 def _said(error: Unavailable | ClientError | BotoCoreError) -> str:
     """What AWS said, without the advice to try the same call again."""
-    if not isinstance(error, Unavailable):
-        return f"{words_for(error).rstrip('.')}."
-    cause = error.__cause__
-    if isinstance(cause, ClientError):
-        return f"DynamoDB said {error_code(cause)}."
-    return "DynamoDB did not answer."
+    if isinstance(error, Unavailable):
+        return without_advice(error)
+    return f"{words_for(error).rstrip('.')}."
 
 
 def _what_is_reset(done: Sequence[str], last: Count, error: Exception) -> str:

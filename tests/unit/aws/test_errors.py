@@ -6,8 +6,10 @@ from io import BytesIO
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
@@ -96,6 +98,21 @@ def test_an_answer_that_is_none_of_aws_is_an_outage_and_is_not_quoted(page: byte
     assert not page or page.decode() not in shown
 
 
+def test_credentials_that_are_expired_when_they_come_are_unavailable() -> None:
+    """A tool that provides them has kept old ones, or the clock is wrong. botocore has no type for it."""
+    old = {"access_key": "KEY", "secret_key": "KEY", "token": "KEY", "expiry_time": "2020-01-01T00:00:00Z"}
+    session = botocore.session.Session()
+    credentials = RefreshableCredentials.create_from_metadata(old, lambda: old, "custom-process")
+    session._credentials = credentials  # as boto3 sets those that it is given
+    client = session.create_client("cloudformation", region_name="us-east-1")
+    with pytest.raises(Unavailable) as told, answering("CloudFormation"):
+        client.describe_stacks(StackName="s")
+    words = ("still expired", "Log in to AWS again", "clock", "The same call is safe to try again.")
+    assert [] == [part for part in words if part not in str(told.value)]
+    assert "KEY" not in str(told.value)
+    assert isinstance(told.value.__cause__, RuntimeError)
+
+
 @pytest.mark.parametrize(
     "code", ["KmsThrottlingException", "ThrottledException", "RequestTimeout", "SlowDown"]
 )
@@ -117,6 +134,7 @@ def test_these_pass_by_themselves_too(code: str) -> None:
         NoCredentialsError(),
         ParamValidationError(report="name"),
         KeyError("Item"),
+        RuntimeError("can't start new thread"),
     ],
     ids=lambda error: error_code(error) if isinstance(error, ClientError) else type(error).__name__,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -223,6 +224,21 @@ def test_missing_region_credentials_and_profile_are_unreachable(
 
     assert 4 == code
     assert message in said
+
+
+def test_a_provider_of_expired_credentials_is_no_bug_in_steponce(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The command is the same after the next login."""
+    given = {"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "s", "SessionToken": "t"}
+    old = json.dumps(given | {"Expiration": "2020-01-01T00:00:00Z"})
+    (tmp_path / "config").write_text(f"[profile old]\ncredential_process = echo '{old}'\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+
+    code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1", "--profile", "old")
+
+    assert 4 == code
+    assert "still expired. Log in to AWS again" in said
 
 
 @pytest.mark.parametrize(

@@ -180,15 +180,20 @@ def logged_out(_call: Call) -> Any:
     raise NoCredentialsError
 
 
+def expired(_call: Call) -> Any:
+    raise RuntimeError("Credentials were refreshed, but the refreshed credentials are still expired.")
+
+
 @pytest.mark.parametrize(
     ("fault", "doubt", "said"),
     [
-        (dies_after, True, "DynamoDB did not answer."),
+        (dies_after, True, "DynamoDB did not answer"),
         (conflict_of_one, True, "DynamoDB said "),
         (denied, False, " was refused: "),
         (logged_out, False, "Unable to locate credentials."),
+        (expired, True, "Log in to AWS again"),
     ],
-    ids=["lost", "conflict", "denied", "logged out"],
+    ids=["lost", "conflict", "denied", "logged out", "expired"],
 )
 def test_a_reset_that_ends_in_the_middle_says_what_is_reset(
     world: World, run: Run, fault: Fault, doubt: bool, said: str
@@ -214,7 +219,8 @@ def test_a_reset_of_one_limit_whose_answer_was_lost_may_be_made(world: World, ru
     world.faults = [dies_after]
     code, told = run("reset", "ann", *SIGNED)
     assert (1, "PartlyReset") == error_of((code, told))
-    assert told["error"]["message"].startswith("DynamoDB did not answer. requests/day may be reset")
+    assert told["error"]["message"].startswith("DynamoDB did not answer (")
+    assert "). requests/day may be reset. List what is counted" in told["error"]["message"]
     assert 0 == run("show", "ann")[1]["limits"][0]["counted"]
 
 
