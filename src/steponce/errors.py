@@ -43,6 +43,7 @@ All errors of this package, as one tree:
     ├── Unsettled                        the request's owner is dead, and its outcome is not on record
     ├── WaitTimeout (TimeoutError)       the request still runs after the time to wait
     ├── TooManyAttempts                  every name for a next attempt is taken
+    ├── StartUnknown                     an operator's retry may have started the next attempt; look first
     ├── Unavailable                      AWS throttled or did not answer; safe to try again
     ├── LockLost                         raised in the work: another owner has the lock, so do nothing
     └── RetryLater                       raise it in your work: nothing happened, try again later
@@ -359,6 +360,14 @@ class Unavailable(SteponceError):
 
 class TooManyAttempts(SteponceError):
     """Every name for a next attempt of this request is taken by a closed execution."""
+
+
+class StartUnknown(SteponceError):
+    """
+    A retry has released its lock, and no answer came to the start of the next attempt, which may run.
+
+    Look before you repeat the retry: if that attempt has failed already, the work runs once more.
+    """
 
 
 class LockLost(SteponceError):

@@ -72,7 +72,7 @@ def answering(service: str) -> Iterator[None]:
 
 def without_advice(error: Unavailable) -> str:
     """What happened, without the advice to try the same call again."""
-    return str(error).replace(f" {_AGAIN}", "")
+    return str(error).replace(f" {_AGAIN}", "").removesuffix(" Try again.")
 
 
 def words_of(error: BotoCoreError) -> str:

@@ -42,7 +42,8 @@ Exit codes:
        when the time to wait is over (wait again, that does no harm);
        a waiting step is not known, or the answer came too late;
        a record is not known or cannot be read, or a large result is not
-       on record; you said no when asked;
+       on record; you said no when asked; no answer came, and the
+       message says what to look at before you repeat the command;
        a path costs more than its budget, or a state machine has an error
     2  wrong usage, an invalid request or an invalid answer, or a state
        machine that is not known or must be named: nothing was started,

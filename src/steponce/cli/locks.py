@@ -171,7 +171,8 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     """
     Free a lock, and start its request's next attempt with the same payload.
 
-    First make sure that the work did not take effect. The command is refused as `release` is.
+    First make sure that the work did not take effect. The command is refused as `release` is. If no answer
+    comes to the start, the attempt may run: look with `show` before you repeat the command.
     """
     operator, lock = _prepared(Machines.reach(target), key, by_token, "retry", confirmation)
     given = operator.payload_of(lock)

@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import error_code
+from steponce.aws.errors import error_code, without_advice, words_of
 from steponce.errors import (
     LockTokenMismatch,
     NotRecorded,
@@ -24,6 +24,7 @@ from steponce.errors import (
     RecordChanged,
     Refused,
     ResultForbidden,
+    StartUnknown,
     TooManyAttempts,
     Unavailable,
 )
@@ -205,12 +206,14 @@ class Operator:
         """
         Release the lock and start the request's next attempt with the input from `payload_of`.
 
-        A free lock is not released again, so a retry whose answer was lost can be repeated. A name for the
-        attempt is found before anything is written.
+        A free lock is not released again. A name for the attempt is found before anything is written.
 
         Raises:
             TooManyAttempts: no name is free; nothing was written.
             Refused: the newest attempt has another lock token; nothing was written.
+            StartUnknown: no answer to the start. The lock is released, and the attempt may have started. Look
+                before you repeat the retry: if that attempt has failed already, the work runs once more.
+            Unavailable: no answer before the start; safe to try again.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         expect_own(self._machine, lock)
@@ -254,6 +257,16 @@ class Operator:
                 f"{lock.request_id!r} with another payload. Look at that one.",
                 next_steps=[NextStep("show request", lock.request_id)],
             ) from None
+        except (BotoCoreError, ClientError, Unavailable) as error:
+            if _is_refusal(error):
+                raise
+            token = self._machine.token_to_give(lock.request_id, lock.lock_token)
+            raise StartUnknown(
+                f"{_said(error)} The lock {lock.lock_token!r} is released, and the next attempt of request "
+                f"{lock.request_id!r} may have started. Look before you repeat the command: if that attempt "
+                "has failed already, the work runs once more.",
+                next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
+            ) from error
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
         """Refuse if the newest attempt has another lock token, as on a stack that was made again."""
@@ -397,6 +410,21 @@ def _refusal(error: ClientError) -> str:
             missing = "kms:Decrypt on the KMS key of the lock table"
         return f"{told} The command needs {missing}. Add the permission, and repeat it."
     return f"{told} Correct this, and repeat the command."
+
+
+def _is_refusal(error: BotoCoreError | ClientError | Unavailable) -> bool:
+    """Whether AWS has refused a call that boto3 has sent once. One that it sent before may have an effect."""
+    if not isinstance(error, ClientError):
+        return False
+    return not error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+
+
+def _said(error: BotoCoreError | ClientError | Unavailable) -> str:
+    if isinstance(error, Unavailable):
+        return without_advice(error)
+    if isinstance(error, ClientError):
+        return f"AWS refused {error.operation_name} with {error_code(error)}."
+    return f"{words_of(error).rstrip('.')}."
 
 
 def _place(reference: Reference) -> str:

@@ -367,6 +367,17 @@ def test_retried(world: World, run: Run):
     assert "tok_secret" not in json.dumps(told)
 
 
+def test_a_retry_whose_start_has_no_answer_does_not_ask_to_be_repeated(world: World, run: Run):
+    """Exit code 4 would be an invitation to a script. The next command is to look."""
+    world.held()
+    world.sfn.lose_answers("start_execution")
+
+    code, told = run("locks", "retry", "order-1", *SIGNED)
+
+    assert (1, "StartUnknown") == (code, told["error"]["type"])
+    assert ["steponce show order-1"] == told["error"]["next"]
+
+
 def test_cancelled(world: World, run: Run):
     """With the record as it was settled, and what comes next."""
     ready(world, ["cancel"])

@@ -23,6 +23,7 @@ from steponce.errors import (
     RecordChanged,
     Refused,
     ResultForbidden,
+    StartUnknown,
     Unavailable,
 )
 from steponce.failure import Failure
@@ -515,6 +516,72 @@ def test_a_retry_that_got_no_answer_can_be_repeated(world: World, alice: Operato
     alice.retry(lock, alice.payload_of(lock), "second half")
 
     assert ("order-1--2", 1) == (world.sfn.started[0]["name"], len(world.lock().interventions))
+
+
+SENT_TWICE = client_error("ExpiredTokenException")
+SENT_TWICE.response["ResponseMetadata"]["RetryAttempts"] = 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, "Step Functions did not answer ("),
+        (client_error("ThrottlingException"), "Step Functions said ThrottlingException. The lock"),
+        (CredentialRetrievalError(provider="sso", error_msg="closed"), "closed. The lock"),
+        (SENT_TWICE, "AWS refused Operation with ExpiredTokenException. The lock"),
+    ],
+    ids=["lost", "throttled", "logged out", "logged out after a lost answer"],
+)
+def test_a_retry_whose_start_may_have_taken_effect_is_not_called_safe_to_repeat(
+    world: World, alice: Operator, error: Exception | None, said: str
+):
+    """Its attempt may have failed before somebody repeats it. The work would run once more, unseen."""
+    lock = alice.prepare("retry", world.held())
+    world.sfn.lose_answers("start_execution", error=error)
+    with pytest.raises(StartUnknown) as told:
+        alice.retry(lock, alice.payload_of(lock), "again")
+    assert said in str(told.value)
+    assert "Look before you repeat the command" in str(told.value)
+    assert "try again" not in str(told.value).lower()
+    assert (NextStep("show request", "order-1"),) == told.value.next_steps
+    assert (["order-1--2"], RELEASED) == ([one["name"] for one in world.sfn.started], world.lock().status)
+
+
+def test_a_repeated_retry_whose_start_has_no_answer_is_not_called_safe_either(world: World, alice: Operator):
+    """The lock was free already, and the attempt of the first one may have made it so."""
+    lock = alice.prepare("retry", alice.release(world.held(), "first half"))
+    world.sfn.lose_answers("start_execution")
+    with pytest.raises(StartUnknown):
+        alice.retry(lock, alice.payload_of(lock), "second half")
+
+
+def test_a_retry_whose_start_is_refused_says_so(world: World, alice: Operator):
+    """Nothing has started, and the same command is safe."""
+    lock = alice.prepare("retry", world.held())
+    world.sfn.refuse("start_execution", "AccessDeniedException")
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        alice.retry(lock, alice.payload_of(lock), "again")
+
+
+def test_a_retry_without_an_answer_before_its_start_is_safe_to_repeat(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """At the most its lock is free by then."""
+    lock = alice.prepare("retry", world.held())
+    payload = alice.payload_of(lock)
+    write = world.machine.locks.release
+
+    def release_unheard(*arguments: Any, **options: Any) -> bool:
+        write(*arguments, **options)
+        raise Unavailable("DynamoDB did not answer. The same call is safe to try again.")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(world.machine.locks, "release", release_unheard)
+        with pytest.raises(Unavailable):
+            alice.retry(lock, payload, "again")
+    assert (RELEASED, []) == (world.lock().status, world.sfn.started)
+    alice.retry(alice.prepare("retry", world.lock()), payload, "again")
+    assert ["order-1--2"] == [one["name"] for one in world.sfn.started]
 
 
 def test_a_retry_under_another_lock_token_than_the_newest_attempt_s_is_refused(world: World, alice: Operator):
