@@ -69,12 +69,14 @@ def template(wrapped: Wrapped, uri: str) -> str:
         wrapped: The wrapped definition.
         uri: Where its file is, as seen from the template.
     """
+    from steponce.wrap.template_file import scalar
+
     text = (sources.root() / _APPLICATION).read_text(encoding="utf-8")
     text = render(text, {"project_slug": "your-application", "callback": "no", "http": "no"})
     before, _, rest = text.partition(_WORK)
     text = before + _WORKFLOW + rest.partition(_WORKFLOW)[2]
     text = "".join(line for line in text.splitlines(keepends=True) if _FUNCTION not in line)
-    text = _replaced(text, "statemachines/run_once.asl.json", uri)
+    text = _replaced(text, "statemachines/run_once.asl.json", scalar(uri))
     text = _with_substitutions(text, wrapped)
     statements = _STATEMENTS_INLINE if wrapped.form == "inline" else _STATEMENTS_AROUND
     text = _replaced(text, _FIRST_OF_ROLE, _FIRST_OF_ROLE.replace(_STATEMENTS, _STATEMENTS + statements))

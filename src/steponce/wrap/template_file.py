@@ -30,6 +30,7 @@ _END = re.compile(r"^\.\.\.\s*\Z", re.MULTILINE)
 _FIRST_RESOURCE = re.compile(
     r"^(['\"]?)Resources\1[ \t]*:[ \t]*(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*( +)[^\s#]", re.MULTILINE
 )
+_TEXT = "tag:yaml.org,2002:str"
 _IN_TEXT = re.compile(r"\$\{(\w+)")
 
 
@@ -81,6 +82,18 @@ def _is_json(text: str) -> bool:
 def _expect_resource(name: Any, resource: Any) -> None:
     if expect_map(resource, name).get("Properties", resource) is not None:
         expect_map(resource.get("Properties", resource), f"{name}: Properties")
+
+
+def scalar(text: str) -> str:
+    """A text as a value of YAML 1.1, which SAM reads. It has quotes only if it is another value without."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = (1, 1)
+    try:
+        ((_, value),) = yaml.compose(f"name: {text}").value
+        is_text = (value.tag, value.value) == (_TEXT, text)
+    except (YAMLError, ValueError):
+        is_text = False
+    return text if is_text else json.dumps(text, ensure_ascii=False)
 
 
 def resources_of(template: CommentedMap, kind: str) -> dict[str, CommentedMap]:

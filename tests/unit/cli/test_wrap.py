@@ -212,6 +212,49 @@ def test_a_state_may_be_named_that_releases_the_lock(here: Path, answer: Answer)
         assert states == answer()["mayRetryLater"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "order #1.asl.json",
+        "a: b.asl.json",
+        *(f"{first}x.asl.json" for first in "%@&*!'{[`|>#"),
+        '"x".asl.json',
+        "a\nb.asl.json",
+        "日 😀 é'.asl.json",
+        "order.v2.asl.json",
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--around"]])
+def test_the_template_s_part_names_the_file_whatever_it_is_called(
+    here: Path, answer: Answer, name: str, options: list[str]
+):
+    """`order #1` was `order`, with a comment."""
+    (here / "order.asl.json").rename(here / name)
+    assert 0 == commands.run(["wrap", *options, "--", name])
+    said = answer()
+    found = yaml_parse(said["template"])["Resources"]["RunOnceStateMachine"]
+    assert said["written"] == [found["Properties"]["DefinitionUri"]]
+
+
+@pytest.mark.parametrize(
+    "name", ["null", "on", "12", "1_000", "1.5", "0x1F", "12:30", "2026-01-31", "~", "2020-13-45"]
+)
+def test_a_file_s_name_is_text_in_the_template_s_part(answer: Answer, name: str):
+    """YAML has other values that look like it."""
+    assert 0 == commands.run(["wrap", "order.asl.json", "--output", name])
+    found = yaml_parse(answer()["template"])["Resources"]["RunOnceStateMachine"]
+    assert name == found["Properties"]["DefinitionUri"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.asl.json", "../x/a b.json", "it's.json", "-a:b#c.json", "日.json", "./1.json"]
+)
+def test_a_file_s_name_has_no_quotes_in_the_template_s_part_unless_it_needs_them(name: str):
+    """As people write it."""
+    lines = fragment.template(wrap_inline(json.dumps(ORDER.definition)), name).splitlines()
+    assert f"      DefinitionUri: {name}" in lines
+
+
 @pytest.mark.parametrize("options", [[], ["--around"]])
 def test_the_template_s_part_gives_every_placeholder_a_value(here: Path, answer: Answer, options: list[str]):
     """What the command cannot know is FILL_IN; it has every parameter and permission that it uses."""
