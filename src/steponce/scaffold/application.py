@@ -148,5 +148,12 @@ def _move(draft: Path, folder: Path) -> None:
     if not folder.exists():
         draft.rename(folder)
         return
-    for path in draft.iterdir():
-        path.rename(folder / path.name)
+    names = [path.name for path in draft.iterdir()]
+    try:
+        for name in names:
+            (draft / name).rename(folder / name)
+    except BaseException:  # of the disk, or Ctrl-C
+        for name in names:
+            if not (draft / name).exists():
+                (folder / name).rename(draft / name)
+        raise

@@ -118,6 +118,38 @@ def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize(
+    ("error", "raised"), [(KeyboardInterrupt(), KeyboardInterrupt), (OSError("full"), NotWritten)]
+)
+def test_an_init_that_ends_while_it_fills_a_folder_takes_back_what_is_there(
+    error: BaseException,
+    raised: type[BaseException],
+    after: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It left a part of the application, and the next init did not know it for its own."""
+    folder, rename, moved = tmp_path / "orders", Path.rename, list[Path]()
+    (folder / ".git").mkdir(parents=True)
+
+    def end_at_the_third(path: Path, to: Path) -> None:
+        moved.append(path)
+        if after or len(moved) != 3:
+            rename(path, to)
+        if len(moved) == 3:
+            raise error
+
+    with monkeypatch.context() as ended:
+        ended.setattr(Path, "rename", end_at_the_third)
+        with pytest.raises(raised):
+            application.init(folder, Choices("orders"))
+    assert [folder, folder / ".git"] == sorted(tmp_path.rglob("*"))
+
+    application.init(folder, Choices("orders"))
+    assert {"template.yaml", "Makefile", ".git"} <= {path.name for path in folder.iterdir()}
+
+
 def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nothing of the draft is in the new application, and nothing stays beside it."""
     with monkeypatch.context() as killed:  # before it could move or remove its draft
