@@ -12,7 +12,7 @@ import copy
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, RetryLater, Unavailable
@@ -21,7 +21,9 @@ from steponce.updates.item import ItemOf, plain, typed
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+S = TypeVar("S")
 T = TypeVar("T")
+W = TypeVar("W")
 
 TRIES = 5
 """How often the loop reads, decides and writes by default."""
@@ -32,6 +34,7 @@ _LONGEST_PAUSE_SECONDS = 1.0
 _VERSION = "version"
 
 
+@overload
 def retry_on_conflict(
     read: Callable[[], T],
     decide: Callable[[T], T | None],
@@ -39,6 +42,38 @@ def retry_on_conflict(
     *,
     tries: int = TRIES,
 ) -> T:
+    """`read`, `decide` and `write` speak of one type; a None of `decide` writes nothing."""
+
+
+@overload
+def retry_on_conflict(
+    read: Callable[[], S],
+    decide: Callable[[S], W],
+    write: Callable[[S, W], bool],
+    *,
+    tries: int = TRIES,
+) -> W:
+    """`read` may give more, as the None of `Versioned`, than `decide` gives and `write` takes."""
+
+
+@overload
+def retry_on_conflict(
+    read: Callable[[], S],
+    decide: Callable[[S], W | None],
+    write: Callable[[S, W], bool],
+    *,
+    tries: int = TRIES,
+) -> S | W:
+    """The same, and a None of `decide` writes nothing."""
+
+
+def retry_on_conflict(
+    read: Callable[[], S],
+    decide: Callable[[S], W | None],
+    write: Callable[[S, W], bool],
+    *,
+    tries: int = TRIES,
+) -> S | W:
     """
     Read, decide and write, again after each conflict, with random pauses between.
 
@@ -77,6 +112,7 @@ def retry_on_conflict(
         time.sleep(_next(waits, tries))
 
 
+@overload
 async def retry_on_conflict_async(
     read: Callable[[], Awaitable[T]],
     decide: Callable[[T], T | None],
@@ -84,6 +120,38 @@ async def retry_on_conflict_async(
     *,
     tries: int = TRIES,
 ) -> T:
+    """`read`, `decide` and `write` speak of one type; a None of `decide` writes nothing."""
+
+
+@overload
+async def retry_on_conflict_async(
+    read: Callable[[], Awaitable[S]],
+    decide: Callable[[S], W],
+    write: Callable[[S, W], Awaitable[bool]],
+    *,
+    tries: int = TRIES,
+) -> W:
+    """`read` may give more, as the None of `Versioned`, than `decide` gives and `write` takes."""
+
+
+@overload
+async def retry_on_conflict_async(
+    read: Callable[[], Awaitable[S]],
+    decide: Callable[[S], W | None],
+    write: Callable[[S, W], Awaitable[bool]],
+    *,
+    tries: int = TRIES,
+) -> S | W:
+    """The same, and a None of `decide` writes nothing."""
+
+
+async def retry_on_conflict_async(
+    read: Callable[[], Awaitable[S]],
+    decide: Callable[[S], W | None],
+    write: Callable[[S, W], Awaitable[bool]],
+    *,
+    tries: int = TRIES,
+) -> S | W:
     """As `retry_on_conflict`, with `read` and `write` that are awaited. A cancelled call may have written."""
     waits = _waits(tries)
     while True:

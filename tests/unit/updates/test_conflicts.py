@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from steponce import InvalidRequest, RetryLater, Unavailable, updates
+from tests.rules.documents import ROOT
+from tests.rules.prose import DOCUMENTS
 from tests.unit.limits.world import dies_after, dies_before, lost_and_repeated
 from tests.unit.updates.world import KEY, TABLE, World, after
 
@@ -195,3 +201,50 @@ def test_the_same_for_asyncio(world: World, record: updates.Versioned) -> None:
     with pytest.raises(RetryLater):
         asyncio.run(of(tries=1))
     assert Decimal(3) == world.read()["count"]
+
+
+TYPED = """
+def maybe(seen: dict | None) -> dict | None:
+    return seen
+
+
+def another(seen: dict | None) -> int:
+    return 1
+
+
+there = updates.retry_on_conflict(visits.read, lambda seen: {"count": 1}, visits.write)
+perhaps: dict | None = updates.retry_on_conflict(visits.read, maybe, visits.write)
+
+
+async def main() -> dict:
+    await updates.retry_on_conflict_async(visits.read_async, maybe, visits.write_async)
+    return await updates.retry_on_conflict_async(visits.read_async, one_more, visits.write_async)
+
+
+def one() -> int:
+    return 1
+
+
+def next_or_none(seen: int) -> int | None:
+    return seen + 1
+
+
+number: int = updates.retry_on_conflict(one, next_or_none, lambda _seen, _wanted: True)
+none: dict = updates.retry_on_conflict(visits.read, maybe, visits.write)  # wrong
+wrong = updates.retry_on_conflict(visits.read, another, visits.write)
+"""
+"""More calls than the page has. The last two are wrong."""
+
+
+@pytest.mark.full  # mypy takes seconds
+def test_a_program_whose_types_are_checked_can_use_the_loop(tmp_path: Path) -> None:
+    """As the page does: `read` of a Versioned may give None, and its `write` takes a record only."""
+    (page,) = (one for one in DOCUMENTS if one.path.name == "ordered-updates.md")
+    (block,) = (one for one in page.blocks("python") if "retry_on_conflict" in one)
+    program = tmp_path / "program.py"
+    program.write_text(block + TYPED)
+    command = [sys.executable, "-m", "mypy", "--config-file=", f"--cache-dir={tmp_path}", str(program)]
+    path = os.environ | {"MYPYPATH": str(ROOT / "src")}
+    told = subprocess.run(command, env=path, capture_output=True, text=True, check=False).stdout
+    wrong = [number for number, line in enumerate(program.read_text().splitlines(), 1) if "wrong" in line]
+    assert wrong == [int(line.split(":")[1]) for line in told.splitlines() if ": error: " in line], told
