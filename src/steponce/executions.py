@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, expect_content
 from steponce.errors import OwnerHidden
 from steponce.failure import Failure
 
@@ -157,6 +157,7 @@ def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = No
         if error_code(error) in _UNKNOWN:
             return None
         raise
+    expect_content("Step Functions", answer)
     closed = answer.get("stopDate")
     return Execution(
         status=answer["status"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
@@ -57,10 +58,7 @@ def answering(service: str) -> Iterator[None]:
     except (HTTPClientError, ConnectionError) as error:
         raise Unavailable(f"{service} did not answer ({words_of(error)}). {_AGAIN}") from error
     except ResponseParserError:
-        raise Unavailable(
-            f"{service} did not answer: what came back is no answer of AWS. {_AGAIN} If it stays so, a proxy "
-            "may have answered, or AWS_ENDPOINT_URL may be wrong."
-        ) from None  # botocore's text quotes all that came back
+        raise _no_answer(service) from None  # botocore's text quotes all that came back
     except RuntimeError as error:
         if str(error) != _STILL_EXPIRED:
             raise
@@ -68,6 +66,17 @@ def answering(service: str) -> Iterator[None]:
             f"{service} could not be asked: {error} Log in to AWS again, and look at the clock of this "
             f"computer. {_AGAIN}"
         ) from error
+
+
+def expect_content(service: str, answer: Any) -> None:
+    """
+    Refuse an answer without content. botocore makes that of a page that is no JSON, as a proxy sends it.
+
+    Raises:
+        Unavailable: there is nothing in it; safe to try again.
+    """
+    if isinstance(answer, dict) and answer.keys() == {"ResponseMetadata"}:
+        raise _no_answer(service)
 
 
 def without_advice(error: Unavailable) -> str:
@@ -94,3 +103,10 @@ def is_conflict(error: Unavailable) -> bool:
 def error_code(error: ClientError) -> str:
     """The error's name in the service's API, for example `ConditionalCheckFailedException`."""
     return str(error.response["Error"]["Code"])
+
+
+def _no_answer(service: str) -> Unavailable:
+    return Unavailable(
+        f"{service} did not answer: what came back is no answer of AWS. {_AGAIN} If it stays so, a proxy may "
+        "have answered, or AWS_ENDPOINT_URL may be wrong."
+    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, expect_content
 from steponce.errors import OwnerHidden, TooManyAttempts, Unavailable
 from steponce.executions import Execution
 from steponce.locks.record import Lock
@@ -183,7 +183,7 @@ class Start:
         """Call StartExecution. Returns whether the name was free. An SDK's retry gets a 200."""
         try:
             with answering("Step Functions"):
-                self._machine.sfn.start_execution(
+                started = self._machine.sfn.start_execution(
                     stateMachineArn=self._machine.start_arn,
                     name=attempt_name(self._attempts.name, attempt),
                     input=self._envelope.to_json(),
@@ -193,6 +193,7 @@ class Start:
                 self._sent_twice = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
                 return False
             raise
+        expect_content("Step Functions", started)
         return True
 
     def _read_lock(self) -> Lock | None:

@@ -20,8 +20,10 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from steponce import Client
 from steponce.aws.errors import answering, error_code
 from steponce.errors import Unavailable
+from steponce.executions import describe_execution
 
 
 class Raw(BytesIO):
@@ -96,6 +98,21 @@ def test_an_answer_that_is_none_of_aws_is_an_outage_and_is_not_quoted(page: byte
         client.describe_stacks(StackName="s")
     shown = "".join(traceback.format_exception(told.value))
     assert not page or page.decode() not in shown
+
+
+def test_a_start_or_a_look_that_got_a_page_instead_of_json_has_no_answer() -> None:
+    """botocore takes it for an empty answer. Nothing was started, and its sender must not hear RUNNING."""
+    session = boto3.Session("x", "x", region_name="us-east-1")
+    session.events.register(
+        "before-send.sfn", lambda **_request: AWSResponse("https://states", 200, {}, Raw(b"<html>Blocked"))
+    )
+    here = "arn:aws:states:us-east-1:123456789012"
+    client = Client(f"{here}:stateMachine:shop", "locks", session=session)
+
+    with pytest.raises(Unavailable, match="no answer of AWS"):
+        client.start("order-1", {})
+    with pytest.raises(Unavailable, match="no answer of AWS"):
+        describe_execution(client.machine.sfn, f"{here}:execution:shop:order-1")
 
 
 def test_credentials_that_are_expired_when_they_come_are_unavailable() -> None:
