@@ -1,13 +1,17 @@
-"""Resolves annotations: of results and of a class's fields, and what aliases and type parameters mean."""
+"""Reads and resolves annotations: of functions and fields, and what aliases and type parameters mean."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import sys
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
 
 _QUALIFIERS = (typing.Annotated, typing.Final, typing.Required, typing.NotRequired)
 
@@ -25,7 +29,7 @@ def result_type(function: Any) -> Any:
     Args:
         function: Also a `functools.partial`, or an object with a `__call__`.
     """
-    if "return" not in inspect.get_annotations(function):
+    if "return" not in _annotations_of(function):
         if isinstance(function, functools.partial):
             return result_type(function.func)
         if not isinstance(function, type) and not inspect.isroutine(function):
@@ -34,6 +38,11 @@ def result_type(function: Any) -> Any:
         return get_type_hints(function).get("return", Any)
     except _UNRESOLVED:
         return _hint(function, "return", getattr(inspect.unwrap(function), "__globals__", {}))
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The parameters of a function."""
+    return _read(inspect.signature, function, "annotation_format")
 
 
 def fields(kind: Any) -> dict[str, Any]:
@@ -47,13 +56,18 @@ def fields(kind: Any) -> dict[str, Any]:
         named = get_origin(base) or base
         if isinstance(named, type) and named not in (Generic, Protocol):
             found |= fields(_filled(base, arguments))
-    own = inspect.get_annotations(origin)
+    own = _annotations_of(origin)
     return found | {name: _filled(hint, arguments) for name, hint in _hints(origin).items() if name in own}
 
 
 def is_typeddict(kind: Any) -> bool:
     """Whether a type is a TypedDict, of `typing` or of typing_extensions."""
     return isinstance(kind, type) and hasattr(kind, "__required_keys__")
+
+
+def keys_of(typeddict: Any) -> set[str]:
+    """The names that a TypedDict may have."""
+    return set(typeddict.__required_keys__ | typeddict.__optional_keys__)
 
 
 def meant_by(kind: Any) -> Any:
@@ -107,15 +121,39 @@ def _hints(kind: type) -> dict[str, Any]:
         return {
             name: _hint(one, name, vars(sys.modules[one.__module__]))
             for one in reversed(kind.__mro__)
-            for name in inspect.get_annotations(one)
+            for name in _annotations_of(one)
         }
 
 
 def _hint(owner: Any, name: str, names: dict[str, Any]) -> Any:
     """Resolve one annotation alone. Others may name what is imported for type checkers only."""
-    annotations = inspect.get_annotations(owner)
     try:
-        alone = types.SimpleNamespace(__annotations__={name: annotations[name]})
+        alone = types.SimpleNamespace(__annotations__={name: _annotations_of(owner)[name]})
         return get_type_hints(alone, names)[name]
     except (*_UNRESOLVED, KeyError):
         return Any
+
+
+def _annotations_of(owner: Any) -> dict[str, Any]:
+    """The annotations of a function or a class, also those that cannot be resolved."""
+    return _read(inspect.get_annotations, owner, "format")
+
+
+def _read(read: Callable[..., T], owner: Any, option: str) -> T:
+    """
+    Read the annotations of a function or a class.
+
+    Since Python 3.14 they are evaluated then, and what only type checkers import raises a NameError.
+
+    Args:
+        read: A function of `inspect`.
+        option: Its option to leave such names as ForwardRefs.
+    """
+    try:
+        return read(owner)
+    except _UNRESOLVED as error:
+        try:
+            library = importlib.import_module("annotationlib")
+        except ImportError:  # before Python 3.14, where the error has another reason
+            raise error from None
+    return read(owner, **{option: library.Format.FORWARDREF})

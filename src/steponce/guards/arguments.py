@@ -13,6 +13,7 @@ from typing import Any
 import jmespath
 
 from steponce.errors import InvalidSetting, MissingKey
+from steponce.guards.annotations import signature_of
 from steponce.guards.invocation import is_context
 from steponce.guards.models import is_model
 from steponce.guards.plain import plain_argument
@@ -46,7 +47,7 @@ class Arguments:
         self._lock_token = lock_token
         self._payload = payload
         self._shared = shared
-        self._signature = inspect.signature(function)
+        self._signature = signature_of(function)
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """
@@ -159,7 +160,7 @@ def _builds(expression: str) -> bool:
 
 def has_arguments(function: Callable[..., Any]) -> bool:
     """Whether a function takes any but a method's object."""
-    names = list(inspect.signature(function).parameters)
+    names = list(signature_of(function).parameters)
     return bool(names[1:] if names[:1] in (["self"], ["cls"]) else names)
 
 

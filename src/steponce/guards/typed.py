@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin
 from uuid import UUID
 
 from steponce.guards import models
-from steponce.guards.annotations import fields, is_typeddict, meant_by
+from steponce.guards.annotations import fields, is_typeddict, keys_of, meant_by
 from steponce.guards.plain import plain, plain_kept
 
 MISFITS = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
@@ -174,7 +174,7 @@ def _names(kind: Any) -> set[str] | None:
     """The names of the fields of a dataclass or a TypedDict. None if the type is none of them."""
     kind = get_origin(kind) or kind
     if is_typeddict(kind):
-        return set(kind.__annotations__)
+        return keys_of(kind)
     return {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else None
 
 
@@ -197,7 +197,7 @@ def _restored(value: Any, kind: Any) -> list[Any]:
 
 def _is_same(value: Any, kind: Any, found: Any) -> bool:
     """Whether a type has taken in all of a value, and has added nothing."""
-    if is_typeddict(kind) and not set(value) <= set(kind.__annotations__):
+    if is_typeddict(kind) and not set(value) <= keys_of(kind):
         return False
     return bool(plain(found) == value)
 

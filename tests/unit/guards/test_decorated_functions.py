@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import importlib
+import inspect
 import runpy
 import sqlite3
 import sys
@@ -18,7 +19,8 @@ from decimal import Decimal
 from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, NamedTuple, TypedDict, cast
 from uuid import UUID
 
 import pytest
@@ -406,6 +408,53 @@ def test_an_argument_of_an_unknown_type_does_not_change_the_type_of_a_replay(wor
         return CHARGE
 
     assert CHARGE == work("o-1") == work("o-1")
+
+
+@dataclass
+class Entered:
+    """A field's type is known to type checkers only, as Python 3.14 has it."""
+
+    at: datetime
+    order: Any = None
+
+
+class Parts(TypedDict, total=False):
+    """A typed dictionary with such a field."""
+
+    due: datetime
+    order: Any
+
+
+def test_names_of_type_checkers_are_no_error_where_annotations_are_evaluated_late(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.14 raises a NameError when they are read, unless it is asked for ForwardRefs."""
+
+    def entered(order: Any) -> Entered:
+        return Entered(NOW)
+
+    def parts(order: Any) -> Parts | Entered:
+        return {"due": NOW}
+
+    late = (entered, parts, Entered, Parts)
+    for owner in late:
+        owner.__annotations__["order"] = ForwardRef("NotImported")
+
+    def as_in_python_3_14(read: Callable[..., Any]) -> Callable[..., Any]:
+        def evaluated(owner: Any, **options: Any) -> Any:
+            if owner in late and not options:
+                raise NameError("NotImported")
+            return read(owner, **{name: option for name, option in options.items() if option != "forward"})
+
+        return evaluated
+
+    library = SimpleNamespace(Format=SimpleNamespace(FORWARDREF="forward"))
+    monkeypatch.setitem(sys.modules, "annotationlib", library)
+    for name in ("signature", "get_annotations"):
+        monkeypatch.setattr(inspect, name, as_in_python_3_14(getattr(inspect, name)))
+    for function in (entered, parts):
+        guarded = world.guard().idempotent()(function)
+        assert function("o-1") == guarded("o-1") == guarded("o-1")
 
 
 def test_your_own_pair_of_functions_goes_first(world: World) -> None:
