@@ -24,6 +24,10 @@ that is no number. An alias that names itself among its choices raises a Recursi
 """
 
 
+_LARGEST_EXPONENT = 125
+"""Of a number of DynamoDB. The text of a larger one is no number that it has read."""
+
+
 def keep(result: Any, kind: Any) -> Any:
     """
     Convert a result to JSON from which `restore` makes it again, if there is such a form.
@@ -110,6 +114,8 @@ def _restore_one_of(value: Any, kinds: Sequence[Any]) -> Any:
     others = _with_other_names(kinds, value)
     likely = [kind for kind in kinds if kind not in others]
     fitting = _fitting(value, likely) or _fitting(value, others)
+    if isinstance(value, str) and any(kind is int for kind, _ in fitting):
+        fitting = [(kind, found) for kind, found in fitting if kind is not float]  # a whole Decimal fits both
     if len(fitting) > 1:
         fitting = [(kind, found) for kind, found in fitting if _is_same(value, kind, found)]
     with_fields = [(type(found), found) for kind, found in fitting if _has_fields(kind)]
@@ -228,10 +234,7 @@ def _restore_literal(value: Any, options: Sequence[Any]) -> Any:
 def _restore_class(value: Any, annotation: Any) -> Any:
     kind: type = get_origin(annotation) or annotation
     if dataclasses.is_dataclass(kind):
-        hints = fields(annotation)
-        given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
-        accepted = {field.name for field in dataclasses.fields(kind) if field.init}
-        return kind(**{name: item for name, item in given.items() if name in accepted})
+        return _restore_dataclass(value, kind, fields(annotation))
     if is_typeddict(kind):
         hints = fields(annotation)
         return {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
@@ -243,7 +246,41 @@ def _restore_class(value: Any, annotation: Any) -> Any:
         return _restore_tuple(value, kind, annotation)
     if issubclass(kind, Enum):
         return _restore_member(value, kind)
+    if kind in (int, float) and isinstance(value, str):
+        return _number(value, kind)
     return kind(value) if issubclass(kind, UUID | Decimal) else value
+
+
+def _restore_dataclass(value: Mapping[str, Any], kind: Any, hints: Mapping[str, Any]) -> Any:
+    """
+    Convert to a dataclass.
+
+    A field with `init=False` has its default. Without a fixed default, as an id or what is made of one, it
+    would be another one for each caller, so it comes from the value.
+    """
+    given = {name: restore(item, hints.get(name, Any)) for name, item in value.items()}
+    own = {field.name: field for field in dataclasses.fields(kind) if field.name in given}
+    made = kind(**{name: given[name] for name, field in own.items() if field.init})
+    for name, field in own.items():
+        if not field.init and field.default is dataclasses.MISSING:
+            object.__setattr__(made, name, given[name])
+    return made
+
+
+def _number(text: str, kind: type[int | float]) -> int | float | str:
+    """
+    The number that a Decimal's text is, as of an item that DynamoDB's resource has read.
+
+    Any other text stays as it is, and under `int` that of a Decimal which is no whole number.
+    """
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return text
+    if str(number) != text or not number.is_finite() or number.adjusted() > _LARGEST_EXPONENT:
+        return text
+    is_exact = kind is float or number == number.to_integral_value()
+    return kind(number) if is_exact else text
 
 
 def _restore_member(value: Any, kind: type[Enum]) -> Enum:

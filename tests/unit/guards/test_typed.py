@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, IntFlag
@@ -23,7 +23,7 @@ from typing import (
     TypeVar,
     TypeVarTuple,
 )
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import typing_extensions
@@ -531,3 +531,51 @@ def test_what_a_class_says_of_a_value_is_no_error_of_the_work() -> None:
     with pytest.raises(ValueError, match="OfferIsOver"):
         restore({"price": -1}, Offer)
     assert Debt(-1) == restore({"price": -1}, Offer | Debt)
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "restored"),
+    [
+        (int, Decimal(500), 500),
+        (float, Decimal("19.99"), 19.99),
+        (int | None, Decimal("1E+3"), 1000),
+        (dict[str, float], {"price": Decimal("0.1")}, {"price": 0.1}),
+        (int | float, Decimal(20), 20),
+        (int | float, Decimal("19.99"), 19.99),
+        (int | float | str, "20", "20"),
+        (int | str, "5", "5"),
+        (float | Decimal, Decimal("0.1"), Decimal("0.1")),
+        (int, Decimal("1.5"), "1.5"),
+        (int, "007", "007"),
+        (float, Decimal("Infinity"), "Infinity"),
+        (int, Decimal("1E+126"), "1E+126"),
+    ],
+)
+def test_a_number_that_dynamodb_s_resource_has_read_has_the_annotated_type(
+    kind: Any, result: Any, restored: Any
+):
+    """All of its numbers are Decimals, whose JSON is text. Text that is no such number stays text."""
+    found = restore(plain(result), kind)
+    assert (restored, type(restored)) == (found, type(found))
+
+
+@dataclass(frozen=True)
+class Order:
+    """It makes its id and its list itself."""
+
+    amount: int
+    id: str = field(init=False, default_factory=lambda: uuid4().hex)
+    failed: list[UUID] = field(init=False, default_factory=list)
+    url: str = field(init=False)
+    state: str = field(init=False, default="new")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", f"/orders/{self.id}")
+
+
+def test_what_a_class_makes_anew_each_time_comes_from_the_record():
+    """Else each caller would have another id, and none would have the one that the work has used."""
+    made = Order(5)
+    made.failed.append(UUID(int=7))
+
+    assert made == restore(plain(made), Order)
