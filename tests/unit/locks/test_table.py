@@ -218,6 +218,57 @@ def test_a_record_that_is_gone_is_not_made_anew(table: Table, write: Write) -> N
     assert {} == table.item()
 
 
+def test_a_record_that_is_gone_has_changed_since_it_was_read(table: Table) -> None:
+    """Another operator may have erased it. Whoever looks again goes on without it."""
+    table.dynamodb.delete_item(TableName="locks", Key=KEY)
+    assert None is table.locks.reread(MINE)
+    assert not table.locks.is_unchanged(OPEN)
+
+
+def test_a_lock_that_is_on_no_shard_is_held_on_the_first(table: Table) -> None:
+    """Another program has taken it off the open index. On it, the monitor counts the lock for a person."""
+    table.dynamodb.put_item(TableName="locks", Item={k: v for k, v in OPEN.items() if k != "openStatus"})
+    assert WRITES["held"](table.locks, replace(MINE, open_status=None)) is True
+    assert "FAILED#0" == table.lock().open_status
+
+
+CANCELLED = replace(MINE, status=FAILED, failure=FAILURE, locked_by="arn:execution:order-2", ttl=KEPT_UNTIL)
+
+
+def test_a_request_that_took_a_lock_without_a_record_meanwhile_is_not_cancelled(table: Table) -> None:
+    """There was no record when the operator's command looked. Its work runs: the lock must stay its own."""
+    assert table.locks.cancel(None, CANCELLED, by="ann", why="by mistake") is False
+    assert OPEN == table.item()
+
+
+def test_a_cancelled_request_leaves_nothing_of_the_free_record(table: Table) -> None:
+    """It is no open lock, and has neither a result nor a time-out of work that did not run."""
+    left = {"result": {"S": "1"}, "workTimeoutSeconds": {"N": "60"}, "openStatus": {"S": "RELEASED#3"}}
+    table.put(status={"S": RELEASED}, **left)
+    assert table.locks.cancel(table.lock(), CANCELLED, by="ann", why="by mistake") is True
+    assert set() == set(left) & set(table.item())
+
+
+POWERTOOLS_OWN = KEY | {"status": {"S": COMPLETED}, "ttl": {"N": "1790000000"}, "result": {"S": "1"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"callId": {"S": "me"}}, {"status": {"S": INPROGRESS}}, {"ttl": {"N": "1790000001"}}],
+    ids=["taken by an owner of ours", "in progress again", "completed anew"],
+)
+def test_each_part_of_the_fence_of_a_record_of_powertools_own_keeps_it(
+    table: Table, change: dict[str, Any]
+) -> None:
+    """It has no owner to compare. One that has changed since is of another run, which needs it."""
+    read = Lock.from_item(POWERTOOLS_OWN)
+    table.dynamodb.put_item(TableName="locks", Item=POWERTOOLS_OWN | change)
+    assert table.locks.erase(read) is False
+    table.dynamodb.put_item(TableName="locks", Item=POWERTOOLS_OWN)
+    assert table.locks.erase(read) is True
+    assert {} == table.item()
+
+
 def test_of_two_writers_one_wins(table: Table) -> None:
     """The second sees that it is not in progress any more."""
     assert [True, False] == [WRITES["failed"](table.locks, MINE), WRITES["completed"](table.locks, MINE)]
