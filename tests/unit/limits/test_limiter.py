@@ -196,6 +196,73 @@ def test_a_set_that_grows_while_it_becomes_a_number_loses_nobody(
     assert [3] == [count.counted for count in world.counts()]
 
 
+def test_a_set_that_another_caller_has_made_a_number_goes_on_from_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both saw the set. Who comes second would take back what the first has counted since."""
+    monkeypatch.setattr(counters, "SET_MEMBERS", 2)
+    old, new = world.limiter(limit=2), world.limiter(limit=4)
+    assert "a b" == admitted(old, *"ab")
+
+    def first(call: Call) -> Any:
+        assert "c" == admitted(new, "c")
+        return call()
+
+    world.faults = [first]
+    assert "d" == admitted(new, *"de")
+    assert [4] == [count.counted for count in world.counts()]
+
+
+def test_who_counts_with_the_old_limit_cannot_add_to_a_set_that_became_a_number(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The set had room left. A request that only the set knows would be admitted beyond the limit."""
+    monkeypatch.setattr(counters, "SET_MEMBERS", 2)
+    old, new = world.limiter(limit=2), world.limiter(limit=3)
+    assert "a" == admitted(old, "a")
+    assert "b" == admitted(new, "b")
+    assert "" == admitted(old, "c")
+    assert [2] == [count.counted for count in world.counts()]
+
+
+def test_a_set_that_begins_between_the_look_and_the_write_is_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody with the old limit was first. A number that begins beside it would forget that request."""
+    monkeypatch.setattr(counters, "SET_MEMBERS", 2)
+    old, new = world.limiter(limit=2), world.limiter(limit=3)
+
+    def first(call: Call) -> Any:
+        assert "a" == admitted(old, "a")
+        return call()
+
+    world.faults = [first]
+    assert "b c" == admitted(new, *"bcd")
+    assert [3] == [count.counted for count in world.counts()]
+
+
+def test_a_refusal_to_make_a_number_is_no_growing_set(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised as it is, and not told as too many others after some tries."""
+    monkeypatch.setattr(counters, "SET_MEMBERS", 2)
+    assert "a b" == admitted(world.limiter(limit=2), *"ab")
+
+    def refuse(_call: Call) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "UpdateItem")
+
+    world.faults = [refuse] * counters.TRIES
+    with pytest.raises(ClientError, match="AccessDenied"):
+        world.limiter(limit=3).admit("ann", "c")
+
+
+@both_forms
+def test_counters_are_read_consistently(world: World) -> None:
+    """An older copy would call a request refused that was counted a moment before."""
+    limiter = world.limiter(limit=1)
+    assert "a a" == admitted(limiter, *"aba")
+    limiter.peek("ann", "a")
+    assert {True} == {arguments["ConsistentRead"] for name, arguments in world.calls if name == "get_item"}
+
+
 def test_a_small_limit_costs_one_write(world: World) -> None:
     """A fresh request, a repetition and a refusal alike: no read, and no transaction."""
     limiter = world.limiter(limit=1)
@@ -285,6 +352,27 @@ def test_a_conflict_is_tried_again(world: World, form: str) -> None:
     assert "a" == admitted(world.limiter(limit=1), *"ab")
 
 
+def test_the_last_try_counts_as_any_other(world: World, form: str) -> None:
+    """What it has written was told as not counted, and the caller had come again for nothing."""
+    world.faults = [CONFLICT[form]] * (counters.TRIES - 1)
+    assert "a" == admitted(world.limiter(limit=1), "a")
+
+
+@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_that_found_the_counter_busy_is_tried_again(world: World, code: str) -> None:
+    """DynamoDB names the reason for each of its parts. None of these says anything of the request."""
+
+    def busy(_call: Call) -> Any:
+        told = {
+            "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
+            "CancellationReasons": [{"Code": "None"}, {"Code": code}],
+        }
+        raise ClientError(told, "TransactWriteItems")
+
+    world.faults = [busy]
+    assert "a" == admitted(world.limiter(limit=SET_MEMBERS + 1), "a")
+
+
 def test_too_many_conflicts_are_an_error_that_may_be_tried_again(
     world: World, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +431,25 @@ def test_a_limit_that_has_counted_a_request_is_not_asked_again(world: World) -> 
     both = admit_all([(hour, "ann"), (day, "ann")], "a")
     assert (True, False) == (both.admitted, both.counted_before)
     assert {"requests/hour": 1, "requests/day": 1} == {one.name: one.counted for one in world.counts()}
+
+
+@both_forms
+def test_a_limit_that_has_counted_alone_counts_with_others(world: World) -> None:
+    """In the form that it has: another one would refuse every further request."""
+    hour, day = world.limiter(limit=2, window="hour"), world.limiter(limit=2)
+    hour.admit("ann", "a")
+    assert admit_all([(hour, "ann"), (day, "ann")], "b").admitted
+    assert {"requests/hour": 2, "requests/day": 1} == {one.name: one.counted for one in world.counts()}
+
+
+def test_a_transaction_gives_no_value_that_it_does_not_use(world: World) -> None:
+    """DynamoDB refuses it then; moto does not."""
+    limiter = world.limiter(limit=SET_MEMBERS + 1)
+    assert "a b" == admitted(limiter, *"ab")
+    written = [given for name, given in world.calls if name == "transact_write_items"]
+    for update in [action["Update"] for given in written for action in given["TransactItems"][1:]]:
+        said = f"{update['UpdateExpression']} {update['ConditionExpression']}"
+        assert set(update["ExpressionAttributeValues"]) == set(re.findall(r":\w+", said))
 
 
 @pytest.mark.parametrize("fault", [dies_before, dies_after, lost_and_repeated, conflict])
