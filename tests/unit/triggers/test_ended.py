@@ -143,6 +143,16 @@ def test_the_answer_to_another_payload_is_no_answer(status: str):
     assert found is not None
 
 
+def test_the_valid_answer_to_another_payload_is_no_doubt():
+    """No answer to this message has expired. It comes back, and finds the mismatch itself."""
+    world = World()
+    world.hold(TOKEN, "order-1", "another payload")
+    world.locks[TOKEN] |= EXPIRED | {"expiresAt": {"S": "2999-01-31T12:05:00.000Z"}}
+    found = examine(detail(), world.sfn, Locks(world, "locks"))
+    assert found is not None
+    assert found.doubt is None
+
+
 def test_work_that_fails_with_a_mismatch_of_its_own_is_answered():
     """Its error is on the record of its own payload."""
     locks = locks_with("FAILED", PAYLOAD_HASH)
@@ -250,6 +260,22 @@ def test_a_late_report_of_a_mismatch_has_one_dead_letter():
     assert found.doubt is None
 
 
+def test_an_attempt_with_the_same_payload_in_another_order_carries_it_on():
+    """Whoever sends a message again may write its JSON anew."""
+    world, given = World(), json.loads(detail()["input"])
+    given["payload"] = dict(reversed(given["payload"].items()))
+    world.sfn.put("order-1--2", input=json.dumps(given), status="SUCCEEDED")
+    assert None is examine(late(), world.sfn, LOCKS)
+
+
+def test_each_call_but_the_first_waits_for_its_turn():
+    """The search shares the quota of DescribeExecution with everybody else."""
+    world, turns = World(), []
+    world.sfn.put("order-1", status="FAILED")
+    examine(late(error="Boom"), world.sfn, LOCKS, before_call=lambda: turns.append(1))
+    assert 2 == len(turns)  # for the next attempt, and for the history
+
+
 @pytest.mark.parametrize(("state", "may_be_answered"), [("ReadLock", True), ("PrepareRequest", False)])
 def test_a_late_report_of_a_death_at_a_lock_that_is_gone_is_for_a_person(state: str, may_be_answered: bool):
     """A guard's answer may have expired after the message came back. DynamoDB deletes its record at once."""
@@ -319,6 +345,17 @@ def test_a_message_whose_record_cannot_be_read_is_for_a_person(of: Callable[...,
     assert found is not None
     assert found.doubt is not None
     assert f"{TOKEN!r} cannot be read: its attribute attempt" in found.doubt
+
+
+@pytest.mark.parametrize("of", [detail, late])
+def test_a_message_that_is_carried_on_needs_no_record(of: Callable[..., dict[str, Any]]):
+    """It came back already. A letter about the damaged record would tell a person to redrive it."""
+    world = World()
+    world.hold(TOKEN, "order-1", PAYLOAD_HASH)
+    world.locks[TOKEN]["attempt"] = {"N": "1.5"}
+    world.sfn.put("order-1--2", input=detail()["input"], status="SUCCEEDED")
+
+    assert None is examine(of(), world.sfn, Locks(world, "locks"))
 
 
 def test_an_answer_whose_record_cannot_be_read_is_still_an_answer():
