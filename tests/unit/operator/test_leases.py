@@ -22,6 +22,7 @@ from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import find_lock
+from steponce.recovery.leases import lease_is_over
 from steponce.recovery.owner import Finding, WhenOutcomeUnknown, is_gone, settle_owner
 from steponce.recovery.repair import Repairer
 from steponce.report.collector import collect, collect_owner
@@ -121,6 +122,11 @@ def test_a_lease_left_over_says_nothing_of_an_execution(world: World):
     assert "unknown" == settle(world, lock).verdict
 
 
+def test_an_execution_s_lock_has_no_lease_that_can_be_over(world: World):
+    """A guard that waits for the lock would take it from an execution whose work runs for hours."""
+    assert {False} == {lease_is_over(lock) for lock in (world.put(), world.put(leaseUntil=OVER))}
+
+
 @pytest.mark.parametrize(
     ("lease", "unknown", "verdict", "status"),
     [
@@ -175,7 +181,8 @@ def test_what_an_operator_was_shown_may_be_extended(world: World, alice: Operato
 def test_its_recorded_error_is_settled_at_once(world: World, alice: Operator):
     """It has said itself that it is over, whatever the error."""
     error = json.dumps({"Error": "States.Timeout", "Cause": None})
-    put(world, None, status=FAILED, openStatus="FAILED#3", failure=error, actualCompletion=times.now_text())
+    now = times.now_text()
+    put(world, None, status=FAILED, openStatus="FAILED#3", failure=error, created=now, actualCompletion=now)
     assert RELEASED == alice.release(alice.prepare("release", world.lock()), "not charged").status
 
 
