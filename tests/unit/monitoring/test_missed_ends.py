@@ -17,6 +17,7 @@ from steponce.aws.pace import Pace
 from steponce.errors import PayloadTooLarge, RecordUnreadable, Unavailable
 from steponce.executions import CANCELLED
 from steponce.locks.table import PLACE, Locks
+from steponce.monitoring import missed_ends
 from steponce.monitoring.missed_ends import (
     FIRST_LOOK,
     LONGEST_LOOK,
@@ -105,7 +106,7 @@ class World:
         dates = {"startDate": ended - timedelta(seconds=5), "stopDate": ended}
         self.sfn.put(name, status=status, error=error, input=json.dumps(given), **dates)
 
-    def look(self, seconds: float = 100, per_second: float = 1e6) -> Looked:
+    def look(self, seconds: float = 100, per_second: float = 1e6, pace: Any = None) -> Looked:
         """One round's look."""
         ends = MissedEnds(
             self.sfn,
@@ -119,7 +120,7 @@ class World:
         return ends.look(
             seconds_left=lambda: seconds - self.pages * self.a_page_takes,
             per_second=per_second,
-            pace=Pace(1e6),
+            pace=pace or Pace(1e6),
             skip=lambda error, arn: self.skipped.append((type(error).__name__, arn.rpartition(":")[2])),
         )
 
@@ -451,6 +452,92 @@ def test_no_round_keeps_more_in_memory_than_it_says(world: World) -> None:
     for number in range(5):
         world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=number))
     assert 3 == world.look(seconds=1, per_second=2).left
+
+
+def test_no_rate_lets_a_round_keep_more_than_the_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function's memory is limited, and the next round goes on."""
+    monkeypatch.setattr(missed_ends, "MOST_ENDS", 2)
+    for number in range(5):
+        world.end(f"o-{number}", OLD_ENOUGH - timedelta(minutes=number))
+    assert 3 == world.look().left
+    assert ["o-4", "o-3"] == world.names()
+
+
+def test_each_end_waits_for_its_turn(world: World) -> None:
+    """DescribeExecution's quota is shared with the workflow itself."""
+    for number in range(3):
+        world.end(f"o-{number}")
+    pace = Mock()
+    world.look(seconds=100, pace=pace)
+    assert 3 == [call.args for call in pace.turn.call_args_list].count((100,))
+
+
+def test_what_has_no_turn_any_more_is_left_to_the_next_round(world: World) -> None:
+    """And all that ended after it: the next round begins there."""
+    world.end("o-1", OLD_ENOUGH - timedelta(minutes=1))
+    world.end("o-2")
+
+    def turn(seconds_left: float) -> None:
+        if seconds_left <= 100:  # not that of an examination which has begun
+            raise Unavailable("no time left")
+
+    assert Looked(left=2) == world.look(pace=Mock(turn=turn))
+    assert ([], []) == (world.sent, world.skipped)
+    world.look()
+    assert ["o-1", "o-2"] == world.names()
+
+
+def test_a_history_for_which_too_little_time_is_left_begins_the_next_round(world: World) -> None:
+    """In a whole round it can be read. What ended after it waits, or its message would be lost."""
+    for minutes, pages in ((3, 30), (2, 80), (1, 1)):
+        world.end(f"o-{pages}", OLD_ENOUGH - timedelta(minutes=minutes))
+        world.sfn.histories[arn(f"o-{pages}")] = [{"type": "TaskStateExited"}] * (pages * PAGE)
+    world.a_page_takes = 1.0
+    world.look()
+    assert (["o-30"], []) == (world.names(), world.skipped)
+    world.look()
+    assert (["o-30", "o-80", "o-1"], []) == (world.names(), world.skipped)
+
+
+def test_each_page_of_a_list_waits_for_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ListExecutions has a quota of its own, which others in the account share."""
+    pace = Mock()
+    monkeypatch.setattr(missed_ends, "Pace", Mock(return_value=pace))
+    world.look()
+    assert world.sfn.calls["list_executions"] <= pace.turn.call_count
+
+
+def test_a_round_that_is_short_or_slow_examines_one_end(world: World) -> None:
+    """Else the search would stand still for ever."""
+    world.end("o-1")
+    assert Looked(resent=1) == world.look(seconds=1, per_second=0.5)
+
+
+@pytest.mark.parametrize("error", [Unavailable("throttled"), client_error("AccessDeniedException")], ids=repr)
+def test_a_place_that_cannot_be_moved_is_told_after_all_was_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """What the round has sent is counted all the same. The next round sends it again, as duplicates."""
+    world.look()
+    world.end("o-1", NOW)
+    later(monkeypatch, hours=1)
+    monkeypatch.setattr(world.place, "move", Mock(side_effect=error))
+    assert Looked(resent=1) == world.look()
+    assert [(type(error).__name__, "m")] == world.skipped
+
+
+def test_the_place_is_read_consistently(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an older copy a round would send again what the last one has sent."""
+    asked: list[bool] = []
+    read = world.dynamodb.get_item
+    monkeypatch.setattr(
+        world.dynamodb,
+        "get_item",
+        lambda **options: asked.append(options["ConsistentRead"]) or read(**options),
+    )
+    world.place.read()
+    world.place.bounds()
+    assert [True, True] == asked
 
 
 def test_the_list_is_read_no_further_than_an_execution_can_last(world: World) -> None:
