@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from steponce.aws import times
+from steponce.callbacks.answer import Answer
 from steponce.errors import (
     RecordUnreadable,
     Refused,
@@ -54,6 +55,37 @@ def test_one_customer_is_erased_and_the_neighbour_stays(world: World):
     assert {"acme2/o-1", "m/acme/o-1"} == {
         lock.lock_token for start in ("a", "m") for lock in world.machine.locks.under(start)
     }
+
+
+def test_a_step_or_a_damaged_record_alone_is_something_to_erase(world: World):
+    """Else the command said that there was nothing, and the customer's answers stayed."""
+    world.step("acme/o-1")
+    assert find_kept(world.machine, world.steps, "acme/")
+    with pytest.raises(RecordUnreadable):
+        world.put("acme2/o-1", status=COMPLETED, openStatus=None, result="{")
+    (damaged,) = (found := find_kept(world.machine, world.steps, "acme2/")).damaged
+    assert found
+    assert "result" not in damaged.item  # nothing of the customer's is kept meanwhile
+
+
+def test_damaged_records_are_erased_with_the_rest(world: World):
+    """Of both tables. They are the customer's as well, and the next list must not name them again."""
+    world.step("acme/o-1")
+    change_step(world, "SET #status = :status, enteredAt = :enteredAt", status="LATE", enteredAt="soon")
+    with pytest.raises(RecordUnreadable):
+        world.put("acme/o-2", status=COMPLETED, openStatus=None, result="{")
+
+    assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "acme/"))
+    assert not find_kept(world.machine, world.steps, "acme/")
+
+
+def test_a_damaged_record_whose_status_is_an_open_one_may_be_open(world: World):
+    """Also off the open index. Its owner may run, and no command of this program settles it."""
+    with pytest.raises(RecordUnreadable):
+        world.put("acme/o-1", openStatus=None, attempt=0)
+    with pytest.raises(Refused, match=r"'acme/o-1' may be open, and its attempt cannot be read") as refused:
+        find_kept(world.machine, world.steps, "acme/")
+    assert () == refused.value.next_steps
 
 
 @pytest.mark.parametrize("prefix", ["", " "])
@@ -140,6 +172,46 @@ def test_a_step_that_a_dead_execution_left_waiting_does_not_wait(world: World, k
         erase(world.machine, world.steps, kept),
         list(world.steps.under("acme/")),
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "call_id", "waits"),
+    [("RUNNING", "as_1", True), ("ABORTED", "as_1", False), ("RUNNING", "another", False)],
+    ids=["its own", "its own, and stopped", "another of its name"],
+)
+@pytest.mark.parametrize("claimed", [False, True])
+def test_a_step_waits_while_its_own_execution_runs(
+    world: World, status: str, call_id: str, waits: bool, claimed: bool
+):
+    """Also with an answer that is on its way: erased, the next sender would be told that there is no step."""
+    world.step("acme/o-1", "PENDING")
+    if claimed:
+        (step,) = world.steps.under("acme/")
+        world.steps.claim(step, Answer("success", True), "me")
+    world.execution("order-1", status, *TO_WORK, given=envelope("acme/o-1") | {"callId": call_id})
+    if waits:
+        with pytest.raises(Refused, match="the step 'confirmation' of 'acme/o-1' waits"):
+            find_kept(world.machine, world.steps, "acme/")
+    else:
+        assert find_kept(world.machine, world.steps, "acme/")
+
+
+def test_a_step_with_its_answer_keeps_nothing_from_being_erased(world: World):
+    """Its execution may still run, for another request's record or at its last state."""
+    world.step("acme/o-1")
+    world.execution("order-1", "RUNNING", *TO_WORK, given=envelope("acme/o-1") | {"callId": "as_1"})
+    assert find_kept(world.machine, world.steps, "acme/")
+
+
+def test_no_more_executions_are_looked_at_than_are_named(world: World):
+    """A customer may have thousands that wait, and each look costs a call of a small quota."""
+    for number in range(9):
+        one = f"order-{number}"
+        world.step(f"acme/{number}", "PENDING", f"as_{number}", request_id=one)
+        world.execution(one, "RUNNING", *TO_WORK, given=envelope() | {"callId": f"as_{number}"})
+    with pytest.raises(Refused, match="and more"):
+        find_kept(world.machine, world.steps, "acme/")
+    assert 4 == world.sfn.calls["describe_execution"]
 
 
 def change_step(world: World, update: str, **values: str) -> None:
