@@ -298,6 +298,28 @@ def test_a_claimed_answer_stays_when_a_newer_token_comes(records: Records, first
     assert [first.id] == [step.id for step in records.steps.open() if step.id == first.id]
 
 
+def test_a_claimed_answer_s_newer_token_brings_its_own_times(records: Records, first: AwaitingStep):
+    """By the old ones the answer's record would be gone before its time, or an older try would be newer."""
+    records.claimed(first)
+    again = {"enteredAt": "2026-01-31T12:30:00.000Z", "retryCount": 0}
+    newer = later(first, **again, timeoutSeconds=7200, heartbeatSeconds=900)
+    records.steps.record(newer)
+
+    stored = records.read(first)
+
+    assert newer == replace(stored, status=PENDING, answer=None, claim=None, answered_at=None)
+    kept_until = times.to_text(times.from_text(newer.expires_at) + KEPT)
+    assert str(times.epoch_seconds(kept_until)) == records.item(first)["ttl"]["N"]
+
+
+def test_a_step_whose_answer_was_refused_is_listed_as_waiting_again(records: Records, first: AwaitingStep):
+    """Else the monitor would not count it among those that are near their time-out."""
+    released = records.steps.release(records.claimed(first))
+
+    assert first == released
+    assert [True, False] == [first.id in records.steps.ids(status) for status in (PENDING, ANSWERING)]
+
+
 def test_an_answered_step_refuses_a_newer_token(records: Records, first: AwaitingStep):
     """A second wait in the same run needs a name of its own; the answer stands."""
     records.steps.close(records.claimed(first), YES)
@@ -404,6 +426,19 @@ def test_a_token_is_not_lost_to_an_answer_that_is_closed_meanwhile(records: Reco
     AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(later(first))
 
     assert (PENDING, "newer-token") == (records.read(first).status, records.read(first).task_token)
+
+
+def test_a_record_that_is_erased_meanwhile_is_made_anew(records: Records, first: AwaitingStep):
+    """A slow recorder's writes were refused by a newer try. Then the customer's records were erased."""
+    records.steps.record(later(first))
+
+    def gate(name: str) -> None:
+        if name == "get_item":
+            records.steps.erase(records.read(first))
+
+    AwaitingSteps(Boundary(records.dynamodb, gate), "steps").record(first)
+
+    assert first == records.read(first)
 
 
 def test_a_record_that_never_stands_still_is_unavailable(records: Records, first: AwaitingStep):
