@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import traceback
+from unittest.mock import Mock
 
 import pytest
 
+from steponce.callbacks.answer import Answer
+from steponce.callbacks.awaiting import AwaitingSteps
+from steponce.callbacks.resolver import Callbacks
 from steponce.callbacks.step import PENDING
 from steponce.errors import InvalidAnswer, SteponceError
 from tests.fakes.errors import client_error
-from tests.unit.callbacks.scene import NO, YES, FaultAt, waiting
+from tests.unit.callbacks.scene import BEAT, NO, YES, FaultAt, waiting
 
 pytestmark = pytest.mark.usefixtures("day_after")
 
@@ -28,10 +32,11 @@ def test_a_history_that_lags_is_never_taken_for_the_whole(hidden: int):
     assert "conflict" == scene.settle()
 
 
-def test_an_answer_that_step_functions_refuses_does_not_block_the_step():
+@pytest.mark.parametrize("code", ["ValidationException", "InvalidOutput"])
+def test_an_answer_that_step_functions_refuses_does_not_block_the_step(code: str):
     """Its sender is told, the claim is given back, and the next answer is taken."""
     scene = waiting()
-    scene.wait.sfn.refuse("send_task_failure", "ValidationException")
+    scene.wait.sfn.refuse("send_task_failure", code)
 
     with pytest.raises(InvalidAnswer, match="does not accept this answer"):
         scene.callbacks().resolve(scene.step.id, NO)
@@ -62,6 +67,44 @@ def test_an_error_of_the_set_up_is_told_by_its_name(code: str):
     assert scene.step.task_token not in "".join(traceback.format_exception(refused.value))
 
     assert "duplicate" == scene.settle()
+
+
+@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
+def test_a_token_that_step_functions_does_not_take_any_more_is_used_up(code: str):
+    """Whatever it is called, the history says what the workflow got."""
+    scene = waiting()
+    scene.wait.time_out()
+    scene.wait.finish()
+    scene.wait.sfn.refuse("send_task_success", client_error(code))
+
+    assert "late" == scene.resolve(YES)
+
+
+def test_an_answer_that_was_sent_needs_no_history():
+    """Its events may not show yet, and a long history would be read for each answer."""
+    scene = waiting()
+    scene.wait.sfn.refuse("get_execution_history", "ThrottlingException")
+
+    assert "accepted" == scene.resolve(YES)
+
+
+def test_a_refused_heartbeat_is_no_answer_that_is_refused():
+    """There is no plainer heartbeat. The error is told, and the step goes on waiting."""
+    scene = waiting()
+    scene.wait.sfn.refuse("send_task_heartbeat", "ValidationException")
+
+    with pytest.raises(SteponceError, match=r"refused the answer with ValidationException\.$"):
+        scene.callbacks().resolve(scene.step.id, BEAT)
+    assert PENDING == scene.status()
+
+
+@pytest.mark.parametrize(("answer", "sent"), [(Answer("failure", error="E"), {"error": "E"}), (NO, None)])
+def test_a_failure_is_sent_with_what_it_has(answer: Answer, sent: dict[str, str] | None):
+    """boto3 refuses a cause that is None, and nobody could answer with an error alone."""
+    scene, given = waiting(), Mock()
+    Callbacks(AwaitingSteps(scene.table, "steps"), given).resolve(scene.step.id, answer)
+    wanted = sent or {"error": answer.error, "cause": answer.cause}
+    given.send_task_failure.assert_called_once_with(taskToken=scene.step.task_token, **wanted)
 
 
 def test_throttling_is_unavailable():
