@@ -80,6 +80,14 @@ def test_a_damaged_mark_is_none(letters: WrittenLetters, damage: dict[str, Any])
     assert not letters.has(END)
 
 
+def test_a_mark_is_read_consistently(letters: WrittenLetters, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event and the search may come to the same end within a second. The second would write a letter."""
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(shared("dynamodb"), "get_item", lambda **options: asked.update(options) or {})
+    letters.has(END)
+    assert True is asked["ConsistentRead"]
+
+
 def test_a_throttled_table_is_unavailable() -> None:
     """The end is examined again."""
 
