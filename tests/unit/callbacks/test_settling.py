@@ -79,6 +79,20 @@ def test_the_monitor_may_fail_at_every_call(fault: str):
         assert [YES] == scene.wait.got
 
 
+def test_a_step_that_another_closes_meanwhile_is_closed():
+    """The refused write is no step that is gone: the record is read again."""
+    scene, others = waiting(), []
+    assert "died" == scene.resolve(YES, FaultAt(3, "die before"))
+
+    def another_first(name: str) -> None:
+        if name == "update_item" and not others:
+            others.append("another monitor")
+            assert "True" == scene.look_after()
+
+    assert "True" == scene.look_after(another_first)
+    assert [YES] == scene.wait.got
+
+
 def test_the_monitor_knows_nothing_of_a_step_that_is_gone():
     """DynamoDB has deleted it."""
     assert "False" == Scene().look_after()
