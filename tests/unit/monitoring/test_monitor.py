@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from moto import mock_aws
@@ -369,6 +370,22 @@ def test_a_round_ends_in_time(world: World) -> None:
     assert len(world.asked) <= 6
 
 
+def test_a_round_without_any_time_still_counts(world: World) -> None:
+    """The steps may have taken all of it. The alarms need the numbers."""
+    world.put("k-1")
+    world.seconds = SPARE_SECONDS
+    assert Tally(missing_tasks=1) == world.round()
+
+
+@pytest.mark.parametrize(("due", "missing"), [(LONG_AGO, 8), (NOW + timedelta(days=1), 0)])
+def test_what_a_round_has_no_time_for_is_not_skipped(world: World, due: Any, missing: int) -> None:
+    """What is skipped could not be examined, and an alarm watches it. These are a later round's."""
+    for number in range(9):
+        world.put(f"k-{number}", due=due)
+    world.a_look_takes = world.seconds - 10
+    assert Tally(repairs=1, missing_tasks=missing) == world.round()
+
+
 @pytest.mark.parametrize(("seconds", "named"), [(200, []), (300, ["arn:k-3"])])
 def test_a_history_that_takes_longer_than_a_round_is_named(
     world: World, seconds: int, named: list[str]
@@ -578,6 +595,47 @@ def test_a_step_that_has_time_is_left_alone(
     stored = world.steps.get(step.id)
     assert stored is not None
     assert PENDING == stored.status
+
+
+def near_its_time_out(world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Steps whose request has failed, a moment before their time is over."""
+    for name in names:
+        step = world.put_step(wait, step=name)
+        world.put(step.lock_token, None, status=FAILED)
+    at(monkeypatch, minutes=110)
+
+
+def test_a_step_for_which_no_time_is_left_counts_as_near_its_time_out(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alarm rings once too often rather than not at all, and the round ends in time."""
+    near_its_time_out(world, wait, monkeypatch, "first", "second", "third")
+    read = world.steps.get
+
+    def slow(step_id: str) -> AwaitingStep | None:
+        world.seconds /= 4
+        return read(step_id)
+
+    monkeypatch.setattr(world.steps, "get", slow)
+    assert 2 == world.round(wait).steps_near_timeout
+
+
+def test_a_step_that_cannot_be_read_counts_as_near_its_time_out(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as skipped."""
+    near_its_time_out(world, wait, monkeypatch, "first")
+    monkeypatch.setattr(world.steps, "get", Mock(side_effect=Unavailable("throttled")))
+    assert Tally(steps_near_timeout=1, skipped=1, open_failures=1) == world.round(wait)
+
+
+def test_a_step_that_is_erased_meanwhile_is_not_near_its_time_out(
+    world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index had it, and the table has it no more. The round goes on."""
+    near_its_time_out(world, wait, monkeypatch, "first")
+    monkeypatch.setattr(world.steps, "get", lambda _step_id: None)
+    assert Tally(open_failures=1) == world.round(wait)
 
 
 @pytest.mark.parametrize(
