@@ -87,7 +87,8 @@ def error_spelling(machine: Machine) -> Complaints:
 
     `dynamodb:putItem` raises `DynamoDB.ConditionalCheckFailedException`, and `aws-sdk:dynamodb:putItem`
     raises `DynamoDb.ConditionalCheckFailedException`. Names are case-sensitive. Where the API's name lacks
-    the suffix `Exception`, Step Functions appends it: `DynamoDB.InternalServerErrorException`. Both spellings
+    the suffix `Exception`, the AWS SDK integrations append it: `Sfn.ExecutionAlreadyExistsException`. In the
+    optimized ones the rule takes such a name with the suffix and without, as AWS's guide does. Both spellings
     in one list are fine. So is an exception that the API's model does not list, unless it looks like a
     misspelling of one that it lists.
 

@@ -56,14 +56,16 @@ def errors_of(call: Call) -> set[str]:
     """
     The exceptions of a service, as Step Functions names them.
 
-    Some API names lack the suffix `Exception`, and Step Functions appends it.
+    Some API names lack the suffix `Exception`, and Step Functions appends it. AWS's guide says so of the AWS
+    SDK integrations. Of the optimized ones it has an example without the suffix, so there both are known.
 
     Source: https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html
     """
     service = "lambda" if call.integration == "function" else call.service
     model = _model(_NAMES.get(service, service))
-    names = [shape.name for shape in model.error_shapes] if model is not None else []
-    return {name if name.endswith("Exception") else f"{name}Exception" for name in names}
+    names = {shape.name for shape in model.error_shapes} if model is not None else set()
+    whole = {name if name.endswith("Exception") else f"{name}Exception" for name in names}
+    return whole | names if call.integration == "optimized" else whole
 
 
 @cache

@@ -127,11 +127,7 @@ def test_the_items_of_a_map_wait_under_names_that_they_can_read(step: dict[str, 
     ("call", "error", "advice"),
     [
         ("dynamodb:putItem", "DynamoDB.RequestLimitExceededException", ""),
-        (
-            "dynamodb:putItem",
-            "DynamoDB.RequestLimitExceeded",
-            "Write DynamoDB.RequestLimitExceededException.",
-        ),
+        ("states:startExecution", "StepFunctions.ExecutionLimitExceeded", ""),
         (
             "aws-sdk:dynamodb:putItem",
             "DynamoDb.InternalServerError",
@@ -143,7 +139,7 @@ def test_the_items_of_a_map_wait_under_names_that_they_can_read(step: dict[str, 
     ],
 )
 def test_step_functions_appends_exception_to_an_error_s_name(call: str, error: str, advice: str):
-    """The API's own names of these errors have no such suffix."""
+    """The API's own names of these errors have none. An example of AWS's guide has none, either."""
     state = {"Type": "Task", "Resource": f"arn:aws:states:::{call}", "TimeoutSeconds": 60, "End": True}
     caught = state | {"Catch": [{"ErrorEquals": [error], "Next": "Failed"}]}
     found = [
