@@ -19,6 +19,8 @@ THERE = f"{HERE}--2"
 NOW = "2026-01-31T12:00:00.000Z"
 FIRST = {"Execution": {"Id": HERE}, "State": {"EnteredTime": NOW}}
 AGAIN = {"Execution": {"Id": HERE, "RedriveTime": NOW}, "State": {"EnteredTime": NOW}}
+"""`RedriveTime` is there after a redrive only. Source: Step Functions, Context object."""
+
 OURS = {
     "status": {"S": "INPROGRESS"},
     "callId": {"S": "us"},
@@ -175,3 +177,31 @@ def test_a_lock_is_tried_for_five_times() -> None:
     """The loop ends, and not before."""
     ways = [following("IsTriedBefore", {"tries": {"count": count}}) for count in range(1, 7)]
     assert ["CountTry"] * 4 + ["LockContended"] * 2 == ways
+
+
+@pytest.mark.parametrize(
+    ("state", "first", "redriven"),
+    [
+        ("IsLockHeld", "KeepLock", "AlreadyInProgress"),
+        ("IsTakeoverConfirmed", "DoWork", "HoldLock"),
+    ],
+)
+def test_a_redriven_execution_does_not_work_with_the_lock_that_it_had(
+    state: str, first: str, redriven: str
+) -> None:
+    """DescribeExecution may show it as ended for a moment. Who settles its lock lets the next one work."""
+    given = {
+        "callId": "us",
+        "payloadHash": "hash",
+        "lock": {"Item": OURS},
+        "owner": {"verdict": "gone"},
+    }
+
+    assert [first, redriven] == [following(state, given, context) for context in (FIRST, AGAIN)]
+
+
+@pytest.mark.parametrize("verdict", ["idle", "unknown"])
+def test_a_redriven_execution_takes_no_lock_over(verdict: str) -> None:
+    """It could only be held for a person then. The next request takes it over."""
+    ways = [following("IsOwnerAlive", {"owner": {"verdict": verdict}}, context) for context in (FIRST, AGAIN)]
+    assert ["TakeOverLock", "AlreadyInProgress"] == ways
