@@ -64,6 +64,7 @@ def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer)
     assert "is there already" in answer()["error"]["message"]
     assert 2 == commands.run(["wrap", "order.asl.json", "--output", "./order.asl.json", "--force"])
     assert "order.asl.json itself is not changed" in answer()["error"]["message"]
+    assert 2 == commands.run(["wrap", "missing.json", "--output", "order.asl.json", "--force"])
     assert ORDER.definition == json.loads((here / "order.asl.json").read_text())
     assert 0 == commands.run(["wrap", "order.asl.json", "--output", "new.json"])
     assert 0 == commands.run(["wrap", "order.asl.json", "--force"])
