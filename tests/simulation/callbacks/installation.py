@@ -51,7 +51,7 @@ class CallbackInstallation(Installation):
         reported: Gets the detail of each event AwaitingStepRecorded.
         answers: The queue of answers.
         verdicts: Every verdict that was given.
-        refused: Steps that were refused as answered already.
+        refused: Steps that were refused as answered already, while they waited.
     """
 
     lambda_fails, longest_start = 0.1, 30.0
@@ -106,8 +106,13 @@ class CallbackInstallation(Installation):
         try:
             return self.functions["record_awaiting_step"].handler(event, Context())
         except StepAlreadyAnswered:
-            self.refused.append(f"{event['requestId']}/{event['step']}")
+            if self._is_waited_for(event["taskToken"]):
+                self.refused.append(f"{event['requestId']}/{event['step']}")
             raise
+
+    def _is_waited_for(self, token: str) -> bool:
+        """Whether anybody hears what the function raises: a call that came late has nobody."""
+        return any(one.token == token and one.over is None for one in self.machine.waits)
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:
         """The real resolver. Each verdict is judged when it is given."""
