@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, REASON
-from steponce.triggers.redrive import DeadLetterQueue, Letters
+from steponce.triggers.found_letters import DeadLetterQueue
+from steponce.triggers.redrive import Letters
 from tests.simulation.faults import PASSING
 from tests.simulation.installation import Installation
 from tests.simulation.queue import Message

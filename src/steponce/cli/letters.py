@@ -17,15 +17,9 @@ from steponce.cli.machines import Machines
 from steponce.cli.output import DONE, ask_which, counted, fields, plain, say, to_copy
 from steponce.cli.target import Stack, Target, Unreachable, output_of, where_to_which
 from steponce.request.workflows import Workflow
-from steponce.triggers.redrive import (
-    DeadLetterQueue,
-    Found,
-    Letters,
-    can_be_put_back,
-    is_foreign,
-    reason_of,
-    what_next,
-)
+from steponce.triggers.found_letters import DeadLetterQueue, Found
+from steponce.triggers.letter_advice import can_be_put_back, is_foreign, reason_of, what_next
+from steponce.triggers.redrive import Letters
 
 _FIFO = "FIFO queue"
 _QUEUES = (

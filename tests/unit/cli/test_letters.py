@@ -21,10 +21,10 @@ from steponce.cli import commands, target
 from steponce.cli.letters import _shown
 from steponce.local import LocalStack, write_facts
 from steponce.local.delivery.mappings import record
-from steponce.triggers import redrive
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
+from steponce.triggers.found_letters import DeadLetterQueue, Found
 from steponce.triggers.messages import find_request, original_of
-from steponce.triggers.redrive import DeadLetterQueue, Letters
+from steponce.triggers.redrive import Letters
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
@@ -201,10 +201,10 @@ def test_letters_that_are_put_back_do_not_stay_in_the_memory(
     for number in range(35):
         stack.lay_aside(f"order-{number}")
     redrive_all = Letters.redrive_all
-    seen: list[weakref.ref[redrive.Found]] = []
+    seen: list[weakref.ref[Found]] = []
     alive: list[int] = []
 
-    def watched(letters: Letters) -> Iterator[redrive.Found]:
+    def watched(letters: Letters) -> Iterator[Found]:
         for found in redrive_all(letters):
             seen.append(weakref.ref(found))
             alive.append(sum(one() is not None for one in seen))
@@ -414,9 +414,7 @@ def test_a_letter_is_not_deleted_unless_somebody_confirms(stack: Stack, run: Run
 def test_two_operators_share_the_letters(stack: Stack, run: Run):
     """What one holds, the other does not get; it is back when the first one is done."""
     stack.lay_aside("order-1")
-    letters = redrive.Letters(
-        stack.sqs, [redrive.DeadLetterQueue("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])]
-    )
+    letters = Letters(stack.sqs, [DeadLetterQueue("queue", stack.outputs[URLS[2]], stack.outputs[URLS[0]])])
     going = letters.redrive_all()
     taken = next(going)
     assert (1, "LetterNotFound") == ((told := run("redrive", taken.id))[0], told[1]["error"]["type"])

@@ -25,8 +25,8 @@ from steponce.request.names import name_of
 from steponce.request.settings import RequestRules
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters, Letter, Original
 from steponce.triggers.foreign_records import Foreign, foreign_record
+from steponce.triggers.found_letters import DeadLetterQueue, Found
 from steponce.triggers.messages import find_request, original, original_of, see
-from steponce.triggers.redrive import DeadLetterQueue, Found
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_MESSAGE_BYTES, fits, size_of
 from steponce.triggers.start_request import MAX_READ_BYTES, RequestPaths, StartRequest
