@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from samtranslator.yaml_helper import yaml_parse
@@ -31,6 +32,23 @@ def test_both_templates_hand_on_what_there_is_and_no_more(tmp_path: Path):
     assert first.outputs["LocksTable"] == workflow["locksTable"]
     assert [workflow["stateMachineArn"]] == [one.arn for one in second.machines]
     assert any(workflow["stateMachineArn"] in json.dumps(one.pattern) for one in first.deliveries.rules)
+
+
+def test_nothing_that_the_page_s_second_workflow_has_is_left_out_silently(tmp_path: Path):
+    """Without the topic it would have no alarms, and with the default rates both would pass AWS's quotas."""
+    shop, mails = tmp_path / "shop", tmp_path / "mails"
+    for folder in (shop, mails):
+        application.init(folder, Choices(folder.name))
+    share(shop, mails, "mails-run-once")
+    first, second = (yaml_parse((folder / "template.yaml").read_text()) for folder in (shop, mails))
+
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(  RefundsRequests:.*?)```", page, re.DOTALL)
+    beside = yaml_parse(block)["RefundsRequests"]["Properties"]["Parameters"]
+    given = second["Resources"]["Requests"]["Properties"]["Parameters"]
+    assert beside.keys() - given.keys() == set()
+    assert {"Ref": "AlarmsTopicArn"} == given["AlarmsTopicArn"]
+    assert set(names_of_parameters()) <= first["Outputs"].keys()
 
 
 def test_the_waiting_steps_of_both_stacks_are_the_first_one_s(tmp_path: Path):
