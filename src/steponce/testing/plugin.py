@@ -101,7 +101,7 @@ def steponce_faults(request: pytest.FixtureRequest, steponce_stack: LocalStack) 
         faults = PlannedFaults(steponce_stack)
     yield faults
     missed = faults.drop()
-    if missed and not request.node.stash.get(_HAS_FAILED, False):
+    if missed and not request.node.stash[_HAS_FAILED]:
         pytest.fail(f"A planned fault did not happen: {'; '.join(missed)}.", pytrace=False)
 
 
@@ -141,6 +141,7 @@ def clock(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Clock:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note the test's start in the stack's time, and whether an earlier test has used the stack."""
     run = item.config.stash[_RUN]
+    item.stash[_HAS_FAILED] = False  # a plugin may run it again
     item.stash[_STARTED] = _now(run)
     run.was_dirty = run.is_dirty
     if "steponce_stack" in getattr(item, "fixturenames", ()):

@@ -22,5 +22,5 @@ def write_project(folder: Path, *, with_slow_tests: bool = False) -> None:
     (configuration,) = page.blocks("ini")
     (folder / "pytest.ini").write_text(configuration)
     conftest, *examples = page.blocks("python")
-    (folder / "conftest.py").write_text(conftest)
+    (folder / "conftest.py").write_text(f"{conftest}\npytest_plugins = ['again']\n")
     (folder / "test_page.py").write_text("\n\n".join(examples))

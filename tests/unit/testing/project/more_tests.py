@@ -8,6 +8,8 @@ from botocore.exceptions import ClientError
 
 from steponce.testing.faults import FaultRefused
 
+RUNS = []
+
 
 def test_each_planned_try_fails_and_retries_follow_the_clock(bookings, clock, fail_state):
     """The configuration lets a retry wait 120 seconds, and the next one twice as long."""
@@ -168,6 +170,13 @@ def test_on_purpose_a_fault_is_never_reached(bookings, fail_state):
     fail_state("Charge", "Declined", times=2)
 
     bookings.run("purpose-3")
+
+
+def test_on_purpose_nothing_is_reached_again(fail_state):
+    """That the first run has failed is no excuse for the second."""
+    RUNS.append("run")
+    assert len(RUNS) > 1
+    fail_state("Charge", "Declined")
 
 
 def test_on_purpose_there_is_no_run_once_workflow(steponce_client):
