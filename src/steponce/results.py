@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,8 @@ from steponce.next_step import NextStep
 # The work's own time is short, and it must still report a bucket that does not answer.
 _CONFIG = ONE_TRY.merge(Config(connect_timeout=2, read_timeout=10))
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
 
 def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -> Any:
     """
@@ -29,7 +32,9 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         return results.keep({"statement": pages}, work)
 
     Args:
-        result: JSON, of at most 50 MiB.
+        result: What Lambda's runtime writes as JSON, of at most 50 MiB. That includes Decimals, which are
+            numbers, and named tuples, which are objects. Bytes in it are text; if they are all of it, they
+            are JSON.
         work: What the workflow hands to the work: `lockToken`, `callId`, `payload` and more.
         results: The bucket. Default: the one that the environment variable ResultBucket names.
 
@@ -41,20 +46,28 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
 
     Raises:
         ResultNotKept: S3 did not take it. Let it pass: the workflow ends with ResultTooLarge, the lock stays
-            open, and the work is not run again. A person can complete it.
+            open, and the work is not run again. A person can complete it. Or `work` lacks what names the
+            result, as in a wrapped machine: do not use `keep` there.
     """
     results = _results() if results is None else results
     if not results:
         return result
     try:
-        text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        answered = json.dumps(result, ensure_ascii=False)  # Lambda's runtime adds blanks, which count, too
+        plain = json.loads(result) if isinstance(result, bytes) else _as_answered(result)
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        answered = json.dumps(plain, ensure_ascii=False)  # Lambda's runtime adds blanks, which count, too
         payload = json.dumps(work.get("payload"), ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return result  # for the function's runtime to judge, as without a bucket
     carried = max(carried_bytes(text), len(answered.encode()))
     if carried + len(payload.encode()) <= LARGEST_IN_RECORD:
         return result
+    missing = [name for name in ("lockToken", "callId") if name not in work]
+    if missing:
+        raise ResultNotKept(
+            f"The work is done, and its result was not kept: its input has no {' and no '.join(missing)}. "
+            "Hand on what DoWork gives to its function."
+        )
     try:
         return results.keep(
             text,
@@ -68,6 +81,27 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
             "lock by hand.",
             next_steps=[NextStep("complete lock", work["lockToken"])],
         ) from error
+
+
+def _as_answered(value: Any) -> Any:
+    """
+    A value as a caller reads what Lambda's runtime has written. What JSON has no form for stays as it is.
+
+    Source: `Encoder` of the package awslambdaric, and simplejson, on which it rests.
+    """
+    if isinstance(value, Decimal):
+        return json.loads(str(value))
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _as_answered(value._asdict())
+    if isinstance(value, dict):
+        fields = {key: item if type(item) in _PLAIN else _as_answered(item) for key, item in value.items()}
+        return fields if any(fields[key] is not item for key, item in value.items()) else value
+    if isinstance(value, list | tuple):
+        items = [item if type(item) in _PLAIN else _as_answered(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
 
 
 @cache

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import pytest
+from awslambdaric.lambda_runtime_marshaller import to_json
 from moto import mock_aws
 
 from steponce import results
@@ -83,6 +85,56 @@ def test_without_a_bucket_every_result_stays_as_it_is(monkeypatch: pytest.Monkey
 def test_what_is_no_json_is_left_to_the_function_s_runtime(large: Results, result: Any):
     """The work is done, so nothing is refused here that would have passed without."""
     assert result is results.keep(result, WORK, large)
+
+
+class Row(NamedTuple):
+    """As a driver of a database returns it."""
+
+    city: bytes
+    balance: Decimal
+
+
+@pytest.mark.parametrize("number", ["12.50", "1E+3", "-0.0", "7", "12345678901234567890", "1E-7"])
+def test_what_lambda_s_runtime_writes_is_kept_as_a_caller_would_read_it(large: Results, number: str):
+    """DynamoDB's resource has Decimals. A small result with them passes, so a large one must."""
+    rows = [Row("Köln".encode(), Decimal(number))] * 2
+    result = {"rows": rows, "pages": LARGE["pages"]}
+
+    returned = results.keep(result, WORK, large)
+
+    read = large.read(record(json.dumps(returned)))
+    assert json.loads(to_json(result)) == read
+    assert [{"city": "Köln", "balance": json.loads(number)}] * 2 == read["rows"]
+
+
+def test_bytes_are_the_json_that_lambda_s_runtime_would_have_sent(large: Results):
+    """As a fast encoder makes it: the runtime sends bytes as they are."""
+    returned = results.keep(json.dumps(LARGE).encode(), WORK, large)
+
+    assert LARGE == large.read(record(json.dumps(returned)))
+
+
+DEEP = reduce(lambda inner, _: [inner], range(3_000), LARGE["pages"])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [Decimal("NaN"), Decimal("Infinity"), b"\xff", {1, 2}, DEEP],
+    ids=["NaN", "Infinity", "bytes", "a set", "too deep"],
+)
+def test_a_large_result_that_has_no_json_is_left_to_the_runtime_too(large: Results, part: Any):
+    """It fails there, and says why."""
+    result = LARGE | {"part": [part]}
+
+    assert result is results.keep(result, WORK, large)
+
+
+def test_work_without_its_lock_is_told_what_is_missing():
+    """As in a wrapped machine, whose states get the payload alone."""
+    with pytest.raises(
+        ResultNotKept, match=r"input has no lockToken and no callId\. Hand on what DoWork gives"
+    ):
+        results.keep(LARGE, {"payload": {}}, Results("b", object))
 
 
 def test_a_bucket_that_does_not_answer_is_no_reason_to_work_again():
