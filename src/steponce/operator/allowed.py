@@ -34,7 +34,8 @@ def expect_own(machine: Machine, lock: Lock) -> None:
     if lock.is_of_an_execution and not machine.holds(lock):
         raise Refused(
             f"The record {lock.lock_token!r} is not this machine's ({machine.arn}): it was made by "
-            f"{lock.locked_by}. Nothing was written. Look at it with the stack of that machine.",
+            f"{lock.locked_by}. Nothing was written. Look at it with the stack of that machine. If that "
+            "machine is gone, no command changes the record.",
             next_steps=[NextStep("inspect lock", lock.lock_token, machine=machine_of(lock.locked_by))],
         )
 
