@@ -16,11 +16,11 @@ from steponce.lint.json_or_yaml import DEEPEST, Unreadable, expect_shallow, no_k
 from steponce.wrap.errors import CannotWrap
 
 _BARE = "\x00bare:"
-_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<placeholder>\$\{\w+\})')
-_WRITTEN = re.compile(r'"\\u0000bare:(\$\{\w+\})"')
-_RESOURCE = re.compile(r'("Resource": )"\$\{(\w+)\}"')
+_TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<placeholder>\$\{[\w.-]+\})')
+_WRITTEN = re.compile(r'"\\u0000bare:(\$\{[\w.-]+\})"')
+_RESOURCE = re.compile(r'("Resource": )"\$\{([\w.-]+)\}"')
 _FIRST_WRITE = re.compile(r'"\$\{(?:Steponce)?FirstWrite\}"')
-_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
 
 
 def text_of(path: Path) -> str:

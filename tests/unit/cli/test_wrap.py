@@ -74,6 +74,18 @@ def test_it_writes_over_nothing_unless_it_is_told_to(here: Path, answer: Answer)
 INTO = ["--into", "template.yaml", "--machine", "Orders"]
 
 
+def test_a_placeholder_may_have_any_name(here: Path, answer: Answer):
+    """Also where it stands for a function or a number, which are checked as AWS would check them."""
+    pay = {"Type": "Task", "Resource": "${fn-arn}", "TimeoutSeconds": 5, "End": True}
+    text = json.dumps({"StartAt": "Pay", "States": {"Pay": pay}}).replace("5", "${time.out}")
+    (here / "pay.asl.json").write_text(text)
+    assert 0 == commands.run(["wrap", "pay.asl.json"])
+    assert "fn-arn: FILL_IN" in answer()["template"]
+    wrapped = (here / "pay_once.asl.json").read_text()
+    assert '"Resource": "${fn-arn}"' in wrapped
+    assert '"TimeoutSeconds": ${time.out}' in wrapped
+
+
 @pytest.mark.parametrize(
     ("options", "full"),
     [

@@ -132,6 +132,16 @@ def test_a_placeholder_may_stand_for_a_number():
     assert '"TimeoutSeconds": ${Seconds}' in source.write(wrap_inline(timed).definition)
 
 
+def test_a_placeholder_may_have_any_name():
+    """AWS asks for no alphabet."""
+    pay = {"Type": "Task", "Resource": "${fn-arn}", "End": True}
+    text = json.dumps({**machine({"Pay": pay}), "TimeoutSeconds": 1}).replace('": 1}', '": ${time.out}}')
+
+    result = wrap_inline(text)
+
+    assert {"fn-arn", "time.out"} <= source.placeholders(source.write(result.definition))
+
+
 def test_a_placeholder_that_both_have_keeps_its_meaning_for_the_machine():
     """The workflow's has another name, which its template gives a value."""
     result = wrapped(ORDER.definition)

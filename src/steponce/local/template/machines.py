@@ -16,7 +16,7 @@ from steponce.local.template.physical_names import STATE_MACHINE, PhysicalNames
 from steponce.local.template.plan import MachinePlan
 from steponce.local.template.resources import Resources
 
-_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+_SUBSTITUTION = re.compile(r"\$\{([\w.-]+)\}")
 
 
 class Machines:

@@ -240,6 +240,8 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
         STATE_MACHINE: "DefinitionS3Location",
         "AWS::Serverless::LayerVersion": "ContentUri",
         "AWS::Serverless::StateMachine": "DefinitionUri",
+        "AWS::Serverless::Api": "DefinitionUri",
+        "AWS::Serverless::HttpApi": "DefinitionUri",
         "AWS::Serverless::Application": "Location",
         NESTED_STACK: "TemplateURL",
     }

@@ -124,6 +124,9 @@ def _deliveries(resources: Resources) -> Iterator[str]:
     for logical_id, _, properties in resources.of_kind(types.BUCKET):
         if "NotificationConfiguration" in properties:
             yield not_supported(f"notifications of a bucket ({logical_id}).")
+    for logical_id, _, properties in resources.of_kind(types.HTTP_API):
+        if "BodyS3Location" in properties:
+            yield not_supported(f"the routes of an API whose definition is in a file ({logical_id}).")
     for logical_id, _, properties in resources.of_kind(types.RULE):
         yield from _rule(logical_id, properties)
 

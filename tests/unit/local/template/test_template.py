@@ -138,7 +138,8 @@ def test_a_missing_template_is_named(tmp_path):
     [
         ('{"a": "${Here}"}', {}, "Flow: DefinitionSubstitutions lacks Here"),
         ("{}", {"Gone": "x"}, "Flow: the definition never uses Gone"),
-        ('{"a": "${not-a-name}"}', {}, r"Flow: '\${not-a-name}' is left"),
+        ('{"a": "${fn-arn}"}', {"fn.arn": "x"}, "Flow: DefinitionSubstitutions lacks fn-arn"),
+        ('{"a": "${not a name}"}', {}, r"Flow: '\${not a name}' is left"),
         ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
     ],
 )
@@ -146,6 +147,30 @@ def test_a_substitution_that_does_not_fit_is_named(text, substitutions, message)
     """CloudFormation would deploy it, and the first execution would fail."""
     with pytest.raises(TemplateError, match=message):
         substitute("Flow", text, substitutions)
+
+
+def test_a_substitution_may_have_any_name():
+    """AWS replaces the text of each key, and asks for no alphabet."""
+    values = {"fn-arn": "x", "fn.arn": "y", "größe": "z"}
+
+    assert '{"a": "x y z"}' == substitute("Flow", '{"a": "${fn-arn} ${fn.arn} ${größe}"}', values)
+
+
+def test_an_api_may_have_its_definition_in_a_file(tmp_path):
+    """SAM puts the file's address in its place before its transform, which takes no path."""
+    apis = [
+        f"  {kind}: {{Type: AWS::Serverless::{kind}, Properties: {{StageName: p, DefinitionUri: api.yaml}}}}"
+        for kind in ("Api", "HttpApi")
+    ]
+    lines = ["Transform: AWS::Serverless-2016-10-31", "Resources:", "  Q: {Type: AWS::SQS::Queue}", *apis]
+    (tmp_path / "template.yaml").write_text("\n".join(lines))
+
+    plan = read_plan(tmp_path / "template.yaml", stack_name="demo", region="us-east-1")
+
+    assert ["demo-Q"] == [queue.name for queue in plan.queues]
+    assert {"(Api)", "(HttpApi)"} == {
+        word.rstrip(".") for one in plan.left_out for word in one.split() if "Api)" in word
+    }
 
 
 INNER = """
