@@ -135,7 +135,8 @@ def release(key: str, by_token: bool, confirmation: Confirmation, target: Target
     Free a lock, so that the next start of its request runs the work.
 
     First make sure that the work did not take effect. The command is refused while the owner runs, and if the
-    record is final.
+    record is final. A request that came as a message may start by itself soon after: cancel it if it must
+    not.
     """
     operator, lock = _prepared(Machines.reach(target), key, by_token, "release", confirmation)
     why = confirmation.ask(_shown(lock), f"Release {lock.lock_token}?")
