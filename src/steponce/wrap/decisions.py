@@ -114,7 +114,9 @@ def _retention(seconds: int | str) -> list[str]:
 def _who_starts_it() -> list[str]:
     return [
         "Whatever starts the machine now must start requests instead: by a trigger, a client or the command "
-        'line. An execution started by hand gets {"payload": INPUT}.'
+        'line. An execution started by hand gets {"payload": INPUT}.',
+        "No record tells of what ran before the first wrap. Deploy that when no sender will repeat a request "
+        "of that time: its work would run again, also under an id that was the name of an execution.",
     ]
 
 

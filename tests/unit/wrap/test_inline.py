@@ -304,6 +304,13 @@ def test_the_decisions_name_what_the_machine_has():
     assert "Read read $$.Execution.Name" in said
 
 
+@pytest.mark.parametrize("wrap", [wrap_inline, wrap_around])
+def test_the_decisions_say_that_nothing_of_before_is_on_record(wrap: Any):
+    """The names of the old executions protect no request any more."""
+    said = " ".join(wrap(json.dumps(machine({"Say": passes()}))).decisions)
+    assert "No record tells of what ran before the first wrap." in said
+
+
 @pytest.mark.parametrize(("given", "more"), [(60, 900), (31_536_000, 0), (31_535_000, 900), ("${T}", 0)])
 def test_the_decisions_name_the_margin_of_the_workflow_s_own_states(given: Any, more: int):
     """Nothing can be added to a placeholder, or to a whole year."""
