@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -17,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from steponce.aws import times
 from steponce.aws.errors import error_code, without_advice, words_of
 from steponce.errors import (
+    InvalidEventTime,
     LockTokenMismatch,
     NotRecorded,
     OutputTooLarge,
@@ -217,16 +219,7 @@ class Operator:
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
         expect_own(self._machine, lock)
-        redelivery = execution_input.get("redelivery")
-        envelope = Envelope.make(
-            lock.request_id,
-            execution_input["payload"],
-            self._machine.rules,
-            lock_token=lock.lock_token,
-            requested_at=_time_of(execution_input),
-            count_at=_counted_at(execution_input),
-            redelivery=redelivery if isinstance(redelivery, Mapping) else None,
-        )
+        envelope = self._envelope(lock, execution_input)
         attempt = max(1, self._machine.attempt_of(lock, lock.request_id))
         newest, last = newest_under(self._machine, name_of(lock.request_id), attempt)
         if last >= MAX_ATTEMPT:
@@ -267,6 +260,25 @@ class Operator:
                 "has failed already, the work runs once more.",
                 next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
             ) from error
+
+    def _envelope(self, lock: Lock, execution_input: Mapping[str, Any]) -> Envelope:
+        """The envelope of a retry. It counts in its old window, or now if the counts of that may be gone."""
+        sent = execution_input.get("redelivery")
+        redelivery = sent if isinstance(sent, Mapping) else None
+        make = partial(
+            Envelope.make,
+            lock.request_id,
+            execution_input["payload"],
+            self._machine.rules,
+            lock_token=lock.lock_token,
+            requested_at=_time_of(execution_input),
+        )
+        try:
+            return make(count_at=_counted_at(execution_input), redelivery=redelivery)
+        except InvalidEventTime:
+            now = times.now()
+            resent = redelivery and {**redelivery, "countAt": times.to_text(now)}
+            return make(count_at=now, redelivery=resent)
 
     def _expect_newest_key(self, start: Start, newest: Execution, lock: Lock) -> None:
         """Refuse if the newest attempt has another lock token, as on a stack that was made again."""

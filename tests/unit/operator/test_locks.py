@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from unittest import mock
 from unittest.mock import Mock
 
 import pytest
@@ -412,6 +413,25 @@ def test_a_retry_keeps_the_place_in_the_window_that_admitted_the_request(world: 
 
     (started,) = world.sfn.started
     assert (given["limit"], given["requestedAt"]) == (started["limit"], started["requestedAt"])
+
+
+def test_a_retry_whose_window_is_forgotten_counts_now(world: World, alice: Operator):
+    """A failure waits for a person without an end; the counts of its window do not."""
+    world.machine.rules = replace(world.machine.rules, rate_limit=1, rate_limit_path="orderId")
+    now = times.now()
+    with mock.patch.object(times, "now", return_value=now - timedelta(days=45)):
+        given = Envelope.make("order-1", PAYLOAD, world.machine.rules, requested_at=times.now()).to_dict()
+    given["redelivery"] = {"requestId": "order-1", "tries": 3}
+    world.held()
+    world.execution("order-1", "FAILED", *TO_WORK, error="Boom", given=given)
+    lock = alice.prepare("retry", world.put(status=FAILED, openStatus="FAILED#3", callId=given["callId"]))
+
+    alice.retry(lock, alice.payload_of(lock), "the bug is mended")
+
+    (started,) = world.sfn.started
+    assert given["requestedAt"] == started["requestedAt"]
+    assert times.from_text(started["limit"]["resetsAt"]) > now
+    assert times.from_text(started["redelivery"]["countAt"]) >= now.replace(microsecond=0)  # also if resent
 
 
 @pytest.mark.parametrize(
