@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,29 @@ def test_no_example_has_findings(folder: Path) -> None:
 def test_no_state_for_the_work_has_findings(state: Path) -> None:
     """In the place of the sample's work."""
     assert () == findings(whole_machine(state))
+
+
+def test_a_callback_in_the_place_of_the_work_takes_the_retry_and_the_comment_of_the_page() -> None:
+    """work-retry gives both: what one rule advises, the other must not advise away."""
+    definition = deepcopy(RUN_ONCE)
+    states = definition["States"]
+    waits = states.pop("AwaitConfirmation")
+    del states["IsConfirmationWanted"], states["DoWork"]["TimeoutSecondsPath"]
+    payload = waits["Parameters"]["Payload"]
+    for field, seconds in (("timeoutSeconds", 3600), ("heartbeatSeconds", 900)):
+        del payload[f"{field}.$"]
+        payload[field] = seconds
+    said = " ".join((CHECKS["work-retry"].__doc__ or "").split())
+    states["DoWork"] |= {name: waits[name] for name in ("Resource", "Parameters", "Retry")}
+    states["DoWork"] |= {
+        "Comment": re.findall("in its Comment `([^`]+)`", said)[0],
+        "TimeoutSeconds": 3600,
+        "HeartbeatSeconds": 900,
+        "ResultSelector": {"result.$": "$"},
+        "Next": "CompleteRequest",
+    }
+
+    assert () == findings(definition)
 
 
 @pytest.mark.parametrize("callback", [False, True])

@@ -48,6 +48,11 @@ def work_retry(machine: Machine) -> Complaints:
     `Lambda.TooManyRequestsException` prove that a function has not run; both are retried, and both release
     the lock afterwards. A call that AWS makes only once, such as the start of an execution with a `Name`, may
     be retried. Work of several Tasks has no Retry at all, since that would repeat the Tasks that are done.
+
+    If `DoWork` is a callback that only calls `record_awaiting_step`, give it the Retry of
+    `AwaitConfirmation`, and in its Comment `lint: ignore work-retry, retry-repeats-work because a newer token
+    replaces the recorded one`. Without that Retry, a lost answer of the function would end the request, and
+    people's answers would come too late.
     """
     work = machine.states.get(WORK)
     if work is None:
