@@ -14,6 +14,9 @@ Machine = dict[str, Any]
 
 State = dict[str, Any]
 
+TEMPLATES = ("Parameters", "ResultSelector", "ItemSelector", "Assign")
+"""The fields of a state in JSONPath whose value is an object that is filled at run time."""
+
 
 def states(machine: Machine) -> Iterator[tuple[str, State]]:
     """Every state with its name, those in Maps and Parallels too."""

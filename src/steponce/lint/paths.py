@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steponce.lint.asl import TEMPLATES
 from steponce.lint.findings import Complaint, Complaints
 from steponce.lint.machine import Machine, leaves
 from steponce.lint.missing_reads import OF_LOCKS, Expectations, missing_reads
@@ -13,7 +14,6 @@ from steponce.lint.rule import Rules
 DATA = Rules("general")
 
 _READS = re.compile(r"\$\.[A-Za-z_*\[]|\$\$\.[A-Z]|\$\[|States\.[A-Z]\w*\(")
-_TEMPLATES = ("Parameters", "ResultSelector", "ItemSelector")
 
 
 @DATA.rule("path-not-marked", "warning", reads_paths=True)
@@ -27,7 +27,7 @@ def path_not_marked(machine: Machine) -> Complaints:
     Source: [Parameters](https://docs.aws.amazon.com/step-functions/latest/dg/input-output-inputpath-params.html).
     """
     for state in machine.all_states():
-        for key in () if state.is_jsonata else _TEMPLATES:
+        for key in () if state.is_jsonata else TEMPLATES:
             for field, value in leaves(state.body.get(key)):
                 if isinstance(value, str) and not field.endswith(".$") and _READS.match(value):
                     text = f"{key} passes {value!r} on as text. Call the key {field + '.$'!r} to read it."

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from steponce.lint.asl import objects
+from steponce.lint.asl import TEMPLATES, objects
 from steponce.lint.values import is_call, is_half_an_expression, is_path, is_variable
 
-_TEMPLATES = ("Parameters", "ResultSelector", "ItemSelector", "Assign")
 _NOT_EVALUATED = {"Comment", "Branches", "ItemProcessor", "Iterator"}
 
 
 def jsonpath_complaints(state: dict[str, Any]) -> Iterator[str]:
     """About the fields that are read at run time, `name.$`."""
-    for key in _TEMPLATES:
+    for key in TEMPLATES:
         for part in _nested(state.get(key)):
             for field in part:
                 yield from (f"{key}: {text}" for text in _field(field, part))

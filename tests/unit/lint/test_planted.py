@@ -48,6 +48,17 @@ def test_every_general_rule_has_a_planted_fault():
     assert {rule.id for rule in RULES if rule.family == "general"} == {fault.rule for fault in FAULTS}
 
 
+@pytest.mark.parametrize("field", ["Parameters", "Assign"])
+def test_a_path_as_text_is_found_in_every_template(field: str):
+    """A variable gets its value as a parameter does."""
+    state = {"Type": "Pass", field: {"order": {"id": "$.orderId"}}, "End": True}
+
+    (finding,) = lint({"StartAt": "Keep", "States": {"Keep": state}}).findings
+
+    assert ("path-not-marked", "Keep") == (finding.rule, finding.state)
+    assert "Call the key 'id.$'" in finding.message
+
+
 GET: dict[str, Any] = {
     "Type": "Task",
     "Resource": "arn:aws:states:::aws-sdk:dynamodb:getItem",
