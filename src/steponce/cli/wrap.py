@@ -68,7 +68,11 @@ def wrap(
     if around and named:
         raise click.UsageError("--may-retry-later goes without --around, where RetryLater releases no lock.")
     form: Form = "around" if around else "inline"
-    if template is not None and machine is not None and not (file or output or force):
+    if template is not None and (output or force):
+        raise click.UsageError(
+            "Leave out --output and --force: --into chooses the file's name, and writes over no other file."
+        )
+    if template is not None and machine is not None and file is None:
         return _wrap_into(template, machine, form, named)
     if file is None or template is not None or machine is not None:
         raise click.UsageError("Give a FILE, or --into TEMPLATE with --machine and without a FILE.")

@@ -86,6 +86,14 @@ def test_a_placeholder_may_have_any_name(here: Path, answer: Answer):
     assert '"TimeoutSeconds": ${time.out}' in wrapped
 
 
+@pytest.mark.parametrize("more", [["--force"], ["--output", "new.json"]], ids=["force", "output"])
+def test_into_a_template_nothing_is_written_over(here: Path, answer: Answer, more: list[str]):
+    """The message names the option that is too much."""
+    (here / "template.yaml").write_text(TEMPLATE)
+    assert 2 == commands.run(["wrap", *INTO, *more])
+    assert "Leave out --output and --force: --into" in answer()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("options", "full"),
     [
