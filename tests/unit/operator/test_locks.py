@@ -465,6 +465,38 @@ def test_a_retry_of_a_slugged_request_stays_that_request(world: World, alice: Op
     assert "order/1" == receipt.request_id
 
 
+def test_a_retry_starts_an_attempt_of_its_own_beside_one_that_runs(world: World, alice: Operator):
+    """That one has read the failure by now, and is about to answer with it."""
+    lock = world.held()
+    world.execution("order-1--2", "RUNNING", "IsRequestPrepared", "AcquireLock", "ReadLock")
+
+    _, receipt = alice.retry(lock, alice.payload_of(lock), "the bug is mended")
+
+    assert ["order-1--3"] == [one["name"] for one in world.sfn.started]
+    assert (arn("order-1--3"), False) == (receipt.execution_arn, receipt.duplicate)
+
+
+def test_a_repeated_retry_finds_the_attempt_of_the_first_one(world: World, alice: Operator):
+    """It is on its way to the lock, which is free. Another one beside it would be one too many."""
+    lock = alice.prepare("retry", alice.release(world.held(), "first half"))
+    world.execution("order-1--2", "RUNNING", "IsRequestPrepared")
+
+    _, receipt = alice.retry(lock, alice.payload_of(lock), "second half")
+
+    assert ([], arn("order-1--2"), "RUNNING") == (world.sfn.started, receipt.execution_arn, receipt.status)
+
+
+def test_a_retry_goes_past_an_execution_by_hand_under_the_name_of_an_attempt(world: World, alice: Operator):
+    """It is another request, and its lock token is none of this one's."""
+    lock = world.held()
+    by_hand = {"payload": PAYLOAD, "lockToken": "acme/1", "callId": "call-2"}
+    world.execution("order-1--2", "FAILED", *TO_WORK, given=by_hand)
+
+    alice.retry(lock, alice.payload_of(lock), "again")
+
+    assert ["order-1--3"] == [one["name"] for one in world.sfn.started]
+
+
 ORDER_9: dict[str, Any] = {"requestId": "order-9", "callId": "call-9", "attempt": 2}
 
 
@@ -634,6 +666,18 @@ def test_a_retry_needs_the_payload(world: World, alice: Operator):
     with pytest.raises(Refused, match=r"with it\. Start the request with that payload") as raised:
         alice.payload_of(alice.release(lock, "its log says no"))
     assert (start,) == raised.value.next_steps
+
+
+def test_a_retry_takes_no_payload_from_another_execution_under_the_owner_s_name(
+    world: World, alice: Operator
+):
+    """Its machine compares a part of the payloads only, so the hash is the same."""
+    lock = world.held()
+    other = {"callId": "of today", "payload": PAYLOAD | {"card": "tok_of_another"}, "payloadHash": HASH}
+    world.execution("order-1", "FAILED", *TO_WORK, error="Boom", given=envelope() | other)
+
+    with pytest.raises(Refused, match="is forgotten, and its payload with it"):
+        alice.payload_of(lock)
 
 
 Do = Callable[[Operator, Lock], Lock]
@@ -896,6 +940,19 @@ def test_a_large_result_given_by_hand_goes_to_the_bucket(world: World, alice: Op
 
     assert len(done.result or "") < 500
     assert {"pages": "x" * 300_000} == world.client.result("order-1", lock_token=held.lock_token)
+
+
+@pytest.mark.parametrize("has_bucket", [True, False])
+def test_a_result_that_fits_into_the_record_stays_there(world: World, alice: Operator, has_bucket: bool):
+    """Powertools' calls read no bucket. Without a bucket, the record takes as much as a workflow replays."""
+    if has_bucket:
+        world.machine.results = bucket(region="eu-west-1")
+    text = result_text({"pages": "x" * (1_000 if has_bucket else 210_000)}, world.machine.results)
+
+    done = alice.complete(alice.prepare("complete", world.held()), text, "as its log says")
+
+    assert text == done.result
+    assert not has_bucket or [] == world.machine.results.objects("m/order-1")
 
 
 def completed_too_late(world: World, alice: Operator) -> pytest.ExceptionInfo[RecordChanged]:
