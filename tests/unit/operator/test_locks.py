@@ -1039,13 +1039,14 @@ def test_a_large_result_whose_record_may_not_be_written_says_what_is_missing(
     assert (shown.lock_token, text) == (raised.value.lock_token, raised.value.result)
 
 
-def test_a_large_result_that_may_not_be_deleted_is_named(
-    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure", [ResultForbidden("no"), Unavailable("no answer")], ids=repr)
+def test_a_large_result_that_is_not_deleted_is_named(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ):
     """Somebody else may delete it."""
 
     def refuse(*_: Any) -> None:
-        raise ResultForbidden("no")
+        raise failure
 
     monkeypatch.setattr(Results, "delete", refuse)
     raised = completed_too_late(world, alice)
