@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -709,6 +709,28 @@ def test_of_two_results_given_under_one_name_and_reason_the_second_is_refused(wo
     assert "1" == world.lock().result
 
 
+@pytest.mark.parametrize("how", ["completed", "for another reason", "the time before"])
+def test_what_one_person_did_otherwise_is_not_taken_for_this_command(
+    world: World, alice: Operator, bob: Operator, how: str
+):
+    """Two scripts run as one user, or the lock was released in the same words before."""
+    shown = world.held()
+    if how == "completed":
+        alice.complete(shown, "1", "incident 42")
+    elif how == "for another reason":
+        alice.release(shown, "incident 41")
+    else:
+        alice.release(shown, "incident 42")
+        done = json.dumps([asdict(one) for one in world.lock().interventions])
+        shown = world.put(status=FAILED, openStatus="FAILED#3", callId="call-2", interventions=done)
+        bob.complete(shown, "1", "it was charged")
+    before = world.lock()
+
+    with pytest.raises(RecordChanged, match="This command has not released it"):
+        alice.release(shown, "incident 42")
+    assert before == world.lock()
+
+
 def test_who_comes_second_is_not_told_that_nothing_was_written(world: World, alice: Operator, bob: Operator):
     """The first of both has recorded what the dead owner was about to record."""
     failure = {"Error": "Boom", "Cause": None}
@@ -808,6 +830,12 @@ def take_and_complete(world: World) -> None:
     )
 
 
+def complete_it(world: World) -> None:
+    """Another operator knows its result."""
+    bob = Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT)
+    bob.complete(world.lock(), "1", "it was charged")
+
+
 def erase_it(world: World) -> None:
     """Another operator erases the customer."""
     world.machine.locks.erase(world.lock())
@@ -815,8 +843,12 @@ def erase_it(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("others", "repeats", "what"),
-    [(erase_it, False, "it is gone"), (take_and_complete, True, "it is COMPLETED")],
-    ids=["erased", "run again"],
+    [
+        (erase_it, False, "it is gone"),
+        (take_and_complete, True, "it is COMPLETED"),
+        (complete_it, True, "it is COMPLETED, completed by bob"),
+    ],
+    ids=["erased", "run again", "completed"],
 )
 def test_who_has_written_is_told_so_though_others_were_quick(
     world: World,
