@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -236,6 +236,22 @@ def test_an_execution_that_takes_its_lock_meanwhile_is_settled(world: World, mon
     says_so(world, cancelled(world))
 
 
+def test_an_execution_that_begins_its_work_meanwhile_is_stopped_there(world: World):
+    """It is the execution that the operator saw, so this is no other run; a person decides about its work."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    running = find_running(world.machine, "order-1")
+    world.put()
+
+    done = cancel(world.machine, running, by="alice", why="sent by mistake")
+
+    assert done.lock == world.lock()
+    assert (FAILED, "FAILED#3", "Cancelled") == (
+        world.lock().status,
+        world.lock().open_status,
+        (world.lock().failure or Failure(None, None)).error,
+    )
+
+
 def test_an_execution_that_ends_by_the_answer_itself_is_cancelled(world: World):
     """It was refused the lock, and replayed what stands there, before the stop arrived."""
     world.execution("order-1", "RUNNING", "IsRequestPrepared")
@@ -304,6 +320,19 @@ def test_a_request_that_another_command_has_cancelled_meanwhile_has_changed(worl
     with pytest.raises(RecordChanged, match="it is FAILED, and not by this command"):
         cancel(world.machine, running, by="alice", why="sent by mistake")
     assert first.lock == world.lock()
+
+
+def test_an_earlier_cancellation_in_the_same_words_is_not_this_command_s(world: World):
+    """The request has run again since, and completed while the operator thought."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    before = {"by": "alice", "what": "cancelled", "why": "sent by mistake", "at": PAST}
+    world.put(interventions=json.dumps([before]))
+    running = find_running(world.machine, "order-1")
+    world.put(status=COMPLETED, openStatus=None, ttl=TTL, result="7", interventions=json.dumps([before]))
+    world.sfn.close("order-1", "SUCCEEDED")
+
+    with pytest.raises(RecordChanged, match="it is SUCCEEDED, and not by this command"):
+        cancel(world.machine, running, by="alice", why="sent by mistake")
 
 
 def test_another_request_that_takes_the_key_meanwhile_keeps_it(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -418,6 +447,24 @@ def test_an_answer_of_another_request_says_nothing_of_this_one(world: World):
     assert theirs == lock
     assert meaning(running, lock).startswith("No execution of it was running. Its lock token has an answer")
     assert "nothing" == what_was_done(running, lock)
+
+
+def test_the_record_of_a_cancelled_request_still_says_what_people_did_before(world: World):
+    """Somebody has released it, and the request waits to be sent again."""
+    lock = world.held()
+    Operator(world.machine, by="bob", work_timeout_seconds=WORK_TIMEOUT).release(lock, "not charged")
+    world.put(
+        status=RELEASED,
+        openStatus=None,
+        ttl=TTL,
+        attempt=2,
+        interventions=json.dumps([asdict(one) for one in world.lock().interventions]),
+    )
+
+    lock = cancelled(world)
+
+    assert [("bob", "released"), ("alice", "cancelled")] == [(one.by, one.what) for one in lock.interventions]
+    assert 2 == lock.attempt
 
 
 def test_the_record_of_a_cancelled_request_has_its_id_and_its_execution(world: World):
