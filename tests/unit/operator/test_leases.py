@@ -11,7 +11,7 @@ import pytest
 from steponce import Guard, Unsettled
 from steponce.aws import times
 from steponce.cli.console import links
-from steponce.errors import RecordChanged, Refused
+from steponce.errors import RecordChanged, Refused, RequestNotFound
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
@@ -227,6 +227,18 @@ def test_cancel_says_that_it_cannot_be_stopped(world: World):
     """And until when it holds the lock."""
     put(world, FAR)
     with pytest.raises(Refused, match=f"held by {OWNER}, which no command can stop. Its lease ends at {FAR}"):
+        find_running(world.machine, "order-1")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"lockedBy": OWNER, "status": COMPLETED, "openStatus": None, "result": "7"}, {}],
+    ids=["its answer", "a forgotten execution's lock"],
+)
+def test_cancel_advises_no_release_of_what_it_does_not_hold(world: World, attributes: dict[str, Any]):
+    """A final answer is not released, and how an execution has ended is for `show` to say."""
+    world.put(**attributes)
+    with pytest.raises(RequestNotFound, match="no execution of a request 'order-1'"):
         find_running(world.machine, "order-1")
 
 
