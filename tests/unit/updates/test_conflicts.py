@@ -81,6 +81,20 @@ def test_nothing_is_written_where_nothing_changes(
     assert before == world.item()
 
 
+@pytest.mark.parametrize("decide", [lambda seen: seen, lambda _seen: None, dict])
+def test_nothing_is_written_where_nothing_changes_in_asyncio(
+    world: World, record: updates.Versioned, decide: Any
+) -> None:
+    """A None of `decide` is no record, and the same again makes no new version."""
+    count(world)
+    before = world.item()
+    world.calls.clear()
+    loop = updates.retry_on_conflict_async(record.read_async, decide, record.write_async)
+    assert Decimal(1) == asyncio.run(loop)["count"]
+    assert ["get_item"] == world.names()
+    assert before == world.item()
+
+
 def test_where_nothing_is_nothing_may_stay(world: World, record: updates.Versioned) -> None:
     """None is what was read, and what is to be."""
     assert None is updates.retry_on_conflict(record.read, lambda seen: seen, record.write)
@@ -171,6 +185,17 @@ def test_a_record_from_before_gets_a_version(world: World, record: updates.Versi
     seen = record.read()
     assert 6 == count(world)["count"]
     assert not record.write(seen, {"count": 9})
+
+
+def test_a_record_without_a_version_that_is_deleted_meanwhile_is_not_brought_back(
+    world: World, record: updates.Versioned
+) -> None:
+    """What is gone has no version either. The loop decides anew, on nothing."""
+    world.put(count={"N": "5"})
+    seen = record.read()
+    world.dynamodb.delete_item(TableName=TABLE, Key={"customerId": {"S": "7"}})
+    assert not record.write(seen, {"count": 6})
+    assert None is world.item()
 
 
 def test_another_program_s_version_is_a_version(world: World) -> None:
