@@ -57,6 +57,20 @@ def test_one_customer_is_erased_and_the_neighbour_stays(world: World):
     }
 
 
+def test_nothing_that_was_written_before_is_missed(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Both tables are read consistently. What is missed stays, and the command says that all is erased."""
+    scan = world.dynamodb.get_paginator("scan")
+    asked: list[bool] = []
+
+    def paginate(**options: Any) -> Any:
+        asked.append(options["ConsistentRead"])
+        return scan.paginate(**options)
+
+    monkeypatch.setattr(world.dynamodb, "get_paginator", lambda _name: Mock(paginate=paginate))
+    find_kept(world.machine, world.steps, "acme/")
+    assert [True, True] == asked
+
+
 def test_a_step_or_a_damaged_record_alone_is_something_to_erase(world: World):
     """Else the command said that there was nothing, and the customer's answers stayed."""
     world.step("acme/o-1")

@@ -368,6 +368,15 @@ def test_no_record_is_read_as_none(world: World) -> None:
     assert None is world.read()
 
 
+def test_a_record_is_read_consistently(world: World) -> None:
+    """Who decides on an older copy may find nothing to change."""
+    world.update(1, city="Bern")
+    world.read()
+    updates.Versioned(TABLE, KEY, dynamodb=world.dynamodb).read()
+    reads = [arguments for name, arguments in world.calls if name == "get_item"]
+    assert [True, True] == [arguments["ConsistentRead"] for arguments in reads]
+
+
 def test_the_same_for_asyncio(world: World) -> None:
     """In threads."""
 
