@@ -287,6 +287,20 @@ def test_a_mismatch_with_a_record_that_has_changed_since_is_none(world: Waiting,
     assert own_end["status"] == found.status
 
 
+def test_a_dead_owner_that_is_settled_while_it_is_looked_at_leaves_an_answer(world: Waiting):
+    """Nobody has to start the request again for it."""
+    world.execution("order-1", "TIMED_OUT", *TO_WORK, error="States.Timeout")
+    world.put()
+
+    def settle(operation: str, _about: str) -> None:
+        if operation == "describe_execution" and world.passed >= NOT_YET_VISIBLE_SECONDS:
+            world.sfn.before_call = None
+            world.put(**DONE)
+
+    world.sfn.before_call = settle
+    assert 7 == world.client.wait("order-1", lock_token="m/order-1").result
+
+
 def test_a_death_is_not_the_last_word_under_another_request_s_key(world: Waiting):
     """The next attempt may have started before order 9 took the key, and is not visible yet."""
     world.execution("order-1", "TIMED_OUT", "AcquireLock", error="States.Timeout")
