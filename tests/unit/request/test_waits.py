@@ -287,6 +287,28 @@ def test_a_mismatch_with_a_record_that_has_changed_since_is_none(world: Waiting,
     assert own_end["status"] == found.status
 
 
+def test_who_waits_behind_another_key_mate_for_another_payload_is_told(world: Waiting):
+    """Neither the attempt that runs under the id nor the record of its key is for this payload."""
+    world.execution("order-1", "RUNNING", "AcquireLock", given=envelope() | ANOTHER)
+    world.put(name="order-9", callId="call-9", payloadHash="another")
+    with pytest.raises(PayloadMismatch):
+        world.client.wait("order-1", payload=PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [DONE | {"expiresAt": PAST}, {"status": RELEASED, "openStatus": None, "ttl": TTL}],
+    ids=["expired", "released"],
+)
+def test_a_free_record_of_another_request_says_nothing_of_one_that_nobody_knows(
+    world: Waiting, record: dict[str, Any]
+):
+    """Order 9 had the key before."""
+    world.put(name="order-9", **record)
+    with pytest.raises(RequestNotFound):
+        world.client.status("order-1", lock_token="m/order-1")
+
+
 def test_a_dead_owner_that_is_settled_while_it_is_looked_at_leaves_an_answer(world: Waiting):
     """Nobody has to start the request again for it."""
     world.execution("order-1", "TIMED_OUT", *TO_WORK, error="States.Timeout")
