@@ -14,6 +14,7 @@ import pytest
 from aws_lambda_powertools.utilities.idempotency import idempotent, idempotent_function
 from aws_lambda_powertools.utilities.idempotency.exceptions import (
     IdempotencyAlreadyInProgressError,
+    IdempotencyItemNotFoundError,
     IdempotencyKeyError,
     IdempotencyPersistenceLayerError,
     IdempotencyValidationError,
@@ -29,7 +30,7 @@ from steponce.locks.record import ttl_of
 from steponce.locks.table import Locks
 from steponce.powertools import LocksPersistence
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
-from tests.unit.powertools.world import Context, config, items, key_of, only, ours, table
+from tests.unit.powertools.world import PREFIX, Context, config, finish, items, key_of, only, ours, table
 from tests.unit.shared_clients import shared
 
 ORDER = {"orderId": "1", "amount": 500}
@@ -169,8 +170,25 @@ def test_where_nothing_happened_the_next_call_runs(
     assert (DONE, 2, 2) == (charge(), charge.ran, only(locks).attempt)
 
 
+def in_itself() -> dict[str, Any]:
+    """A result that holds itself."""
+    found: dict[str, Any] = {}
+    found["again"] = found
+    return found
+
+
+def nested(levels: int) -> list[Any]:
+    """A result of so many levels."""
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
-    "result", [{"at": object()}, {"at": float("nan")}, 1e999], ids=["object", "nan", "inf"]
+    "result",
+    [{"at": object()}, {"at": float("nan")}, 1e999, in_itself(), nested(10_000)],
+    ids=["object", "nan", "inf", "in itself", "too deep"],
 )
 def test_a_result_that_is_no_json_waits_for_a_person(locks: Locks, result: Any):
     """The work is done, so no clock may let it run again."""
@@ -294,6 +312,28 @@ def test_an_answer_lasts_as_long_as_powertools_says(locks: Locks, clock: Any):
     assert 2 == only(locks).attempt
 
 
+def get_record(**options: Any) -> Any:
+    """What the store tells of the order. Powertools asks where it knows no record."""
+    store = ours()
+    store.configure(config(**options), "f", PREFIX)
+    return store.get_record(ORDER)
+
+
+def test_an_answer_that_has_expired_is_none(locks: Locks, clock: Any):
+    """As one that was never there. Until then it answers whoever validates the same part."""
+    with pytest.raises(IdempotencyItemNotFoundError):
+        get_record()
+    finish(ours(), DONE, expires_after_seconds=30, payload_validation_jmespath="amount")
+    assert COMPLETED == get_record(payload_validation_jmespath="amount").status
+    with pytest.raises(IdempotencyValidationError):
+        get_record(payload_validation_jmespath="orderId")
+
+    clock(31)
+    assert COMPLETED == only(locks).status
+    with pytest.raises(IdempotencyItemNotFoundError):
+        get_record()
+
+
 # -- Options ---------------------------------------------------------------------------------------
 
 
@@ -312,6 +352,17 @@ def test_a_payload_that_is_validated_must_be_the_same():
     assert DONE == charge() == charge(ORDER | {"note": "x"})
     with pytest.raises(IdempotencyValidationError):
         charge(ORDER | {"amount": 7})
+    assert 1 == charge.ran
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_part_is_validated_with_powertools_own_functions():
+    """An event of API Gateway has its payload as text."""
+    options = {"event_key_jmespath": "id", "payload_validation_jmespath": "powertools_json(body).amount"}
+    charge, event = Work(config=config(**options)), {"id": "1", "body": '{"amount": 500}'}
+    assert DONE == charge(event) == charge(event | {"body": '{"amount": 500, "note": "x"}'})
+    with pytest.raises(IdempotencyValidationError):
+        charge(event | {"body": '{"amount": 7}'})
     assert 1 == charge.ran
 
 
