@@ -24,6 +24,7 @@ from steponce.errors import (
     InvalidRequestId,
     PayloadMismatch,
     RecordUnreadable,
+    RequestNotFound,
     TooManyAttempts,
     Unavailable,
     Unsettled,
@@ -130,6 +131,17 @@ def test_a_duplicate_that_waits_gets_a_replay(api: Api):
     assert (200, True) == ((answer := api.post(prefer="wait=10")).status, answer.body["replayed"])
 
 
+def test_who_started_and_gets_the_answer_of_another_request_gets_a_replay(api: Api):
+    """It had the business key, so this call's execution was turned away."""
+    api.client.ends.append(DONE | {"duplicate": True})
+    answer = api.post(prefer="wait=10")
+    assert (200, True, "true") == (
+        answer.status,
+        answer.body["replayed"],
+        answer.headers["Idempotent-Replayed"],
+    )
+
+
 def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(api: Api):
     """25 seconds at the most, whatever was asked for."""
     answer = api.post(prefer="wait=3600")
@@ -143,7 +155,12 @@ def test_a_wait_counts_from_when_the_call_came_in_and_has_an_end(api: Api):
 
 @pytest.mark.parametrize(
     "error",
-    [Unavailable("x"), Unavailable("x", throttled=True), RecordUnreadable("m/1", "result", "is no JSON")],
+    [
+        Unavailable("x"),
+        Unavailable("x", throttled=True),
+        RecordUnreadable("m/1", "result", "is no JSON"),
+        RequestNotFound("not visible yet"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_what_is_started_stays_started_when_waiting_fails(api: Api, error: Exception):
@@ -322,6 +339,7 @@ def test_an_unsettled_request_counts_as_running(api: Api):
     started = api.post(prefer="wait=5")
 
     assert [202, 202, 200] == [waited.status, started.status, read.status]
+    assert (True, 409) == (started.body["replayed"], api.post(prefer="wait=0").status)
     for answer in (waited, started, read):
         assert "RUNNING" == answer.body["status"]
         assert "not on record yet" in answer.body["detail"]

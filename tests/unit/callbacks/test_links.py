@@ -379,6 +379,26 @@ def test_a_secret_that_cannot_be_read_is_not_a_forged_link(secret: Secret, keys:
         verify(keys, STEP, {})
 
 
+def test_a_key_before_that_may_not_be_read_is_not_taken_for_none(
+    secret: Secret, keys: Keys, monkeypatch: pytest.MonkeyPatch
+):
+    """A link that it signed would be called forged, for good. As an error of the set-up it may be mended."""
+    given = query(sign(keys_of(secret), STEP, EXPIRES, BOTH))
+    secret.rotate("key-2")
+    read = secret.get_secret_value
+
+    def refuse(SecretId: str, VersionStage: str) -> dict[str, Any]:
+        if VersionStage == "AWSPREVIOUS":
+            raise client_error("AccessDeniedException")
+        return read(SecretId, VersionStage)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secret, "get_secret_value", refuse)
+        with pytest.raises(ClientError, match="AccessDeniedException"):
+            verify(keys, STEP, given)
+    verify(keys, STEP, given)
+
+
 def test_an_empty_key_signs_for_nobody():
     """A previous version without content is no key."""
     forged = query(sign(keys_of(Secret("key-2")), STEP, EXPIRES, BOTH))

@@ -86,6 +86,17 @@ def test_a_call_is_kept_replayed_and_fenced(table: dict[str, str]) -> None:
     assert ("COMPLETED", "2") == (item["status"]["S"], item["attempt"]["N"])
 
 
+def test_a_record_is_read_by_its_key_there(table: dict[str, str]) -> None:
+    """As Powertools asks for one that it does not know; its names are Powertools'."""
+    persistence = store(table)
+    finish(persistence, DONE)
+    persistence.configure(config(), "f", PREFIX)
+    found = persistence.get_record(ORDER)
+    assert found is not None
+    assert ("COMPLETED", DONE) == (found.status, found.response_json_as_dict())
+    assert (("shop", KEY) if table else (KEY, None)) == (found.idempotency_key, found.sort_key)
+
+
 def test_what_timed_out_is_held_there_too(table: dict[str, str]) -> None:
     """The refused write brings the record, under its own names."""
     begin(store(table))
