@@ -15,7 +15,7 @@ from moto import mock_aws
 from steponce import workflow
 from steponce.aws import times
 from steponce.errors import OwnerHidden, Refused, Unavailable, Unsettled
-from steponce.executions import YOUNG
+from steponce.executions import YOUNG, HistoryTooLong
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
@@ -578,15 +578,18 @@ def test_wait_says_until_when(world: World, monkeypatch: pytest.MonkeyPatch):
     assert WAITS == unsettled.value.next_steps
 
 
+@pytest.mark.parametrize(
+    "error", ["ThrottlingException", "AccessDeniedException", HistoryTooLong("order-1")], ids=str
+)
 @pytest.mark.usefixtures("died")
 def test_a_wait_whose_history_does_not_come_is_unsettled_all_the_same(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, error: str | Exception
 ):
     """The history only makes the words better."""
     passed = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
-    world.sfn.refuse("get_execution_history", "ThrottlingException")
+    world.sfn.refuse("get_execution_history", error)
 
     with pytest.raises(Unsettled, match=r"left its lock open\. Start the request again"):
         world.client.wait("order-1", timeout_seconds=60)
