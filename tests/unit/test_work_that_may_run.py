@@ -579,7 +579,7 @@ def test_wait_says_until_when(world: World, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    "error", ["ThrottlingException", "AccessDeniedException", HistoryTooLong("order-1")], ids=str
+    "error", ["ThrottlingException", "KmsInvalidStateException", HistoryTooLong("order-1")], ids=str
 )
 @pytest.mark.usefixtures("died")
 def test_a_wait_whose_history_does_not_come_is_unsettled_all_the_same(

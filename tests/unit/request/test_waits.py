@@ -243,6 +243,15 @@ def test_a_short_wait_says_what_does_not_run(
     assert NOT_YET_VISIBLE_SECONDS <= world.passed < NOT_YET_VISIBLE_SECONDS + 0.1
 
 
+@pytest.mark.parametrize("record", [DONE, HELD], ids=["completed", "failed"])
+def test_an_answer_on_record_is_told_at_once(world: Waiting, record: dict[str, Any]):
+    """No attempt can follow it unseen, so nobody waits for one."""
+    world.execution("order-1", "SUCCEEDED" if record is DONE else "FAILED", *TO_WORK)
+    world.put(**record)
+    assert record["status"] == world.client.wait("order-1").status
+    assert 0 == world.passed
+
+
 def test_a_short_wait_for_what_runs_is_short(world: Waiting):
     """As its caller said."""
     world.execution("order-1", "RUNNING")
