@@ -221,6 +221,16 @@ def test_a_dead_attempt_s_lock_is_settled_when_the_one_that_looks_at_it_is_stopp
     says_so(world, lock)
 
 
+def test_a_dead_attempt_s_lock_is_settled_though_a_later_attempt_was_turned_away(world: World):
+    """Nothing runs, and the lock is still the first one's."""
+    world.execution("order-1", "ABORTED", "IsRequestPrepared", "AcquireLock")
+    world.put()
+    later = envelope() | {"callId": "call-2"}
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress", given=later)
+
+    says_so(world, cancelled(world))
+
+
 # -- races and deaths in between -------------------------------------------------------------------
 def test_an_execution_that_takes_its_lock_meanwhile_is_settled(world: World, monkeypatch: pytest.MonkeyPatch):
     """Its write comes between the look and ours, which is refused."""
