@@ -322,9 +322,21 @@ def test_whatever_stands_in_an_undelivered_event_it_is_recognised(body: Any):
     assert undelivered(body, "arn:aws:events:us-east-1:1:rule/StartRule") is not None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"shape":"x"}', '{"shape":"event","attributes":{"a":1}}', "{"]
-)
+SPOILT = {
+    "empty": "",
+    "an empty object": "{}",
+    "a list": "[]",
+    "another shape": '{"shape":"x"}',
+    "an attribute that is none": '{"shape":"event","attributes":{"a":1}}',
+    "attributes in a list": '{"shape":"event","attributes":["a"]}',
+    "no number of tries": '{"shape":"event","tries":"x"}',
+    "tries without end": '{"shape":"event","tries":1e999}',
+    "cut": "{",
+    "too deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", SPOILT.values(), ids=SPOILT)
 def test_a_letter_that_somebody_has_spoilt_is_laid_aside(triggers: dict[str, Any], world: World, text: str):
     """No start under an id that is a guess."""
     given = {"steponceLetter": {"dataType": "String", "stringValue": text or " "}}
@@ -343,11 +355,15 @@ VALUES = st.one_of(
     st.just({"DataType": "Number.int", "StringValue": "3"}),
 )
 
+SMALL = {"DataType": "String", "StringValue": "x"}
+"""Attributes of this size are the ones that are folded, and not the large one beside them."""
+
 
 @given(values=st.lists(VALUES, max_size=10), body=TEXT)
 @example(values=[{"DataType": "String", "StringValue": '"\\' * 40_000}] * 10, body='"' * 50_000)
 @example(values=[{"DataType": "Binary", "BinaryValue": b"\xff" * 85_000}] * 10, body="x")
 @example(values=[{"DataType": "String", "StringValue": '"'}] * 9, body='"' * (QUEUE_TAKES - 100))
+@example(values=[{"DataType": "String", "StringValue": '"\\' * 150_000}] + [SMALL] * 9, body='"' * 550_000)
 @settings(max_examples=40)
 def test_whatever_the_queue_takes_fits_into_a_letter_and_comes_back_whole(values: list[Any], body: str):
     """With ten attributes, near the limit of the queue, of characters that double."""
