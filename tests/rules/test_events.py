@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from samtranslator.yaml_helper import yaml_parse
 
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
@@ -21,6 +22,7 @@ from steponce.triggers.start_request import RequestPaths
 from steponce.workflow import INPROGRESS
 
 from .documents import EVENTS, FUNCTIONS, ROOT, load_json, machine, whole_template
+from .prose import read
 
 NOON = times.from_text("2026-01-31T12:00:00.000Z")
 RULES = RequestRules(key_prefix="steponce-run-once")
@@ -194,3 +196,19 @@ def test_no_event_holds_what_only_a_person_would_have() -> None:
         assert "4242" not in text
         accounts = re.findall(r"arn:aws:(?!s3:)[a-z0-9-]+:[a-z0-9-]*:(\d*):", text)
         assert {"123456789012"} >= set(accounts)
+
+
+def test_the_page_shows_the_event_that_the_workflow_sends() -> None:
+    """Whoever writes a rule for it has nothing else to go by."""
+    page = read(ROOT / "docs" / "callbacks.md")
+    (rule,) = [block for block in page.blocks("yaml") if "AwaitingStepRecorded" in block]
+    (detail,) = [json.loads(block) for block in page.blocks("json") if '"link"' in block]
+    step = AwaitingStep.from_event(event("record_awaiting_step"))
+    sends = (ROOT / "functions" / "record_awaiting_step" / "app.py").read_text()
+
+    assert [*step.public(), "link"] == list(detail)
+    (listening,) = yaml_parse(rule)["MailFunction"]["Properties"]["Events"].values()
+    pattern = listening["Properties"]["Pattern"]
+    assert {"step": [step.step]} == pattern["detail"]
+    assert f'"Source": "{pattern["source"][0]}"' in sends
+    assert f'"DetailType": "{pattern["detail-type"][0]}"' in sends
