@@ -232,15 +232,7 @@ class Operator:
         if newest is not None and is_attempt_of(newest, lock.request_id):
             self._expect_newest_key(start, newest, lock)
         released = self._again(lock) if lock.status == RELEASED else self.release(lock, why)
-        is_its_own = self._machine.made(released, lock.request_id)
-        is_settled = released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt
-        if is_settled or (not is_its_own and released.status != RELEASED):
-            whose = "" if is_its_own else f" of {released.request_id or 'an owner without an id'}"
-            raise RecordChanged(
-                f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}"
-                f"{whose}. Nothing was started. Look again.",
-                next_steps=[NextStep("inspect lock", lock.lock_token)],
-            )
+        self._expect_free(lock, released)
         may_have_begun = lock.status == RELEASED and (newest is None or newest.is_open)
         try:
             return released, start.run() if may_have_begun else start.run_as(last + 1)
@@ -253,13 +245,7 @@ class Operator:
         except (BotoCoreError, ClientError, Unavailable) as error:
             if _is_refusal(error):
                 raise
-            token = self._machine.token_to_give(lock.request_id, lock.lock_token)
-            raise StartUnknown(
-                f"{_said(error)} The lock {lock.lock_token!r} is released, and the next attempt of request "
-                f"{lock.request_id!r} may have started. Look before you repeat the command: if that attempt "
-                "has failed already, the work runs once more.",
-                next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
-            ) from error
+            raise self._start_unknown(lock, error) from error
 
     def _envelope(self, lock: Lock, execution_input: Mapping[str, Any]) -> Envelope:
         """The envelope of a retry. It counts in its old window, or now if the counts of that may be gone."""
@@ -291,6 +277,27 @@ class Operator:
                 f"{lock.lock_token!r}. Nothing was written. Look at that record.",
                 next_steps=[NextStep("inspect lock", token)],
             ) from None
+
+    def _expect_free(self, lock: Lock, released: Lock) -> None:
+        """Refuse if somebody else has settled or taken the lock since it was released."""
+        is_its_own = self._machine.made(released, lock.request_id)
+        is_settled = released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt
+        if is_settled or (not is_its_own and released.status != RELEASED):
+            whose = "" if is_its_own else f" of {released.request_id or 'an owner without an id'}"
+            raise RecordChanged(
+                f"The record {lock.lock_token!r} has changed since its release: it is {state_of(released)}"
+                f"{whose}. Nothing was started. Look again.",
+                next_steps=[NextStep("inspect lock", lock.lock_token)],
+            )
+
+    def _start_unknown(self, lock: Lock, error: BotoCoreError | ClientError | Unavailable) -> StartUnknown:
+        token = self._machine.token_to_give(lock.request_id, lock.lock_token)
+        return StartUnknown(
+            f"{_said(error)} The lock {lock.lock_token!r} is released, and the next attempt of request "
+            f"{lock.request_id!r} may have started. Look before you repeat the command: if that attempt "
+            "has failed already, the work runs once more.",
+            next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
+        )
 
     def _settle(self, lock: Lock) -> Finding:
         """Settle a dead owner. An unknown outcome is not held for a person, because the operator is here."""
