@@ -18,7 +18,7 @@ so later rounds list back to that start only.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import nsmallest
@@ -151,29 +151,8 @@ class MissedEnds:
         except Exception as error:
             skip(error, self._machine_arn)
             return looked
-        reached = until if len(ends) <= most else ends[most].at
-        for end in ends[:most]:
-            try:
-                pace.turn(seconds_left())
-            except Unavailable:  # no time left: the next round examines the rest
-                reached = end.at
-                break
-            had = seconds_left()
-            try:
-                with reading_until(lambda: seconds_left() <= 0):
-                    self._look_at(end, pace, looked)
-            except HistoryTooLong as error:
-                if had < whole * _MOST_OF_A_LOOK:  # the next look begins with it, and has more time
-                    reached = end.at
-                    break
-                skip(error, end.execution_arn)
-            except (Unavailable, ClientError) as error:
-                skip(error, end.execution_arn)
-                reached = end.at
-                break
-            except Exception as error:
-                skip(error, end.execution_arn)
-            looked.left -= 1
+        left_at = self._examine(ends[:most], looked, whole, seconds_left=seconds_left, pace=pace, skip=skip)
+        reached = left_at or (until if len(ends) <= most else ends[most].at)
         if until - reached > FALLEN_BEHIND:
             skip(FallenBehind(), self._machine_arn)
         try:
@@ -182,6 +161,46 @@ class MissedEnds:
         except (Unavailable, ClientError) as error:
             skip(error, self._machine_arn)
         return looked
+
+    def _examine(
+        self,
+        ends: Sequence[End],
+        looked: Looked,
+        whole: float,
+        *,
+        seconds_left: Callable[[], float],
+        pace: Pace,
+        skip: Callable[[Exception, str], object],
+    ) -> datetime | None:
+        """
+        Examine ends in their order.
+
+        Args:
+            whole: How much time the look had when it began.
+
+        Returns:
+            The time of the first end that is left to the next look. None if none is.
+        """
+        for end in ends:
+            try:
+                pace.turn(seconds_left())
+            except Unavailable:  # no time left
+                return end.at
+            had = seconds_left()
+            try:
+                with reading_until(lambda: seconds_left() <= 0):
+                    self._look_at(end, pace, looked)
+            except HistoryTooLong as error:
+                if had < whole * _MOST_OF_A_LOOK:  # the next look begins with it, and has more time
+                    return end.at
+                skip(error, end.execution_arn)
+            except (Unavailable, ClientError) as error:
+                skip(error, end.execution_arn)
+                return end.at
+            except Exception as error:
+                skip(error, end.execution_arn)
+            looked.left -= 1
+        return None
 
     def _since(self, until: datetime) -> datetime:
         place = self._place.read()
