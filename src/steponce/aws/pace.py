@@ -7,6 +7,9 @@ import time
 
 from steponce.errors import Unavailable
 
+LISTS_PER_SECOND = 2
+"""ListExecutions allows 5 a second in large regions and 2 elsewhere, after a burst of 100."""
+
 
 class Pace:
     """

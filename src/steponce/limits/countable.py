@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from steponce.aws.redelivery import LATEST_REDELIVERY_SECONDS
 from steponce.errors import InvalidEventTime, InvalidRequest, shown
 from steponce.limits.window import Window
 
 AHEAD_SECONDS = 300
 """How far a sender's clock may be ahead of this one."""
 
-KEPT_SECONDS = 40 * 86_400
-"""
-How long a window's counts are kept after its end, unless said otherwise.
-
-It is longer than the longest redelivery: 14 days in a queue, 10.4 days of retries (1,000 of 900 seconds), and
-14 days in the dead-letter queue, before a person sends the message again.
-"""
+KEPT_SECONDS = LATEST_REDELIVERY_SECONDS
+"""How long a window's counts are kept after its end, unless said otherwise."""
 
 _FORGOTTEN_LATER_SECONDS = 3_600
 """The record outlives what is asked of it by this, for clocks that differ from DynamoDB's."""

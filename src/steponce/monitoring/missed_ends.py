@@ -28,7 +28,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering
-from steponce.aws.pace import Pace
+from steponce.aws.pace import LISTS_PER_SECOND, Pace
 from steponce.errors import Unavailable
 from steponce.executions import HistoryTooLong, reading_until
 from steponce.locks.table import Locks
@@ -56,9 +56,6 @@ _MOST_OF_A_LOOK = 0.75
 
 MOST_ENDS = 10_000
 """How many ends a round examines at most. It keeps them in memory."""
-
-LISTS_PER_SECOND = 2
-"""ListExecutions allows 5 a second in large regions and 2 elsewhere, after a burst of 100."""
 
 _ENDED_BADLY = ("FAILED", "TIMED_OUT", "ABORTED")
 _PAGE = 1_000

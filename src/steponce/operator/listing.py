@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip
 from steponce.aws.errors import answering
-from steponce.aws.pace import Pace
+from steponce.aws.pace import LISTS_PER_SECOND, Pace
 from steponce.errors import RecordUnreadable
 from steponce.executions import Execution
 from steponce.operator.records import open_locks
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 REMEMBERED = 100_000
 """How many requests with a record are remembered. Beyond that more executions are described."""
 
-LISTS_PER_SECOND = 2
 DESCRIBES_PER_SECOND = 5
-"""AWS allows 2 and 10 in small regions. Other callers of the account share that."""
+"""AWS allows 10 in small regions. Other callers of the account share that."""
 
 _PAGE = 1_000
 _FILTERS: dict[Status | None, tuple[str | None, ...]] = {

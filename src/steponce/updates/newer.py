@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
+from steponce.aws.redelivery import LATEST_REDELIVERY_SECONDS
 from steponce.errors import InvalidRequest
 from steponce.updates.item import Changes, ItemOf, Written, plain
 from steponce.updates.order import AsOf, Order, read_as_of
@@ -20,13 +21,8 @@ from steponce.updates.order import AsOf, Order, read_as_of
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-KEPT_SECONDS = 40 * 86_400
-"""
-How long a tombstone is kept, unless said otherwise.
-
-It is longer than the longest redelivery: 14 days in a queue, 10.4 days of retries (1,000 of 900 seconds), and
-14 days in the dead-letter queue, before a person sends the message again.
-"""
+KEPT_SECONDS = LATEST_REDELIVERY_SECONDS
+"""How long a tombstone is kept, unless said otherwise."""
 
 _OWN = ("asOf", "writer", "deleted")
 _TTL = "ttl"
