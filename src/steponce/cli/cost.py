@@ -25,10 +25,12 @@ NOTES = (
 )
 """What the numbers leave out, in every answer."""
 
+_LARGEST_BUDGET = 10**15
+
 
 def _requests(_context: click.Context, _option: click.Parameter, value: float) -> int:
-    if not (math.isfinite(value) and value >= 1 and value == int(value)):
-        raise click.BadParameter("give a whole number, 1 or more, like 1000000 or 1e6.")
+    if not (math.isfinite(value) and value == int(value)):
+        raise click.BadParameter("give a whole number, like 1000000 or 1e6.")
     return int(value)
 
 
@@ -37,8 +39,8 @@ def _dollars(_context: click.Context, _option: click.Parameter, value: str | Non
         found = None if value is None else Decimal(value)
     except InvalidOperation:
         found = Decimal(-1)
-    if found is not None and not (found.is_finite() and found >= 0):
-        raise click.BadParameter("give dollars, 0 or more, like 150 or 0.5.")
+    if found is not None and not (found.is_finite() and 0 <= found <= _LARGEST_BUDGET):
+        raise click.BadParameter(f"give dollars, from 0 to {_LARGEST_BUDGET:,}, like 150 or 0.5.")
     return found
 
 
@@ -61,22 +63,20 @@ def _dollars(_context: click.Context, _option: click.Parameter, value: str | Non
     metavar="STATE",
     help="Only paths through this state; may be given more than once.",
 )
-@click.option(
-    "--items", type=click.IntRange(min=0), default=1, show_default=True, help="How many items each Map gets."
-)
+@click.option("--items", type=int, default=1, show_default=True, help="How many items each Map gets.")
 @click.option(
     "--item-kb", type=float, default=1.0, show_default=True, help="The size of each item of DynamoDB."
 )
 @click.option(
     "--lambda-ms",
-    type=click.IntRange(min=1),
+    type=int,
     default=100,
     show_default=True,
     help="How long each function runs.",
 )
 @click.option(
     "--lambda-mb",
-    type=click.IntRange(min=128),
+    type=int,
     default=128,
     show_default=True,
     help="The memory of each function.",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from steponce.cost.definition import Machine
 from steponce.cost.errors import CannotPrice
@@ -13,11 +12,25 @@ from steponce.cost.path import Path, by_outcome, each
 from steponce.cost.paths import Walker, own_usage
 from steponce.cost.prices import DATE, SOURCES, Prices
 from steponce.cost.usage import Usage
+from steponce.errors import shown
 from steponce.lint.asl import states
 from steponce.lint.definitions import refusals_before_substitution
 
 LIMIT = 100
 """How many paths are listed."""
+
+
+_RANGES = {
+    "requests": (1, 10**12),
+    "items": (0, 100_000_000),
+    "item_kb": (0, 400),
+    "lambda_ms": (1, 900_000),
+    "lambda_mb": (128, 10_240),
+}
+"""What AWS allows, and as many requests as nobody makes."""
+
+_LONG = Context(prec=100)
+"""For the items of items of Maps."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +53,9 @@ class Assumptions:
     lambda_mb: int = 128
 
     def __post_init__(self) -> None:
-        least = {"requests": 1, "items": 0, "item_kb": 0, "lambda_ms": 1, "lambda_mb": 128}
-        for name, value in least.items():
-            if not (math.isfinite(given := getattr(self, name)) and given >= value):
-                raise CannotPrice(f"{name} must be {value} or more, and is {given}.")
+        for name, (least, most) in _RANGES.items():
+            if not least <= (given := getattr(self, name)) <= most:
+                raise CannotPrice(f"{name} must be from {least:,} to {most:,}, and is {shown(given)}.")
 
 
 @dataclass(frozen=True)
@@ -191,4 +203,4 @@ def _extremes(priced: list[PricedPath]) -> list[PricedPath]:
 
 def cents(dollars: Decimal) -> Decimal:
     """Dollars rounded to cents, half a cent up, as in a table."""
-    return dollars.quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return dollars.quantize(Decimal("0.01"), ROUND_HALF_UP, _LONG)

@@ -196,8 +196,10 @@ def test_what_cannot_be_priced_says_what_to_give(run: Run, template: str, file: 
     assert "is not a template" in message(run(file([1])))
     assert "StartAt" in message(run(file({"States": {"A": END}})))
     assert "whole number" in message(run(flow, "--requests", "1.5"))
-    assert "dollars, 0 or more" in message(run(flow, "--budget", "much"))
+    assert "dollars, from 0 to" in message(run(flow, "--budget", "much"))
+    assert "dollars, from 0 to" in message(run(flow, "--budget", "1e400"))
     assert "item_kb" in message(run(flow, "--item-kb", "nan"))
+    assert "requests must be from 1 to" in message(run(flow, "--requests", "1e300"))
 
 
 def test_people_see_tables(

@@ -52,12 +52,29 @@ def test_the_duration_of_functions_is_paid_by_memory_and_time():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("requests", 0), ("items", -1), ("item_kb", float("nan")), ("lambda_ms", 0), ("lambda_mb", 64)],
+    [
+        ("requests", 0),
+        ("requests", 10**13),
+        ("items", -1),
+        ("items", 10**9),
+        ("items", 10**400),
+        ("item_kb", float("nan")),
+        ("item_kb", 1e300),
+        ("lambda_ms", 0),
+        ("lambda_ms", 900_001),
+        ("lambda_mb", 64),
+        ("lambda_mb", 10_241),
+    ],
 )
 def test_an_assumption_that_cannot_be_is_refused(name: str, value: Any):
-    """Each has a least value."""
+    """Each has a least value, and AWS's largest."""
     with pytest.raises(CannotPrice, match=f"{name} must be"):
         Assumptions(**{name: value})
+
+
+def test_dollars_of_any_size_are_rounded_to_cents():
+    """Items of items of Maps are many."""
+    assert Decimal(f"1{'0' * 40}.01") == cents(Decimal(f"1{'0' * 40}.005"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
