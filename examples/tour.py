@@ -314,4 +314,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        console.print("\nStopped, and the stack with it.")
+        sys.exit(130)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -172,6 +173,22 @@ def test_the_main_job_prints_what_the_documents_quote():
     ]
     assert len(quoted) >= 4
     assert [] == [line for line in quoted if without_charge_ids(line) not in printed]
+
+
+@pytest.mark.full
+def test_the_main_job_ends_in_a_sentence_when_it_is_interrupted():
+    """Somebody has seen enough of it."""
+    command = [sys.executable, "-u", "examples/tour.py"]
+    told = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=told, stderr=subprocess.STDOUT, text=True) as tour:
+        assert tour.stdout
+        for line in tour.stdout:
+            if "The stack of template.yaml is up" in line:
+                tour.send_signal(signal.SIGINT)
+                break
+        rest = tour.stdout.read()
+    assert (130, False) == (tour.returncode, "Traceback" in rest)
+    assert rest.endswith("Stopped, and the stack with it.\n")
 
 
 def without_charge_ids(text: str) -> str:
