@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from steponce import Client
+from steponce import Client, Guard, Limiter
 from steponce.errors import InvalidSetting, MachineAmbiguous, MachineNotFound
+from steponce.powertools import LocksPersistence
 from steponce.request.workflows import Workflow, Workflows
 from tests.unit.one_machine import ARN, arn
 from tests.unit.shared_clients import SharedClients
@@ -166,23 +167,46 @@ def test_a_client_of_a_machine_has_its_settings():
     assert "m, refunds" in str(pickle.loads(pickle.dumps(MachineAmbiguous("m, refunds"))))
 
 
+class Session(SharedClients):
+    """A session in whose account and region the stack is; it notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("eu-west-1")
+        self.asked: list[str] = []
+
+    def client(self, service: str, **options: Any) -> Any:
+        self.asked.append(service)
+        return self if service == "cloudformation" else super().client(service, **options)
+
+    def describe_stacks(self, *, StackName: str) -> Any:
+        """CloudFormation's."""
+        self.asked.append(StackName)
+        given = OUTPUTS | {"LimitsTable": "limits"}
+        listed = [{"OutputKey": name, "OutputValue": value} for name, value in given.items()]
+        return {"Stacks": [{"Outputs": listed}]}
+
+
 def test_a_client_of_a_stack_on_aws_reads_the_same_outputs():
     """From CloudFormation."""
-    asked: list[str] = []
-
-    class CloudFormation:
-        def describe_stacks(self, *, StackName: str) -> Any:
-            asked.append(StackName)
-            listed = [{"OutputKey": name, "OutputValue": value} for name, value in OUTPUTS.items()]
-            return {"Stacks": [{"Outputs": listed}]}
-
-    class Session(SharedClients):
-        def client(self, service: str, **options: Any) -> Any:
-            return CloudFormation() if service == "cloudformation" else super().client(service, **options)
-
-    session: Any = Session("eu-west-1")
+    session: Any = Session()
     assert [ARN, REFUNDS] == [
         Client.from_stack("shop", machine=machine, session=session).state_machine_arn
         for machine in (None, "refunds")
     ]
-    assert ["shop", "shop"] == asked
+    assert 2 == session.asked.count("shop")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda session: Guard.from_stack("shop", session=session),
+        lambda session: Limiter.from_stack("shop", session=session, limit=5, window="day"),
+        lambda session: LocksPersistence.from_stack("shop", boto3_session=session),
+    ],
+    ids=["guard", "limiter", "powertools"],
+)
+def test_what_is_made_of_a_stack_on_aws_works_where_the_stack_is(make: Any):
+    """By the caller's own session, from the first call to the last."""
+    session = Session()
+    assert make(session)
+    assert ["cloudformation", "shop", "dynamodb"] == [one for one in session.asked if one != "s3"]
