@@ -100,11 +100,28 @@ def test_a_damaged_lock_record_is_named(world: World) -> None:
 def test_a_conflict_is_tried_again(world: World) -> None:
     """With one token, so that DynamoDB makes it once."""
     work = world.lock(1)
-    world.faults = [CONFLICT, cancelled("None", "TransactionConflict"), cancelled("None", "ThrottlingError")]
+    world.faults = [
+        CONFLICT,
+        cancelled("None", "TransactionConflict"),
+        cancelled("None", "ThrottlingError"),
+        cancelled("ProvisionedThroughputExceeded", "None"),
+    ]
     change(world, work)
     assert "Bern" == world.read()["city"]
     tokens = [arguments["ClientRequestToken"] for name, arguments in world.calls if name[0] == "t"]
-    assert (4, 1) == (len(tokens), len(set(tokens)))
+    assert (5, 1) == (len(tokens), len(set(tokens)))
+
+
+def test_others_get_time_to_be_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause before each further try, and none after the last."""
+    slept: list[float] = []
+    monkeypatch.setattr(mine.time, "sleep", slept.append)
+    monkeypatch.setattr(mine, "_FIRST_PAUSE_SECONDS", 0.05)
+    world.faults = [CONFLICT] * mine.TRIES
+    with pytest.raises(RetryLater):
+        change(world, world.lock(1))
+    assert mine.TRIES - 1 == len(slept)
+    assert 0 < sum(slept) < 3.2
 
 
 def test_another_call_has_another_token(world: World) -> None:
@@ -239,8 +256,11 @@ def test_where_guards_are_off_the_change_is_made(world: World, monkeypatch: pyte
     monkeypatch.setenv(DISABLED, "true")
     with world.guard().begin("acme/7", {}) as run:
         updates.update_if_mine(run, TABLE, KEY, {"city": "Bern"}, dynamodb=world.dynamodb)
+        assert ["transact_write_items"] == world.names()
+        world.faults = [CONFLICT] * mine.TRIES
+        with pytest.raises(RetryLater):
+            updates.update_if_mine(run, TABLE, KEY, {"city": "Basel"}, dynamodb=world.dynamodb)
         run.complete("done")
-    assert ["transact_write_items"] == world.names()
     assert "Bern" == world.read()["city"]
 
 

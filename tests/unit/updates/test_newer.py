@@ -387,9 +387,11 @@ def test_the_same_for_asyncio(world: World) -> None:
             (await updates.read_async(TABLE, KEY, dynamodb=world.dynamodb))["city"],
             (await updates.delete_if_newer_async(TABLE, KEY, as_of=2, **options)).item,
             await updates.read_async(TABLE, KEY, dynamodb=world.dynamodb),
+            (await updates.delete_if_newer_async(TABLE, KEY, as_of=3, kept_seconds=None, **options)).applied,
         ]
 
-    assert [True, "Bern", None, None] == asyncio.run(all_of_them())
+    assert [True, "Bern", None, None, True] == asyncio.run(all_of_them())
+    assert "ttl" not in (world.item() or {})
 
 
 def test_any_other_error_stays_what_it_is(world: World) -> None:
@@ -398,13 +400,14 @@ def test_any_other_error_stays_what_it_is(world: World) -> None:
         updates.update_if_newer("nowhere", KEY, {}, as_of=1, writer="w", dynamodb=world.dynamodb)
 
 
-@pytest.mark.usefixtures("world")
-def test_without_a_client_boto3_s_own_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_client_boto3_s_own_is_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the region and credentials of the environment."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     item.default_client.cache_clear()
     try:
         assert updates.update_if_newer(TABLE, KEY, {"city": "Bern"}, as_of=1, writer="w")
         assert "Bern" == (updates.read(TABLE, KEY) or {})["city"]
+        updates.update_if_mine(world.lock(1), TABLE, KEY, {"city": "Basel"}, locks_table=LOCKS)
+        assert "Basel" == (updates.read(TABLE, KEY) or {})["city"]
     finally:
         item.default_client.cache_clear()
