@@ -173,10 +173,11 @@ def test_a_running_duplicate_is_a_conflict_for_whoever_will_not_wait(api: Api):
     """409 with Prefer: wait=0; the first one is a 202 even so."""
     assert 202 == api.post(prefer="wait=0").status
     answer = api.post(prefer="wait=0")
-    assert (409, "/requests/order-1", "wait=0") == (
+    assert (409, "/requests/order-1", "wait=0", "true") == (
         answer.status,
         answer.headers["Location"],
         answer.headers["Preference-Applied"],
+        answer.headers["Idempotent-Replayed"],
     )
 
 
@@ -610,6 +611,7 @@ def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
         ("jwt", "jwt.claims.tenant", {"jwt": {"claims": {"sub": "x", "tenant": "acme"}}}, "acme/"),
         ("iam", "", {"iam": {"userArn": "arn:aws:iam::1:user/Z"}}, "arn%3Aaws%3Aiam%3A%3A1%3Auser%2FZ/"),
         ("open", "", {}, ""),
+        ("open", "jwt.claims.tenant", {}, ""),
         ("off", "", {}, ""),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
+from weakref import ref
 
 import pytest
 from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, idempotent_function
@@ -18,6 +19,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.serialization.custom_dict import CustomDictSerializer
 
 from steponce import RequestFailed
+from steponce.powertools.nesting import Calls
 from tests.patience import turn
 from tests.unit.powertools.world import config, items, key_of, ours, stock, table
 
@@ -207,6 +209,21 @@ def test_calls_in_threads_share_nothing():
     assert {key_of(f"f{n}", n): str(n) for n in range(6)} == {
         item["lockToken"]["S"]: item["result"]["S"] for item in items()
     }
+
+
+def test_a_call_that_is_over_is_not_kept():
+    """A replay has no end, and a Lambda that stays warm has thousands of them."""
+
+    class Begun:
+        """A call."""
+
+    calls: Calls[Begun] = Calls("test")
+    first = Begun()
+    seen = ref(first)
+    calls.begin(first)
+    del first
+    calls.begin(Begun())
+    assert None is seen()
 
 
 def test_an_end_without_a_begin_is_said():

@@ -105,6 +105,18 @@ def test_a_call_without_a_context_has_no_time(world: World) -> None:
     assert (None, times.NEVER) == (lock.lease_until, lock.expected_completion)
     assert not lease_is_over(lock)
 
+    @idempotent_function(
+        data_keyword_argument="order",
+        key_prefix=PREFIX,
+        config=config(),
+        persistence_store=ours(boto3_client=world.dynamodb),
+    )
+    def charge(order: Any) -> Any:
+        raise AssertionError(order)
+
+    with pytest.raises(IdempotencyAlreadyInProgressError):
+        charge(order=ORDER)
+
 
 @each_in_progress
 def test_nobody_takes_a_record_in_progress(world: World, leave: Leave) -> None:
