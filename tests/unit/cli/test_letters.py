@@ -24,7 +24,7 @@ from steponce.local.delivery.mappings import record
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
 from steponce.triggers.found_letters import DeadLetterQueue, Found
 from steponce.triggers.messages import find_request, original_of
-from steponce.triggers.redrive import Letters
+from steponce.triggers.redrive import HIDDEN_SECONDS, Letters
 from steponce.triggers.resend import Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
@@ -138,6 +138,17 @@ def test_a_long_list_is_cut(stack: Stack, run: Run):
     _, told = run("list", "--limit", "11")
     assert (11, 2) == (len(told["letters"]), told["more"])
     assert 13 == len(run("list")[1]["letters"])
+
+
+def test_all_servers_are_asked_and_others_see_no_letter_for_a_while(
+    stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """Without a wait, SQS asks only some servers; a queue's own time-out may be nothing at all."""
+    stack.lay_aside("order-1")
+    receive, asked = stack.sqs.receive_message, list[dict[str, Any]]()
+    monkeypatch.setattr(stack.sqs, "receive_message", lambda **given: asked.append(given) or receive(**given))
+    assert 1 == len(run("list")[1]["letters"])
+    assert {(1, HIDDEN_SECONDS)} == {(one["WaitTimeSeconds"], one["VisibilityTimeout"]) for one in asked}
 
 
 def test_show_tells_all_of_one(stack: Stack, run: Run):
