@@ -318,11 +318,14 @@ def test_a_free_record_of_another_request_says_nothing_of_one_that_nobody_knows(
         world.client.status("order-1", lock_token="m/order-1")
 
 
-def test_a_request_that_succeeded_is_not_called_failed_without_its_record(world: Waiting):
-    """Its answer has expired and is deleted. Only the record has its result."""
+@pytest.mark.parametrize("is_released", [False, True], ids=["deleted", "released"])
+def test_a_request_that_succeeded_is_not_called_failed_without_its_record(world: Waiting, is_released: bool):
+    """Only the record has its result. Who redrives by hand what has released its lock gets none there."""
     world.execution("order-1", "SUCCEEDED", *TO_WORK)
+    if is_released:
+        world.put(status=RELEASED, openStatus=None, ttl=TTL)
     with pytest.raises(RequestNotFound):
-        world.client.status("order-1")
+        world.client.status("order-1", lock_token="m/order-1")
 
 
 def test_a_dead_owner_that_is_settled_while_it_is_looked_at_leaves_an_answer(world: Waiting):
