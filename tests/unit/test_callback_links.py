@@ -60,6 +60,32 @@ def test_a_program_is_refused_with_json(links: CallbackLinks, kind: str):
     assert "InvalidAnswer" == json.loads(links.send(links.link(), "{", kind=kind).body)["error"]
 
 
+def test_a_program_gets_json_that_nobody_keeps(links: CallbackLinks):
+    """Whether it says what it sends or not."""
+    reply = links.send(links.link(), YES, headers={})
+    assert {"verdict": "accepted", "awaitingStepId": links.step.id} == json.loads(reply.body)
+    assert ("application/json", "no-store", "nosniff") == (
+        reply.headers["Content-Type"],
+        reply.headers["Cache-Control"],
+        reply.headers["X-Content-Type-Options"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "told"),
+    [("application/json", json.dumps(YES), "application/json"), (FORM, "outcome=success", "text/html")],
+)
+def test_who_meets_an_outage_is_asked_to_come_again(links: CallbackLinks, kind: str, body: str, told: str):
+    """A program is told when; the answer of another program is refused without that."""
+    links.wait.sfn.refuse("send_task_success", "ThrottlingException")
+    reply = links.send(links.link(), body, kind=kind)
+    assert (503, told) == (reply.status, reply.headers["Content-Type"].partition(";")[0])
+    if told == "application/json":
+        assert "5" == reply.headers["Retry-After"]
+        assert {"error", "message"} == set(json.loads(reply.body))
+    assert "Retry-After" not in links.send(links.link(), "{", kind=kind).headers
+
+
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"\x1f\x8b\x08\x00"])
 def test_a_body_that_is_no_text_is_malformed(links: CallbackLinks, body: bytes):
     """Compressed, for example."""

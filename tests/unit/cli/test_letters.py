@@ -332,6 +332,17 @@ def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, 
     assert 1 == len(run("list")[1]["letters"])
 
 
+def test_a_record_of_no_known_kind_is_looked_at(stack: Stack, run: Run):
+    """Its queue has none that its letters could go back to."""
+    letter_id = stack.put("DeadEventsQueueUrl", ORDER)
+    (letter,) = run("list")[1]["letters"]
+    assert ("record of a kind that is not known here", False) == (letter["kind"], letter["canBePutBack"])
+    code, told = run("redrive", letter_id)
+    assert (3, "Refused") == (code, told["error"]["type"])
+    assert [f"steponce letters show {letter_id}"] == told["error"]["next"]
+    assert [] == run("redrive", "--all")[1]["letters"]
+
+
 @pytest.mark.parametrize("local", [("--local",), ()], ids=["told", "the default"])
 def test_the_function_of_a_local_stack_is_invoked_there(
     stack: Stack, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, local: tuple[str, ...]
