@@ -25,7 +25,7 @@ from steponce.triggers.dead_letters import IF_NOT_ANSWERED, DeadLetters
 from steponce.triggers.found_letters import DeadLetterQueue, Found
 from steponce.triggers.messages import find_request, original_of
 from steponce.triggers.redrive import HIDDEN_SECONDS, Letters
-from steponce.triggers.resend import Resender
+from steponce.triggers.resend import REQUEST_ID, TRIES, Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
@@ -373,6 +373,16 @@ def test_a_letter_that_its_queue_would_not_take_back_keeps_no_other(stack: Stack
     assert (3, "Refused") == (code, told["error"]["type"])
     assert "851,968 bytes" in told["error"]["message"]
     assert told["error"]["message"].endswith(run("show", largest)[1]["advice"])
+
+
+def test_a_resent_message_that_sqs_has_moved_says_which_request_it_is(stack: Stack, run: Run):
+    """A trigger that fails each time writes no letter."""
+    resent = {REQUEST_ID: '"order-1"', TRIES: "2"}
+    given = {name: {"DataType": "String", "StringValue": text} for name, text in resent.items()}
+    stack.put("RequestsDeadLetterQueueUrl", ORDER, given)
+    (letter,) = run("list")[1]["letters"]
+    assert ("request", "order-1", 2) == tuple(letter[name] for name in ("kind", "requestId", "tries"))
+    assert letter["reason"].startswith("ReceivedTooOften")
 
 
 def test_attributes_that_anybody_may_write_do_not_end_a_list(stack: Stack, run: Run):
