@@ -99,6 +99,7 @@ def test_a_tombstone_without_end_has_no_ttl(world: World) -> None:
     """By default it is kept for 40 days."""
     world.delete(1, kept_seconds=None)
     assert "ttl" not in (world.item() or {})
+    assert world.delete(1, kept_seconds=1)
     world.delete(2)
     assert int(world.now.timestamp()) + 40 * 86_400 == int((world.item() or {})["ttl"]["N"])
 
@@ -134,6 +135,14 @@ def test_a_record_s_own_deleted_is_no_tombstone(world: World, deleted: dict[str,
     world.put(name={"S": "Ann"}, deleted=deleted, asOf={"N": "5"}, writer={"S": "another"})
     stale = world.update(1, city="Bern")
     assert (False, "Ann") == (stale.applied, stale.item["name"])
+
+
+def test_an_order_that_another_program_has_written_alone_is_one(world: World) -> None:
+    """It has no writer, so it is nobody's to repeat."""
+    world.put(asOf={"N": "5"})
+    stale = world.update(5, city="Bern")
+    assert (False, 5, None) == (stale.applied, stale.as_of, stale.writer)
+    assert world.update(6, city="Bern")
 
 
 def test_names_of_any_kind_are_names(world: World) -> None:
