@@ -347,6 +347,10 @@ def test_a_table_without_a_name_is_an_invalid_request(world: World) -> None:
     nameless: Any = None
     with pytest.raises(InvalidRequest, match="TableName"):
         updates.read(nameless, KEY, dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest, match="TableName"):
+        updates.update_if_mine(
+            world.lock(1), nameless, KEY, {"city": "Bern"}, locks_table=LOCKS, dynamodb=world.dynamodb
+        )
 
 
 def test_a_value_that_holds_itself_is_named(world: World) -> None:
