@@ -235,7 +235,9 @@ class Case:
 
     def _without_record(self, record: Record | None, newest: Attempt) -> Advice:
         start = (self._request("start request"),)
-        has_worked = record is None and any(attempt.has_worked for attempt in self.attempts)
+        has_worked = record is None and any(
+            one.has_worked for one in self.attempts if one.number > self._released
+        )
         if newest.limited_until is not None and not has_worked:
             return self._rate_limited(newest, newest.limited_until)
         if newest.is_open:
@@ -275,6 +277,15 @@ class Case:
         return Advice(
             "failed", f"{ended}, and it has no record. Once the cause is gone, start it again.", start
         )
+
+    @property
+    def _released(self) -> int:
+        """The attempt of this request whose lock was released: its work may run again. 0 if none was."""
+        record, newest = self.record, self.attempts[-1]
+        if record is None or record.status != RELEASED or record.request_id != self.request_id:
+            return 0
+        is_here = machine_of(record.locked_by) == machine_of(newest.execution_arn)
+        return record.attempt or 0 if is_here else 0
 
     def _rate_limited(self, newest: Attempt, until: str) -> Advice:
         """Judge a request that the rate limit has refused. It holds no lock."""

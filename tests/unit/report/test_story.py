@@ -409,6 +409,36 @@ def test_a_request_whose_work_had_begun_is_not_to_be_started_again(world: World,
     assert "its record is gone. The work had begun, and the next start runs it again" in story.summary
 
 
+@pytest.mark.parametrize(
+    ("visits", "ended"),
+    [
+        (("CountRequest",), {"error": "RateLimited", "cause": cause_until(FAR)}),
+        (("PrepareRequest",), {"error": "Unavailable"}),
+    ],
+    ids=["limited", "unprepared"],
+)
+def test_a_request_that_a_person_released_may_be_started_again(
+    world: World, visits: tuple[str, ...], ended: dict[str, str]
+):
+    """Its next attempt got no lock. The work that had begun is the one that was released."""
+    world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "RecordError", error="Boom")
+    world.execution("order-1--2", "FAILED", *visits, **ended)
+    world.record("RELEASED", failure=Failure("Boom", None), ttl=1, actual_completion=at(2))
+
+    story = collect(world.client, "order-1")
+
+    assert ["start request"] == [step.action for step in story.next_steps]
+    assert "its record is gone" not in story.summary
+
+
+def test_another_s_released_lock_says_nothing_of_work_that_had_begun(world: World):
+    """This request's own record is gone all the same."""
+    world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "RecordError", error="Boom")
+    world.record("RELEASED", request_id="order-7", failure=Failure("Boom", None), ttl=1)
+
+    assert () == collect(world.client, "order-1").next_steps
+
+
 def test_a_rate_limit_does_not_hide_that_the_work_had_begun(world: World):
     """The second attempt was refused. Its advice would be to start the request again."""
     world.execution("order-1", "FAILED", "DoWork", "RecordError", error="Boom")
