@@ -242,6 +242,7 @@ def test_where_nothing_happened_the_caller_is_asked_to_come_again(api: Api, erro
     api.client.ends.append(NO_LOCK | {"error": error, "attempt": attempt})
     answer = api.post(prefer="wait=5")
     assert (503, "5", True) == (answer.status, answer.headers["Retry-After"], error in answer.body["detail"])
+    assert [False, True] == [answer.body["replayed"], api.post().body["replayed"]]
     read = api.get("order-1")
     assert (200, error, True) == (
         read.status,
@@ -319,6 +320,7 @@ def test_a_window_that_is_over_lets_the_caller_come_at_once(api: Api):
     api.client.ends.append(NO_LOCK | {"error": "RateLimited", "cause": cause})
     answer = api.post(prefer="wait=10")
     assert (429, "1") == (answer.status, answer.headers["Retry-After"])
+    assert [False, True] == [answer.body["replayed"], api.post().body["replayed"]]
     assert "RateLimit" not in answer.headers
 
 

@@ -93,6 +93,21 @@ def test_a_function_has_its_own_configuration():
     assert ["first", "second"] == configured_apart(ours())
 
 
+def test_functions_without_a_prefix_are_told_apart_by_their_names():
+    """Both get the same order, and neither gets the other's answer."""
+    once = idempotent_function(data_keyword_argument="data", persistence_store=ours(), config=config())
+
+    @once
+    def charge(data: Any) -> str:
+        return f"charged {data['orderId']}"
+
+    @once
+    def refund(data: Any) -> str:
+        return f"refunded {data['orderId']}"
+
+    assert ["charged 1", "refunded 1"] * 2 == [one(data=ORDER) for _ in range(2) for one in (charge, refund)]
+
+
 def test_a_call_that_powertools_repeats_is_still_the_same_call():
     """Powertools repeats a call after this error, which a function on another store may have raised."""
     done = []
@@ -222,7 +237,12 @@ def test_a_call_that_is_over_is_not_kept():
     seen = ref(first)
     calls.begin(first)
     del first
-    calls.begin(Begun())
+    last = Begun()
+    calls.begin(last)
+    assert None is seen()
+    seen = ref(last)
+    assert calls.end() is last
+    del last
     assert None is seen()
 
 
