@@ -239,3 +239,8 @@ def test_a_record_keeps_the_newest_interventions(world: World) -> None:
         assert world.limits.reset(count, by="eve", why=str(n))
     (count,) = world.limits.of("ann")
     assert [str(n) for n in range(2, KEPT_INTERVENTIONS + 2)] == [one.why for one in count.interventions]
+
+
+def test_a_request_has_the_digest_that_it_always_had() -> None:
+    """Counted by an earlier release, it is not counted again by this one."""
+    assert "C6_iIVbSaYwUO4YEBEbTZg" == member_of("order-1")

@@ -7,8 +7,10 @@ import pickle
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from steponce import Client, Guard, Limiter
+from steponce.aws.clients import CONFIG
 from steponce.errors import InvalidSetting, MachineAmbiguous, MachineNotFound
 from steponce.powertools import LocksPersistence
 from steponce.request.workflows import Workflow, Workflows
@@ -210,3 +212,20 @@ def test_what_is_made_of_a_stack_on_aws_works_where_the_stack_is(make: Any):
     session = Session()
     assert make(session)
     assert ["cloudformation", "shop", "dynamodb"] == [one for one in session.asked if one != "s3"]
+
+
+def test_a_client_has_its_caller_s_config_and_addresses():
+    """For each of its services, on top of its own: as behind a proxy, or on a local stack."""
+    given: dict[str, tuple[str, str]] = {}
+
+    class Noting(SharedClients):
+        def client(self, service: str, **options: Any) -> Any:
+            config = options["config"]
+            given[service] = (config.user_agent_extra, options["endpoint_url"])
+            assert CONFIG.retries == config.retries
+            return super().client(service, **options)
+
+    session: Any = Noting("eu-west-1")
+    at = {"states": "http://127.0.0.1:1", "dynamodb": "http://127.0.0.1:2"}
+    Client(ARN, "locks", session=session, config=Config(user_agent_extra="mine"), endpoints=at)
+    assert {"stepfunctions": ("mine", at["states"]), "dynamodb": ("mine", at["dynamodb"])} == given
