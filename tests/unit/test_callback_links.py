@@ -60,6 +60,13 @@ def test_a_program_is_refused_with_json(links: CallbackLinks, kind: str):
     assert "InvalidAnswer" == json.loads(links.send(links.link(), "{", kind=kind).body)["error"]
 
 
+@pytest.mark.parametrize(("kind", "body"), [("application/json", json.dumps(YES)), (FORM, "outcome=success")])
+def test_a_link_answers_nothing_but_what_it_allows(links: CallbackLinks, kind: str, body: str):
+    """Who may only decline cannot confirm."""
+    reply = links.send(links.link("failure", "heartbeat"), body, kind=kind)
+    assert (403, []) == (reply.status, links.verdicts)
+
+
 def test_a_program_gets_json_that_nobody_keeps(links: CallbackLinks):
     """Whether it says what it sends or not."""
     reply = links.send(links.link(), YES, headers={})
