@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 TRIES = 8
-"""How often the transaction is tried; the pauses take 3 seconds at the most."""
+"""How often the transaction is tried; the pauses take 3.2 seconds at the most."""
 
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 0.8
