@@ -281,11 +281,10 @@ class Case:
     @property
     def _released(self) -> int:
         """The attempt of this request whose lock was released: its work may run again. 0 if none was."""
-        record, newest = self.record, self.attempts[-1]
-        if record is None or record.status != RELEASED or record.request_id != self.request_id:
+        record = self.record
+        if record is None or record.status != RELEASED:
             return 0
-        is_here = machine_of(record.locked_by) == machine_of(newest.execution_arn)
-        return record.attempt or 0 if is_here else 0
+        return next((one.number for one in self.attempts if one.execution_arn == record.locked_by), 0)
 
     def _rate_limited(self, newest: Attempt, until: str) -> Advice:
         """Judge a request that the rate limit has refused. It holds no lock."""

@@ -431,10 +431,21 @@ def test_a_request_that_a_person_released_may_be_started_again(
     assert "its record is gone" not in story.summary
 
 
+def test_what_a_later_attempt_has_worked_is_what_a_person_released(world: World):
+    """The first attempt got no lock, so the record's own count is behind that of the executions."""
+    limited = {"error": "RateLimited", "cause": cause_until(FAR)}
+    world.execution("order-1", "FAILED", "CountRequest", **limited)
+    world.execution("order-1--2", "FAILED", "AcquireLock", "DoWork", "RecordError", error="Boom")
+    world.execution("order-1--3", "FAILED", "CountRequest", **limited)
+    world.record("RELEASED", locked_by=arn("order-1--2"), failure=Failure("Boom", None), ttl=1)
+
+    assert ["start request"] == [step.action for step in collect(world.client, "order-1").next_steps]
+
+
 def test_another_s_released_lock_says_nothing_of_work_that_had_begun(world: World):
     """This request's own record is gone all the same."""
     world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "RecordError", error="Boom")
-    world.record("RELEASED", request_id="order-7", failure=Failure("Boom", None), ttl=1)
+    world.record("RELEASED", request_id="order-7", locked_by=arn("order-7"), ttl=1)
 
     assert () == collect(world.client, "order-1").next_steps
 
