@@ -8,8 +8,6 @@ from steponce.lint.asl import as_object
 from steponce.lint.machine import Body, State
 
 _TOKENS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "states:startExecution": (("Name",), "another execution starts without a Name"),
-    "sfn:startExecution": (("Name",), "another execution starts without a Name"),
     "sqs:sendMessage": (("MessageDeduplicationId",), "a second message is sent"),
     "sns:publish": (("MessageDeduplicationId",), "a second message is sent"),
     "dynamodb:transactWriteItems": (
@@ -77,11 +75,19 @@ def _request(arguments: Body) -> str | None:
     return f"a second {method} is sent" if method in ("POST", "PATCH") and not named else None
 
 
+def _start(arguments: Body) -> str | None:
+    """A request with its lock token needs no Name: each execution for it ends with the first one's answer."""
+    named = _has(arguments, "Name") or _has(as_object(arguments.get("Input")), "lockToken")
+    return None if named else "another execution starts without a Name"
+
+
 def _has(arguments: Body, key: str) -> bool:
     return key in arguments or f"{key}.$" in arguments
 
 
 _SPECIAL: Mapping[str, Callable[[Body], str | None]] = {
+    "states:startExecution": _start,
+    "sfn:startExecution": _start,
     "dynamodb:updateItem": _update,
     "http:invoke": _request,
     "apigateway:invoke": _request,

@@ -34,9 +34,10 @@ def retry_repeats_work(machine: Machine) -> Complaints:
     `Sandbox.Timedout`, `Runtime.ExitError` and `Runtime.OutOfMemory` say that a function ran out of time or
     memory in its work.
 
-    These count as not idempotent: a function; an execution without a `Name`; a message without a
-    deduplication id; an event; a job that AWS starts again, such as `glue:startJobRun`, or `ecs:runTask`
-    without a `ClientToken`; a POST; an `updateItem` that adds to a value without a condition.
+    These count as not idempotent: a function; an execution without a `Name`, unless its `Input` has a
+    `lockToken`, as a request has; a message without a deduplication id; an event; a job that AWS starts
+    again, such as `glue:startJobRun`, or `ecs:runTask` without a `ClientToken`; a POST; an `updateItem` that
+    adds to a value without a condition.
 
     Name only errors that come before the work: for a function `Lambda.TooManyRequestsException`, and also
     AWS's own proposal of `Lambda.ServiceException`, `Lambda.AWSLambdaException` and

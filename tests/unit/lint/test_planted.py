@@ -59,6 +59,23 @@ def test_a_path_as_text_is_found_in_every_template(field: str):
     assert "Call the key 'id.$'" in finding.message
 
 
+@pytest.mark.parametrize(("given", "found"), [({"lockToken.$": "$.id"}, []), ({}, ["retry-repeats-work"])])
+def test_the_start_of_a_request_with_its_lock_token_may_be_repeated(given: dict[str, Any], found: list[str]):
+    """Each execution ends with the first one's answer. Of another machine nobody knows that."""
+    start = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::states:startExecution.sync:2",
+        "Parameters": {"StateMachineArn": "${RunOnce}", "Input": {"payload.$": "$"} | given},
+        "TimeoutSeconds": 3600,
+        "Retry": [{"ErrorEquals": ["States.TaskFailed"], "MaxAttempts": 2}],
+        "End": True,
+    }
+
+    findings = lint({"StartAt": "Order", "States": {"Order": start}}).findings
+
+    assert found == [one.rule for one in findings if one.rule == "retry-repeats-work"]
+
+
 GET: dict[str, Any] = {
     "Type": "Task",
     "Resource": "arn:aws:states:::aws-sdk:dynamodb:getItem",
