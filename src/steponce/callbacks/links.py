@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -50,7 +49,7 @@ class Keys:
         self._secret = secret
         self._keys: list[str] = []
         self._made: datetime | None = None
-        self._read_at = float("-inf")
+        self._read_at: datetime | None = None
 
     def newest(self) -> str:
         """
@@ -65,23 +64,30 @@ class Keys:
 
     def valid(self) -> list[str]:
         """The keys that verify, newest first. Raises as `newest`."""
-        if self._age() >= CACHED_SECONDS:
+        if self.are_old():
             try:
                 self._read()
             except Unavailable:
-                if self._age() >= UNANSWERED_SECONDS:
+                if self._are_older_than(UNANSWERED_SECONDS):
                     raise
         return self._keys
 
     def are_old(self) -> bool:
         """Whether the keys may have been rotated: Secrets Manager does not answer."""
-        return self._age() >= CACHED_SECONDS
+        return self._are_older_than(CACHED_SECONDS)
 
-    def _age(self) -> float:
-        return time.monotonic() - self._read_at
+    def _are_older_than(self, seconds: int) -> bool:
+        """
+        Measured by the clock of the day: a monotonic one stands still while Lambda has frozen the function.
+
+        A clock that was set back tells no age, so the keys count as old.
+        """
+        if self._read_at is None:
+            return True
+        return not timedelta() <= times.now() - self._read_at < timedelta(seconds=seconds)
 
     def _read(self) -> None:
-        began = time.monotonic()  # the secret may be rotated between the two calls
+        began = times.now()  # the secret may be rotated between the two calls
         (current, self._made), (previous, _) = self._version("AWSCURRENT"), self._version("AWSPREVIOUS")
         self._keys = [key for key in (current, previous) if key]
         self._read_at = began

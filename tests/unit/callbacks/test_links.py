@@ -51,21 +51,20 @@ class Secret:
 
 
 class Clock:
-    """A monotonic clock that stands still until it is moved."""
+    """A clock that stands still until it is moved."""
 
     def __init__(self) -> None:
-        self.seconds = 1000.0
+        self.seconds = 0.0
 
-    def monotonic(self) -> float:
-        return self.seconds
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.seconds)
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """It is twelve, and no second passes by itself."""
     clock = Clock()
-    monkeypatch.setattr(times, "now", lambda: NOW)
-    monkeypatch.setattr(links, "time", clock)
+    monkeypatch.setattr(times, "now", clock.now)
     return clock
 
 
@@ -277,17 +276,37 @@ def test_a_link_made_after_two_rotations_is_genuine(secret: Secret, keys: Keys, 
     verify(keys_of(secret), STEP, query(sign(keys, STEP, EXPIRES, BOTH)))
 
 
-def test_a_cached_key_signs_once_it_is_old_enough(
-    secret: Secret, keys: Keys, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_cached_key_signs_once_it_is_old_enough(secret: Secret, keys: Keys, clock: Clock):
     """The key before it may be rotated out by then."""
-    secret.rotate("key-2", made=NOW)
+    secret.rotate("key-2", made=NOW - timedelta(seconds=CACHED_SECONDS / 2))
     assert "key-1" == keys.newest()
 
-    monkeypatch.setattr(times, "now", lambda: NOW + timedelta(seconds=CACHED_SECONDS))
+    clock.seconds += CACHED_SECONDS / 2
 
     assert "key-2" == keys.newest()
     assert 1 == secret.reads
+
+
+def test_a_function_that_was_frozen_for_an_hour_asks_for_the_keys(
+    secret: Secret, keys: Keys, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    """Lambda stops its monotonic clock meanwhile. The key of before may have leaked."""
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0)
+    keys.valid()
+    secret.rotate("key-2")
+    secret.rotate("key-3")
+    clock.seconds += 3600
+
+    assert ["key-3", "key-2"] == keys.valid()
+
+
+def test_a_clock_that_was_set_back_keeps_no_key_for_longer(secret: Secret, keys: Keys, clock: Clock):
+    """It does not tell how old they are."""
+    keys.valid()
+    secret.rotate("key-2")
+    clock.seconds -= 60
+
+    assert "key-2" == keys.valid()[0]
 
 
 def test_the_first_key_of_all_signs_at_once():
