@@ -57,10 +57,10 @@ def keep(result: Any, work: Mapping[str, Any], results: Results | None = None) -
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         answered = json.dumps(plain, ensure_ascii=False)  # Lambda's runtime adds blanks, which count, too
         payload = json.dumps(work.get("payload"), ensure_ascii=False, separators=(",", ":"))
+        carried = max(carried_bytes(text), len(answered.encode())) + len(payload.encode())
     except (TypeError, ValueError, RecursionError):
         return result  # for the function's runtime to judge, as without a bucket
-    carried = max(carried_bytes(text), len(answered.encode()))
-    if carried + len(payload.encode()) <= LARGEST_IN_RECORD:
+    if carried <= LARGEST_IN_RECORD:
         return result
     missing = [name for name in ("lockToken", "callId") if name not in work]
     if missing:

@@ -119,8 +119,8 @@ DEEP = reduce(lambda inner, _: [inner], range(3_000), LARGE["pages"])
 
 @pytest.mark.parametrize(
     "part",
-    [Decimal("NaN"), Decimal("Infinity"), b"\xff", {1, 2}, DEEP],
-    ids=["NaN", "Infinity", "bytes", "a set", "too deep"],
+    [Decimal("NaN"), Decimal("Infinity"), b"\xff", {1, 2}, DEEP, "\ud800"],
+    ids=["NaN", "Infinity", "bytes", "a set", "too deep", "half a character"],
 )
 def test_a_large_result_that_has_no_json_is_left_to_the_runtime_too(large: Results, part: Any):
     """It fails there, and says why."""
