@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -72,6 +72,23 @@ def guard(**options: Any) -> Guard:
     return Guard("locks", session=SharedClients("eu-west-1"), **options)
 
 
+def must_not_run(
+    world: World, *, of_call: Mapping[str, Any] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """A function behind our store with these options. A record answers for it."""
+
+    @idempotent_function(
+        data_keyword_argument="order",
+        key_prefix=PREFIX,
+        config=config(**of_call or {}),
+        persistence_store=ours(boto3_client=world.dynamodb, **options),
+    )
+    def charge(order: Any) -> Any:
+        raise AssertionError(order)
+
+    return charge
+
+
 def left_behind(world: World) -> str:
     """A record in progress whose time is over, as a Lambda leaves it that has timed out; its key."""
     return begin(theirs(world), seconds=-3_600)
@@ -105,15 +122,7 @@ def test_a_call_without_a_context_has_no_time(world: World) -> None:
     assert (None, times.NEVER) == (lock.lease_until, lock.expected_completion)
     assert not lease_is_over(lock)
 
-    @idempotent_function(
-        data_keyword_argument="order",
-        key_prefix=PREFIX,
-        config=config(),
-        persistence_store=ours(boto3_client=world.dynamodb),
-    )
-    def charge(order: Any) -> Any:
-        raise AssertionError(order)
-
+    charge = must_not_run(world)
     with pytest.raises(IdempotencyAlreadyInProgressError):
         charge(order=ORDER)
 
@@ -129,15 +138,7 @@ def test_nobody_takes_a_record_in_progress(world: World, leave: Leave) -> None:
     ):
         pass
 
-    @idempotent_function(
-        data_keyword_argument="order",
-        key_prefix=PREFIX,
-        config=config(),
-        persistence_store=ours(boto3_client=world.dynamodb, when_outcome_unknown="take-over"),
-    )
-    def charge(order: Any) -> Any:
-        raise AssertionError(order)
-
+    charge = must_not_run(world, when_outcome_unknown="take-over")
     with pytest.raises(IdempotencyAlreadyInProgressError):
         charge(order=ORDER)
     assert before == raw(world, key)
@@ -172,15 +173,7 @@ def test_a_completed_record_is_replayed(world: World) -> None:
         with guard(cache_size=9).begin(key, "another payload, which nobody can compare") as run:
             assert (True, DONE) == (run.replayed, run.result)
 
-        @idempotent_function(
-            data_keyword_argument="order",
-            key_prefix=PREFIX,
-            config=config(),
-            persistence_store=ours(boto3_client=world.dynamodb),
-        )
-        def charge(order: Any) -> Any:
-            raise AssertionError(order)
-
+        charge = must_not_run(world)
         assert DONE == charge(order=data)
         assert before == raw(world, key)
 
@@ -193,15 +186,7 @@ def test_payloads_are_compared_as_powertools_did(world: World) -> None:
     layer.save_inprogress(ORDER, 1_000)
     layer.save_success(ORDER, DONE)
 
-    @idempotent_function(
-        data_keyword_argument="order",
-        key_prefix=PREFIX,
-        config=config(**options),
-        persistence_store=ours(boto3_client=world.dynamodb),
-    )
-    def charge(order: Any) -> Any:
-        raise AssertionError(order)
-
+    charge = must_not_run(world, of_call=options)
     assert DONE == charge(order=ORDER)
     with pytest.raises(IdempotencyValidationError):
         charge(order=ORDER | {"amount": 7})

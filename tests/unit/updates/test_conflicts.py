@@ -68,29 +68,21 @@ def test_conflicts_without_end_mean_retry_later(world: World) -> None:
     assert Decimal(4) == world.read()["count"]
 
 
+@pytest.mark.parametrize("in_asyncio", [False, True])
 @pytest.mark.parametrize("decide", [lambda seen: seen, lambda _seen: None, dict])
 def test_nothing_is_written_where_nothing_changes(
-    world: World, record: updates.Versioned, decide: Any
-) -> None:
-    """The same again, or None."""
-    count(world)
-    before = world.item()
-    world.calls.clear()
-    assert Decimal(1) == updates.retry_on_conflict(record.read, decide, record.write)["count"]
-    assert ["get_item"] == world.names()
-    assert before == world.item()
-
-
-@pytest.mark.parametrize("decide", [lambda seen: seen, lambda _seen: None, dict])
-def test_nothing_is_written_where_nothing_changes_in_asyncio(
-    world: World, record: updates.Versioned, decide: Any
+    world: World, record: updates.Versioned, decide: Any, in_asyncio: bool
 ) -> None:
     """A None of `decide` is no record, and the same again makes no new version."""
     count(world)
     before = world.item()
     world.calls.clear()
-    loop = updates.retry_on_conflict_async(record.read_async, decide, record.write_async)
-    assert Decimal(1) == asyncio.run(loop)["count"]
+    if in_asyncio:
+        loop = updates.retry_on_conflict_async(record.read_async, decide, record.write_async)
+        found = asyncio.run(loop)
+    else:
+        found = updates.retry_on_conflict(record.read, decide, record.write)
+    assert Decimal(1) == found["count"]
     assert ["get_item"] == world.names()
     assert before == world.item()
 
