@@ -16,7 +16,7 @@ LANGUAGES = {"sh", "python", "ini", "text", "mermaid"}
 """What a test knows how to run, to compare or to draw."""
 
 OF_ONE_PAGE = {("several-workflows.md", "yaml"), ("callbacks.md", "yaml"), ("callbacks.md", "json")}
-"""Languages of a page's blocks, which tests of their own read: second_workflow.py, rules/test_events.py."""
+"""Blocks that only one page has. Its own test reads them: second_workflow.py, rules/test_events.py."""
 
 _TARGETS = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 _NAMED_TARGETS = re.compile(r"(?:^|`)make ([a-z][a-z-]*)\b", re.MULTILINE)

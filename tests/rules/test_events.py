@@ -199,7 +199,7 @@ def test_no_event_holds_what_only_a_person_would_have() -> None:
 
 
 def test_the_page_shows_the_event_that_the_workflow_sends() -> None:
-    """Whoever writes a rule for it has nothing else to go by."""
+    """People copy the rule, and their functions read these fields."""
     page = read(ROOT / "docs" / "callbacks.md")
     (rule,) = [block for block in page.blocks("yaml") if "AwaitingStepRecorded" in block]
     (detail,) = [json.loads(block) for block in page.blocks("json") if '"link"' in block]

@@ -27,7 +27,7 @@ _RANGES = {
     "lambda_ms": (1, 900_000),
     "lambda_mb": (128, 10_240),
 }
-"""What AWS allows, and as many requests as nobody makes."""
+"""The least and the most of each assumption. These are AWS's limits; AWS has none for requests."""
 
 _LONG = Context(prec=100)
 """For the items of items of Maps."""

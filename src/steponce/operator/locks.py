@@ -279,7 +279,7 @@ class Operator:
             ) from None
 
     def _expect_free(self, lock: Lock, released: Lock) -> None:
-        """Refuse if somebody else has settled or taken the lock since it was released."""
+        """Raise RecordChanged if somebody has settled or taken the lock since its release."""
         is_its_own = self._machine.made(released, lock.request_id)
         is_settled = released.status in (COMPLETED, FAILED) and released.attempt == lock.attempt
         if is_settled or (not is_its_own and released.status != RELEASED):

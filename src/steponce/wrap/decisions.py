@@ -115,8 +115,8 @@ def _who_starts_it() -> list[str]:
     return [
         "Whatever starts the machine now must start requests instead: by a trigger, a client or the command "
         'line. An execution started by hand gets {"payload": INPUT}.',
-        "No record tells of what ran before the first wrap. Deploy that when no sender will repeat a request "
-        "of that time: its work would run again, also under an id that was the name of an execution.",
+        "There are no records of what ran before the first wrap. Deploy that wrap when no sender will repeat "
+        "a request of that time: its work would run again, also under an id that named an execution.",
     ]
 
 

@@ -111,7 +111,7 @@ class CallbackInstallation(Installation):
             raise
 
     def _is_waited_for(self, token: str) -> bool:
-        """Whether anybody hears what the function raises: a call that came late has nobody."""
+        """Whether the task with this token still waits. An error of a later call reaches nobody."""
         return any(one.token == token and one.over is None for one in self.machine.waits)
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:

@@ -308,7 +308,7 @@ def test_the_decisions_name_what_the_machine_has():
 def test_the_decisions_say_that_nothing_of_before_is_on_record(wrap: Any):
     """The names of the old executions protect no request any more."""
     said = " ".join(wrap(json.dumps(machine({"Say": passes()}))).decisions)
-    assert "No record tells of what ran before the first wrap." in said
+    assert "There are no records of what ran before the first wrap." in said
 
 
 @pytest.mark.parametrize(("given", "more"), [(60, 900), (31_536_000, 0), (31_535_000, 900), ("${T}", 0)])
