@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
+from steponce.local.moto_patches.times import aws_time
 from tests.simulation.definition import (
     Data,
     Failed,
@@ -44,7 +45,7 @@ class Run:
         )
         while self._is_open:
             state = states[name]
-            entered = times.to_text(self._machine.turns.now)
+            entered = aws_time(self._machine.turns.now)
             self._context["State"] = {"Name": name, "EnteredTime": entered, "RetryCount": 0}
             self._note(f"{state['Type']}StateEntered", "stateEntered", name=name, input=json.dumps(data))
             self._machine.meets_its_end(self._arn, name)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from steponce.aws import times
+from steponce.local.moto_patches.times import aws_time
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
 from steponce.recovery import owner
@@ -29,7 +30,7 @@ ITEM = {
     "executionName": {"S": "order-1"},
     "requestId": {"S": "order-1"},
     "attempt": {"N": "1"},
-    "created": {"S": times.to_text(LONG_AGO)},
+    "created": {"S": aws_time(LONG_AGO)},
     "expectedCompletion": {"S": times.to_text(NOW)},
     "payloadHash": {"S": "ab12"},
     "expiresAt": {"S": "2026-05-01T12:00:00.000Z"},
@@ -101,7 +102,7 @@ class Stack:
     ) -> owner.Finding:
         """All that was found of it."""
         return owner.settle_owner(
-            Lock.from_item(ITEM | {"created": {"S": times.to_text(created)}}),
+            Lock.from_item(ITEM | {"created": {"S": aws_time(created)}}),
             dead_owner(events, **described),
             self.locks,
             work_timeout_seconds=WORK_TIMEOUT,

@@ -22,7 +22,9 @@ def now_text() -> str:
 
 def to_text(time: datetime) -> str:
     """
-    Write a time the way Step Functions writes `$$.State.EnteredTime`. Texts sort as their times do.
+    Write a time. Such texts sort as their times do.
+
+    Step Functions writes `$$.State.EnteredTime` in this form too, but without `.000` at a whole second.
 
     Raises:
         ValueError: the time has no zone, or is beyond the calendar in UTC.

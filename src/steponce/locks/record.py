@@ -165,6 +165,15 @@ class Lock:
         """Whether it is a failure that is not final: a person decides what becomes of the request."""
         return self.status == FAILED and self.open_status is not None
 
+    @property
+    def taken_at(self) -> str:
+        """
+        When it was taken, as text that sorts among other times. Empty for a record of Powertools' own layer.
+
+        `created` is what the workflow has written, and what the fence compares.
+        """
+        return self.created and times.to_text(times.from_text(self.created))
+
     def work_timeout(self, default_seconds: float) -> timedelta:
         """
         How long the work may run after its execution was stopped: what the record says, else the default.

@@ -88,7 +88,7 @@ class Listing:
             locks = machine.locks.under(prefix, consistent=False, skip=self._skip_wanted)
         for lock in locks:
             request = Request.from_lock(lock, machine.results)
-            if request.machine is not None and wanted.spans(lock.created):
+            if request.machine is not None and wanted.spans(lock.taken_at):
                 self._remember(request.machine, split_attempt(lock.execution_name or "")[0])
             if self._is_wanted(request):
                 yield request

@@ -101,7 +101,7 @@ class Request:
             locked_by=lock.locked_by,
             execution_arn=lock.locked_by if lock.is_of_an_execution else None,
             attempt=lock.attempt,
-            created=lock.created or None,
+            created=lock.taken_at or None,
             finished=lock.actual_completion,
             expires_at=lock.expires_at if lock.ttl is not None else None,
             expired=lock.status != RELEASED and lock.is_reusable(times.now_text()),

@@ -308,7 +308,7 @@ def _look(
     if child is None and _has_child(history) and end.cancelled is None and _age(owner.closed) < YOUNG:
         return "alive", None  # it may have been started a moment before its owner died
     verdict = _verdict_by_end(end, owner, work_timeout)
-    if verdict == "idle" and owner.was_over_at(lock.created) and _age(lock.created) < YOUNG:
+    if verdict == "idle" and owner.was_over_at(lock.taken_at) and _age(lock.created) < YOUNG:
         return "alive", None  # it was redriven, and took the lock after this end
     return verdict, None if verdict == "alive" else end
 

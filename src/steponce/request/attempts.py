@@ -86,7 +86,7 @@ class Attempts:
         Then the newest is looked for only if one of the first two was refused.
         """
         first = self.describe_started(1)
-        has_replayed = first.status == "SUCCEEDED" and "" < lock.created <= (first.closed or "")
+        has_replayed = first.status == "SUCCEEDED" and "" < lock.taken_at <= (first.closed or "")
         if first.is_open or has_replayed:
             return first, 1
         known, number = first, 1

@@ -107,7 +107,7 @@ class Machine:
         It begins at 1 if the record is another request's, or one of an earlier request with this id: then the
         first attempt began after the record was made.
         """
-        if lock is not None and first is not None and first.started > lock.created:
+        if lock is not None and first is not None and first.started > lock.taken_at:
             return 1
         return max(1, self.attempt_of(lock, request_id))
 

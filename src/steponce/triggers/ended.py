@@ -218,7 +218,7 @@ class _End:
             had_record = self.error in LOCK_HELD | RELEASING
             had_record |= self.error not in UNANSWERED and READING in self._states
             return had_record or self._age > KEPT_AFTER_EXPIRY
-        return self.has_expired_since or self.lock.created > times.to_text(self.at)
+        return self.has_expired_since or self.lock.taken_at > times.to_text(self.at)
 
     def is_carried_on(self, request: StartRequest) -> bool:
         """

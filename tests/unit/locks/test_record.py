@@ -30,6 +30,14 @@ OPEN = KEY | {
 MINE = Lock.from_item(OPEN)
 
 
+@pytest.mark.parametrize("written", ["2026-01-31T12:00:00Z", NOW])
+def test_a_lock_was_taken_at_a_time_that_sorts(written: str) -> None:
+    """At a whole second Step Functions leaves out `.000`. The fence compares what is on record."""
+    found = Lock.from_item(OPEN | {"created": {"S": written}})
+    assert (written, NOW) == (found.created, found.taken_at)
+    assert BEFORE < found.taken_at < AFTER
+
+
 def test_an_item_reads_as_a_lock() -> None:
     """Attribute by attribute."""
     item = OPEN | {

@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import RecordUnreadable, Unavailable
+from steponce.local.moto_patches.times import aws_time
 from steponce.operator import listing
 from steponce.operator.erasure import find_kept
 from steponce.operator.listing import Listing
@@ -77,6 +78,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
         events.register("before-call.dynamodb", found.count)
         yield found
         events.unregister("before-call.dynamodb", found.count)
+
+
+def test_a_request_that_began_at_a_whole_second_began_within_that_second(world: Counted):
+    """Step Functions writes such a time without `.000`, and that text is the latest of its second."""
+    world.put(created=aws_time(NOW - timedelta(hours=1)), **DONE)
+    begun = [one.created for one in world.listing(Wanted(until=hours_ago(1)))]
+    assert [hours_ago(1)] == begun
 
 
 # -- records ---------------------------------------------------------------------------------------

@@ -402,6 +402,12 @@ def test_a_lock_that_was_taken_after_its_owner_s_end_is_left_alone(
     assert verdict == stack.settle(history(("AcquireLock", ENVELOPE)), created=taken, stopDate=ended)
 
 
+def test_a_lock_that_was_taken_at_a_whole_second_was_taken_before_what_came_next(stack: Stack) -> None:
+    """Step Functions writes such a time without `.000`, and that text is the latest of its second."""
+    ended = NOW + timedelta(milliseconds=400)
+    assert "idle" == stack.settle(history(("AcquireLock", ENVELOPE)), created=NOW, stopDate=ended)
+
+
 def test_redrives_are_reported() -> None:
     """Whoever takes over compares them once more."""
     found = owner.settle_owner(

@@ -730,6 +730,14 @@ def test_a_first_attempt_that_succeeded_before_the_record_was_taken_says_nothing
     assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
 
 
+def test_a_first_attempt_has_replayed_a_record_that_was_taken_at_a_whole_second(world: Counting):
+    """Step Functions writes such a time without `.000`, and that text is the latest of its second."""
+    answer = {"status": COMPLETED, "openStatus": None, "ttl": TTL, "result": "7"}
+    world.put(name="order-9", created="2026-01-31T12:00:00Z", **answer)
+    world.execution("order-1", "SUCCEEDED", closed=NOW + timedelta(milliseconds=400))
+    assert (7, 1) == (world.ask().result, world.calls["describe_execution"])
+
+
 REFUSED_ONCE = {
     "held": {"status": FAILED, "openStatus": "FAILED#3", "failure": '{"Error": "Boom", "Cause": null}'},
     "in progress": {"status": INPROGRESS},

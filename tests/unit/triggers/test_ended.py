@@ -13,6 +13,7 @@ import pytest
 
 from steponce.aws import times
 from steponce.errors import Unavailable
+from steponce.local.moto_patches.times import aws_time
 from steponce.locks.table import Locks
 from steponce.triggers.dead_letters import IF_NOT_ANSWERED
 from steponce.triggers.ended import Unanswered, examine
@@ -314,6 +315,20 @@ def test_a_late_report_is_for_a_person_if_another_request_has_taken_the_lock_sin
 
     assert found is not None
     assert may_be_answered == (found.doubt is not None)
+
+
+def test_a_lock_that_was_taken_at_a_whole_second_was_not_taken_since():
+    """Step Functions writes such a time without `.000`, and that text is the latest of its second."""
+    world = World()
+    world.hold(TOKEN, "order-9", PAYLOAD_HASH)
+    second = times.now().replace(microsecond=0) - timedelta(hours=3)
+    world.locks[TOKEN]["created"] = {"S": aws_time(second)}
+
+    end = detail(error="AlreadyInProgress", **ended_at(second + timedelta(milliseconds=400)))
+    found = examine(end, world.sfn, Locks(world, "locks"))
+
+    assert found is not None
+    assert found.doubt is None
 
 
 @pytest.mark.parametrize(("minutes", "may_be_answered"), [(1, True), (3, False)])

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.local import LocalStack
+from steponce.local.moto_patches.times import aws_time
 from tests.patience import PATIENCE_SECONDS, eventually, signs_of_life
 from tests.unit.local.moto_patches.workflows import (
     TEMPLATE,
@@ -21,7 +22,7 @@ from tests.unit.local.moto_patches.workflows import (
     waiting_task,
 )
 
-AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+AWS_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 LIMIT = 262_144
 
 
@@ -155,10 +156,19 @@ def test_a_task_may_call_a_function_and_not_wait(workflows):
 
 
 def test_times_in_the_context_have_the_form_that_aws_gives_them(workflows):
-    """Definitions compare these texts, so three digits and a Z matter."""
+    """Definitions compare these texts, so three digits and a Z matter. A whole second has no digits."""
     times = {"entered.$": "$$.State.EnteredTime", "started.$": "$$.Execution.StartTime"}
     found = json.loads(workflows.run({"Now": {"Type": "Pass", "Parameters": times, "End": True}})["output"])
     assert [True, True] == [bool(AWS_TIME.fullmatch(found[key])) for key in ("entered", "started")]
+
+
+@pytest.mark.parametrize(
+    ("microsecond", "text"),
+    [(0, "12:00:00Z"), (999, "12:00:00Z"), (1000, "12:00:00.001Z"), (500_000, "12:00:00.500Z")],
+)
+def test_a_whole_second_has_no_fraction(microsecond, text):
+    """AWS leaves out three noughts, and nothing else."""
+    assert f"2026-01-31T{text}" == aws_time(datetime(2026, 1, 31, 12, microsecond=microsecond, tzinfo=UTC))
 
 
 def test_a_choice_compares_with_the_context_object(workflows):
