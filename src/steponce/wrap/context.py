@@ -26,6 +26,7 @@ _TEMPLATES = (
 _NOT_READ = ("Result", "Comment", "Branches", "Iterator", "ItemProcessor")
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'?|\$\$(?P<steps>(?:\.\w+|\['[^']*'\])*)")
 _STEP = re.compile(r"\.(\w+)|\['([^']*)'\]")
+_INPUT = re.compile(r"^\$\$(?:\.\w+|\['[^']*'\]){2}")
 _OF_THE_WORKFLOW = (("Execution", "Name"), ("Execution", "Id"), ("Execution", "RoleArn"))
 
 Rewrite = Callable[[str], str]
@@ -92,8 +93,8 @@ def rewrite(machine: Machine, names_before: dict[str, str]) -> list[str]:
         def same(reference: str, before: str | None = before) -> str:
             steps = names_of(reference)
             if steps[:2] == ["Execution", "Input"]:
-                rest = "".join(f".{step}" if step.isidentifier() else f"['{step}']" for step in steps[2:])
-                return f"$$.Execution.Input.payload{rest}"
+                # What follows stays as it is: a name such as `3ds-result` goes on after what was matched.
+                return f"$$.Execution.Input.payload{_INPUT.sub('', reference)}"
             if steps == ["State", "Name"] and before is not None:
                 return f"States.Format('{before}')"
             return reference

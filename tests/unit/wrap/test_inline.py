@@ -59,7 +59,7 @@ def test_references_to_the_input_lead_to_the_payload():
     assert {
         "whole.$": "$$.Execution.Input.payload",
         "amount.$": "$$.Execution.Input.payload.amount",
-        "text.$": "States.Format('$$.Execution.Input is {}', $$.Execution.Input.payload.amount)",
+        "text.$": "States.Format('$$.Execution.Input is {}', $$.Execution.Input.payload['amount'])",
         "state.$": "$$.State.Name",
         "literal": "$$.Execution.Input",
     } == first["Parameters"]
@@ -74,6 +74,8 @@ def test_references_to_the_input_lead_to_the_payload():
     [
         ("$$.Execution.Input[0].id", "$$.Execution.Input.payload[0].id"),
         ("$$['Execution']['Input']['an id']", "$$.Execution.Input.payload['an id']"),
+        ("$$['Execution'].Input.3ds-result", "$$.Execution.Input.payload.3ds-result"),
+        ("$$.Execution.Input['20'].2nd-item", "$$.Execution.Input.payload['20'].2nd-item"),
         ("$$.Execution.Input..id", "$$.Execution.Input.payload..id"),
         ("$$.Execution.Name", "$$.Execution.Name"),
         ("$$.Task.Token", "$$.Task.Token"),
