@@ -28,6 +28,7 @@ from steponce.cli.timeline import intervention, record_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.client import Client
 from steponce.locks.record import Lock
+from steponce.locks.results import LARGEST_KEPT
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
@@ -40,6 +41,8 @@ from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
 
 _RESULT = "Expected is one JSON value: the result that everyone who asks will get."
+_LONGEST_RESULT = 6 * LARGEST_KEPT
+"""Bytes of a file with a result: what the bucket takes, each byte written as an escape of six characters."""
 
 
 def _key(command: Callable[..., int]) -> Callable[..., int]:
@@ -154,7 +157,7 @@ def complete(key: str, by_token: bool, file: str, confirmation: Confirmation, ta
 
     FILE holds the result, any JSON; - reads it from standard input.
     """
-    given = read_json(file, _RESULT)
+    given = read_json(file, _RESULT, _LONGEST_RESULT)
     machines = Machines.reach(target)
     client, lock = machines.of_lock(key, by_token=by_token)
     result = result_text(given, client.machine.results)

@@ -26,30 +26,31 @@ def read_object(file: str, expected: str) -> dict[str, Any]:
     return found
 
 
-def read_json(file: str, expected: str) -> Any:
+def read_json(file: str, expected: str, most: int = LONGEST_TEXT) -> Any:
     """
     Read any JSON value, as `read_strictly` does.
 
     Args:
         file: A path, or `-` for standard input.
         expected: A sentence that says what should be there.
+        most: How many bytes it may have; by default what any payload may have.
 
     Raises:
-        PayloadTooLarge: larger than any payload; the rest was not read.
+        PayloadTooLarge: it has more; the rest was not read.
         InvalidPayload: with the file, line and column, and what was expected; never with the content.
     """
     name = _name(file)
     try:
         if file == STDIN:
-            raw = sys.stdin.buffer.read(LONGEST_TEXT + 1)
+            raw = sys.stdin.buffer.read(most + 1)
         else:
             with Path(file).open("rb") as opened:
-                raw = opened.read(LONGEST_TEXT + 1)
+                raw = opened.read(most + 1)
     except OSError as error:
         raise InvalidPayload(
             f"{name} cannot be read: {error.strerror}. Name a file, or - for stdin."
         ) from None
-    return read_strictly(raw, name, expected)
+    return read_strictly(raw, name, expected, most)
 
 
 def _name(file: str) -> str:

@@ -17,7 +17,7 @@ LONGEST_TEXT = 6 * WORKFLOW_LIMIT
 """Bytes that a text may have: what a workflow can carry, each byte sent as an escape of six characters."""
 
 
-def read_strictly(text: str | bytes, what: str, expected: str = "") -> Any:
+def read_strictly(text: str | bytes, what: str, expected: str = "", most: int = LONGEST_TEXT) -> Any:
     """
     Read any JSON value. The canonical form refuses what is left: numbers that JSON cannot carry.
 
@@ -25,13 +25,14 @@ def read_strictly(text: str | bytes, what: str, expected: str = "") -> Any:
         text: What came; bytes are UTF-8, perhaps with a byte order mark.
         what: What to call it in an error message.
         expected: A sentence that says what should be there, for a text that is no JSON.
+        most: How many bytes or characters it may have.
 
     Raises:
-        PayloadTooLarge: no value in it could be small enough; it was not read.
+        PayloadTooLarge: it has more; it was not read.
         InvalidPayload: it is not JSON, or nested too deeply, or has a key twice or an endless number.
     """
-    if len(text) > LONGEST_TEXT:
-        raise PayloadTooLarge(f"{what} has more than {LONGEST_TEXT:,} bytes. Send less.")
+    if len(text) > most:
+        raise PayloadTooLarge(f"{what} has more than {most:,} bytes. Send less.")
     if isinstance(text, bytes):
         text = _decoded(text, what)
     try:

@@ -20,6 +20,7 @@ from steponce.cli import locks as locks_commands
 from steponce.cli.console import links
 from steponce.locks.record import Lock
 from tests.unit.cli.fakes import Run
+from tests.unit.locks.large import bucket
 from tests.unit.one_machine import LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
@@ -639,6 +640,19 @@ def test_a_bad_result_is_refused_before_anything_is_written(
 
     assert (2, "InvalidPayload") == (code, told["error"]["type"])
     assert before == world.lock()
+
+
+def test_a_large_result_goes_to_the_bucket(world: World, run: Run, tmp_path: Path):
+    """It may be larger than any payload: the work could have kept it, and now a person does."""
+    world.client.machine.results = bucket()
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps("x" * 2_000_000))
+    world.held()
+
+    code, told = run("locks", "complete", "order-1", str(path), *SIGNED)
+
+    assert (0, "completed") == (code, told["done"])
+    assert "x" * 2_000_000 == world.client.start("order-1", PAYLOAD).result
 
 
 def test_a_result_that_is_too_large_is_refused(world: World, run: Run, tmp_path: Path):
