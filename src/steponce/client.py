@@ -26,7 +26,7 @@ from steponce.executions import unqualified
 from steponce.locks.results import results_in
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
-from steponce.recovery.owner import unsettled_work_until
+from steponce.recovery.owner import unsettled_work
 from steponce.request.envelope import Envelope
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine
@@ -236,7 +236,8 @@ class Client:
             WaitTimeout: it still runs. Waiting again does no harm.
             PayloadMismatch: the id or key is used with another payload by now.
             InvalidRequest: the payload or the time cannot be one.
-            Unsettled: the owner of its lock is dead, and its outcome is not on record.
+            Unsettled: the owner of its lock is dead, and its outcome is not on record. An execution that it
+                has started for its work, and that still runs, is waited for.
             RequestNotFound, Unavailable: as `status`.
         """
         try:
@@ -246,8 +247,8 @@ class Client:
         if isnan(seconds):
             raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
-        work_until = partial(unsettled_work_until, sfn=self.machine.sfn)
-        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, work_until).run()
+        work_of = partial(unsettled_work, sfn=self.machine.sfn)
+        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, work_of).run()
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
         """

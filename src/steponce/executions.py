@@ -126,6 +126,32 @@ class Execution:
         return None if call_id is None else bool(call_id == record.call_id)
 
 
+@dataclass(frozen=True)
+class OpenWork:
+    """
+    What may still run of the work of a dead owner that has recorded nothing.
+
+    No start settles the lock before its end.
+
+    Args:
+        until: Until when, at least, its function may run (UTC text). None if an execution runs for it.
+        execution_arn: The execution that the owner has started for its work, which runs.
+    """
+
+    until: str | None = None
+    execution_arn: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """A sentence that says what runs."""
+        if self.execution_arn is not None:
+            return (
+                f"The execution {self.execution_arn}, which it has started for its work, still runs, and no "
+                "start can settle it before that has ended."
+            )
+        return f"Its work may run until {self.until} or later, and no start can settle it before."
+
+
 def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:
     """
     Describe an execution.

@@ -11,6 +11,7 @@ from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import AwaitingStep
 from steponce.locks.record import Lock
+from steponce.recovery.child import name_of_child
 from steponce.request.canonical import canonical_json, sha256
 from steponce.request.names import split_attempt
 from tests.fakes.step_functions import MACHINE, StepFunctions
@@ -75,6 +76,18 @@ class World:
         self.sfn.put(name, *entered, input=told)
         if status != "RUNNING":
             self.sfn.close(name, status, error, cause, closed)
+
+    def start_child(self, lock: Lock, status: str = "FAILED") -> str:
+        """The ARN of an execution that runs, and is the work of order-1, which ended long ago."""
+        machine = ARN.replace(":m", ":theirs")
+        child = f"{machine.replace(':stateMachine:', ':execution:')}:{name_of_child(lock)}"
+        output = json.dumps({"ExecutionArn": child})
+        details = {"resourceType": "states", "resource": "startExecution.sync:2", "output": output}
+        self.execution("order-1", status, *TO_WORK)
+        event = {"type": "TaskSubmitted", "timestamp": LONG_AGO, "taskSubmittedEventDetails": details}
+        self.sfn.histories[arn("order-1")].insert(-1, event)
+        self.sfn.put(child)
+        return child
 
     def put(self, key: str = "m/order-1", name: str = "order-1", **attributes: str | int | None) -> Lock:
         """Write a record: by default that of order-1, in progress; None leaves an attribute out."""

@@ -14,8 +14,8 @@ from moto import mock_aws
 
 from steponce import workflow
 from steponce.aws import times
-from steponce.errors import OwnerHidden, Refused, Unavailable, Unsettled
-from steponce.executions import YOUNG, HistoryTooLong
+from steponce.errors import OwnerHidden, Refused, Unavailable, Unsettled, WaitTimeout
+from steponce.executions import YOUNG, HistoryTooLong, OpenWork
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
@@ -513,7 +513,7 @@ def test_until_when_no_start_settles_a_dead_owner_is_told_while_it_is_true(
     for closed, may_run in ((NOW - WAIT + MOMENT, waits), (NOW - WAIT, False)):
         world.execution("order-1", "ABORTED", *states, closed=closed, **end)
         lock = world.put(created=times.to_text(NOW - WAIT), workTimeoutSeconds=WORK_TIMEOUT)
-        until = owner.unsettled_work_until(lock, world.machine.owner(lock), world.sfn)
+        work = owner.unsettled_work(lock, world.machine.owner(lock), world.sfn)
         found = settle_owner(
             lock,
             world.sfn,
@@ -523,7 +523,7 @@ def test_until_when_no_start_settles_a_dead_owner_is_told_while_it_is_true(
             by="test",
             home=ARN,
         )
-        assert times.to_text(NOW + MOMENT) == until if may_run else until is None
+        assert (OpenWork(times.to_text(NOW + MOMENT)) if may_run else None) == work
         assert may_run == (found.verdict == "alive")
 
 
@@ -531,7 +531,7 @@ def test_it_is_not_told_of_an_owner_that_died_taking_over(world: World):
     """Whether a start settles it depends on WhenOutcomeUnknown."""
     world.execution("order-1", "ABORTED", *TO_WORK[:2], "TakeOverLock", closed=NOW)
     lock = world.put(workTimeoutSeconds=WORK_TIMEOUT)
-    assert owner.unsettled_work_until(lock, world.machine.owner(lock), world.sfn) is None
+    assert owner.unsettled_work(lock, world.machine.owner(lock), world.sfn) is None
 
 
 @pytest.fixture
@@ -558,7 +558,7 @@ def test_show_says_until_when_a_dead_owner_cannot_be_settled(world: World):
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_refused_command_says_until_when(world: World, alice: Operator, died: Lock, action: LockAction):
     """It said a minute."""
-    with pytest.raises(Refused, match=f"may still run until {UNTIL}") as refused:
+    with pytest.raises(Refused, match=f"may run until {UNTIL} or later") as refused:
         alice.prepare(action, died)
 
     assert WAITS == refused.value.next_steps
@@ -576,6 +576,24 @@ def test_wait_says_until_when(world: World, monkeypatch: pytest.MonkeyPatch):
         world.client.wait("order-1", timeout_seconds=60)
 
     assert WAITS == unsettled.value.next_steps
+
+
+def test_an_execution_that_is_the_work_is_named_and_waited_for(world: World, monkeypatch: pytest.MonkeyPatch):
+    """`show` named a start that checks the owner, which did nothing, and a wait ended at once."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    child = world.start_child(world.put(workTimeoutSeconds=WORK_TIMEOUT), "ABORTED")
+
+    story = collect(world.client, "order-1")
+
+    assert ("unsettled", WAITS) == (story.diagnosis, story.next_steps)
+    assert f"{child}, which it has started for its work, still runs" in story.summary
+    with pytest.raises(WaitTimeout):
+        world.client.wait("order-1", timeout_seconds=60)
+    world.sfn.close(child, "ABORTED", at=NOW - WAIT)
+    with pytest.raises(Unsettled, match=r"Start the request again with check_owner=True"):
+        world.client.wait("order-1", timeout_seconds=60)
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,13 @@ from steponce.cli.target import AwsStack, Target, where_to_which
 from steponce.cli.timeline import intervention, record_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.client import Client
+from steponce.executions import OpenWork
 from steponce.locks.record import Lock
 from steponce.locks.results import LARGEST_KEPT
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
-from steponce.recovery.owner import unsettled_work_until
+from steponce.recovery.owner import unsettled_work
 from steponce.recovery.work import failed_work_until
 from steponce.report.collector import collect_owner
 from steponce.report.story import GONE, LEASED, Attempt, Record
@@ -112,17 +113,19 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     is_gone = owner.status == GONE
     allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token)
     what_next = machines.commands(allowed)
-    until = None if owner.is_open else _work_until(client, lock, owner)
+    work = None if owner.is_open else _open_work(client, lock, owner)
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
-        "workMayRunUntil": until,
+        "workMayRunUntil": work and work.until,
+        "workRunsIn": work and work.execution_arn,
         "links": links,
         "next": what_next,
     }
     rows = {f"{name} on AWS": link for name, link in links.items()}
-    if until:
-        rows["refused"] = f"until {until} or later, while its work may run: release, complete and retry"
+    if work is not None:
+        until = f"{work.until} or later" if work.until else f"{work.execution_arn} has ended"
+        rows["refused"] = f"until {until}, while its work may run: release, complete and retry"
     if not own:
         rows["note"] = "another machine's record: commands for that machine settle it"
     say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows), *to_copy(what_next)))
@@ -186,11 +189,12 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _work_until(client: Client, lock: Lock, owner: Attempt) -> str | None:
-    """Until when, at least, the work of an owner that does not run may run. None if it is not known."""
+def _open_work(client: Client, lock: Lock, owner: Attempt) -> OpenWork | None:
+    """What may still run of the work of an owner that is closed. None if nothing, or if it is not known."""
     if lock.status != INPROGRESS or owner.status in (GONE, LEASED):
-        return failed_work_until(lock, owner.stopped)
-    return unsettled_work_until(lock, client.machine.owner(lock), client.machine.sfn)
+        until = failed_work_until(lock, owner.stopped)
+        return OpenWork(until) if until else None
+    return unsettled_work(lock, client.machine.owner(lock), client.machine.sfn)
 
 
 def _prepared(

@@ -23,7 +23,8 @@ What `cancel` has done:
 """
 
 _MAY_RUN = (
-    "The work may still run until its time-out has passed, and the commands for it are refused until then."
+    "The work may still run: a function until its time-out has passed, and an execution that was started for "
+    "it until that one ends. The commands for it are refused until then."
 )
 
 

@@ -44,7 +44,7 @@ from steponce.operator.allowed import (
     expect_unanswered,
     state_of,
 )
-from steponce.recovery.owner import Finding, settle_owner, unsettled_work_until
+from steponce.recovery.owner import Finding, settle_owner, unsettled_work
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
@@ -314,16 +314,16 @@ class Operator:
     def _not_settled(self, lock: Lock) -> Refused:
         """Why the lock of an owner that does not run could not be settled yet."""
         owner = self._machine.owner(lock)
-        until = unsettled_work_until(lock, owner, self._machine.sfn, self._work_timeout_seconds)
-        if until is None:
+        work = unsettled_work(lock, owner, self._machine.sfn, self._work_timeout_seconds)
+        if work is None:
             return Refused(
                 f"How the execution {lock.locked_by} ended cannot be seen yet, or its work may still run. "
                 "Nothing was written; try again in a minute."
             )
         token = self._machine.token_to_give(lock.request_id, lock.lock_token)
         return Refused(
-            f"The execution {lock.locked_by} has ended without an outcome on record, and its work may still "
-            f"run until {until}. Nothing was written; wait until then, and try again.",
+            f"The execution {lock.locked_by} has ended without an outcome on record. {work.in_words} Nothing "
+            "was written; wait until then, and try again.",
             next_steps=[NextStep("wait for request", lock.request_id, lock_token=token)],
         )
 

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Literal
 
 from steponce.aws import times
 from steponce.errors import OwnerHidden
-from steponce.executions import YOUNG, Execution, describe_execution, find_envelope, looking_at, runs_on
+from steponce.executions import (
+    YOUNG,
+    Execution,
+    OpenWork,
+    describe_execution,
+    find_envelope,
+    looking_at,
+    runs_on,
+)
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
@@ -214,13 +222,13 @@ def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
     return Left(child, history.open_tasks > 0, owner is None or history.is_whole(owner))
 
 
-def unsettled_work_until(
+def unsettled_work(
     lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_seconds: float = 0
-) -> str | None:
+) -> OpenWork | None:
     """
-    Until when, at least, the work of a dead owner that has recorded nothing may still run.
+    What may still run of the work of a dead owner that has recorded nothing.
 
-    No start settles the lock before. It may be later if a deployment has raised the work's time-out since.
+    A function may run for longer if a deployment has raised the work's time-out since.
 
     Args:
         lock: The lock, as it was read.
@@ -230,7 +238,7 @@ def unsettled_work_until(
             believed.
 
     Returns:
-        UTC text. None if that is not so, or not known.
+        None if nothing runs, or that is not known.
 
     Raises:
         Unavailable: Step Functions did not answer; safe to try again.
@@ -252,7 +260,10 @@ def unsettled_work_until(
     work_timeout, end = longest_work(lock, deployed_seconds), _end(owner, history, None, child)
     if _verdict_by_end(end, owner, work_timeout) != "alive":
         return None
-    return works_until(None, child.execution.closed if child else owner.closed, work_timeout)
+    if child is not None and child.state == "running":
+        return OpenWork(execution_arn=child.arn)
+    until = works_until(None, child.execution.closed if child else owner.closed, work_timeout)
+    return None if until is None else OpenWork(until)
 
 
 def _work_timeout(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from steponce.aws import times
-from steponce.executions import YOUNG, machine_of
+from steponce.executions import YOUNG, OpenWork, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
 from steponce.recovery.work import failed_work_until
@@ -53,7 +53,7 @@ class Case:
         holder: The execution of another request, if that one holds the lock.
         owner_is_stranger: Whether another execution now has the name of the lock's owner.
         is_answered: Whether the record tells this request's outcome.
-        work_until: Until when, at least, the work of a dead owner without an outcome may run (UTC text).
+        open_work: What may still run of the work of a dead owner without an outcome.
     """
 
     request_id: str
@@ -64,7 +64,7 @@ class Case:
     holder: Attempt | None
     owner_is_stranger: bool
     is_answered: bool
-    work_until: str | None = None
+    open_work: OpenWork | None = None
 
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
@@ -325,12 +325,11 @@ class Case:
         )
 
     def _settle(self, how: str) -> Advice:
-        if self.work_until is not None:
+        if self.open_work is not None:
             return Advice(
                 "unsettled",
-                f"The execution that holds its lock {how}, and its outcome is not on record. Its work may "
-                f"run until {self.work_until} or later, and no start can settle it before. Wait until then, "
-                "and look again.",
+                f"The execution that holds its lock {how}, and its outcome is not on record. "
+                f"{self.open_work.in_words} Wait until then, and look again.",
                 (self._request("wait for request"),),
             )
         return Advice(

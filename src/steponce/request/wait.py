@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.errors import PayloadMismatch, RequestNotFound, Unavailable, Unsettled, WaitTimeout
-from steponce.executions import Execution, HistoryTooLong, reading_until
+from steponce.executions import Execution, HistoryTooLong, OpenWork, reading_until
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
@@ -41,8 +41,7 @@ class Wait:
         timeout_seconds: How long to wait. What does not run gets at least NOT_YET_VISIBLE_SECONDS.
         lock_token: The one that the request was started with. None: its first attempts tell it.
         payload_hash: Of the payload that the answer must be for. None: of any.
-        work_until: Tells until when the work of a lock's owner that is dead may still run (UTC text). None:
-            it does not.
+        work_of: Tells what may still run of the work of a lock's owner that is dead. None: nothing.
     """
 
     def __init__(
@@ -52,14 +51,14 @@ class Wait:
         timeout_seconds: float,
         lock_token: str | None,
         payload_hash: str | None,
-        work_until: Callable[[Lock, Execution | None], str | None],
+        work_of: Callable[[Lock, Execution | None], OpenWork | None],
     ) -> None:
         self._machine = machine
         self._request_id = request_id
         self._timeout_seconds = timeout_seconds
         self._lock_token = lock_token
         self._payload_hash = payload_hash
-        self._work_until = work_until
+        self._work_of = work_of
 
     def run(self) -> Receipt:
         """
@@ -112,11 +111,13 @@ class Wait:
             end = execution.failure.error if execution else "not to be described"
             how = f"the execution {lock.locked_by} is closed ({end})"
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
-        until = self._until(lock, execution)
-        if until is not None:
+        work = self._open_work(lock, execution)
+        if work is not None and work.execution_arn is not None:
+            return  # its end is the end of the work
+        if work is not None:
             raise Unsettled(
-                f"Request {self._request_id!r}: {how} and left its lock open. Its work may run until {until} "
-                "or later, and no start can settle it before. Then start it again with check_owner=True.",
+                f"Request {self._request_id!r}: {how} and left its lock open. {work.in_words} Then start it "
+                "again with check_owner=True.",
                 next_steps=[NextStep("wait for request", self._request_id, lock_token=token)],
             )
         raise Unsettled(
@@ -125,12 +126,12 @@ class Wait:
             next_steps=[NextStep("start request", self._request_id, lock_token=token, check_owner=True)],
         )
 
-    def _until(self, lock: Lock, execution: Execution | None) -> str | None:
-        """As `work_until`, if the history tells it soon. None otherwise."""
+    def _open_work(self, lock: Lock, execution: Execution | None) -> OpenWork | None:
+        """As `work_of`, if the history tells it soon. None otherwise."""
         soon = time.monotonic() + _WORDS_SECONDS
         try:
             with reading_until(lambda: time.monotonic() >= soon):
-                return self._work_until(lock, execution)
+                return self._work_of(lock, execution)
         except (HistoryTooLong, Unavailable, ClientError):
             return None
 

@@ -387,7 +387,7 @@ def test_cancelled(world: World, run: Run):
 
     assert (0, "cancelled", "Cancelled") == (code, told["done"], told["record"]["error"])
     assert "steponce locks retry m/order-1 --token" in told["next"]
-    assert told["said"].endswith("and the commands for it are refused until then.")
+    assert told["said"].endswith("The commands for it are refused until then.")
     code, told = run("locks", "retry", "order-1", *SIGNED)
     assert (3, True) == (code, "it may still run until" in told["error"]["message"])
 
@@ -431,7 +431,7 @@ def test_work_that_is_only_waited_for_no_longer_is_not_said_to_have_ended(world:
     assert (0, "recorded", True) == (code, told["done"], told["stopped"])
     assert "is not cancelled: its outcome, FAILED with States.Timeout, waits for a person" in told["said"]
     assert "Its work had ended" not in told["said"]
-    assert told["said"].endswith("and the commands for it are refused until then.")
+    assert told["said"].endswith("The commands for it are refused until then.")
 
 
 @pytest.mark.parametrize(
@@ -721,7 +721,7 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
 
     code, told = run("locks", "inspect", "order-1")
 
-    assert (0, {"record", "owner", "workMayRunUntil", "links", "next"}) == (code, set(told))
+    assert (0, {"record", "owner", "workMayRunUntil", "workRunsIn", "links", "next"}) == (code, set(told))
     assert ("m/order-1", "Boom") == (told["record"]["lockToken"], told["record"]["error"])
     assert ("FAILED", "RecordError", arn("order-1")) == (
         told["owner"]["status"],
@@ -758,6 +758,20 @@ def test_inspect_says_until_when_its_commands_are_refused(
         assert f"until {until} or later" in said.out
 
 
+def test_inspect_names_the_execution_that_is_the_work_of_a_dead_owner(
+    world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Until its end each command is refused."""
+    child = world.start_child(world.put(workTimeoutSeconds=60), "ABORTED")
+
+    told = run("locks", "inspect", "order-1")[1]
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
+    commands.run(["locks", "inspect", "order-1"])
+
+    assert (None, child) == (told["workMayRunUntil"], told["workRunsIn"])
+    assert f"until {child} has ended" in " ".join(capsys.readouterr().out.split())
+
+
 def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -771,7 +785,7 @@ def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
     commands.run(["locks", "inspect", "order-1"])
 
-    assert f"may still run until {until}" in told["message"]
+    assert f"may run until {until} or later" in told["message"]
     assert ["steponce wait order-1"] == told["next"] == shown["next"]
     assert f"until {until} or later" in capsys.readouterr().out
 

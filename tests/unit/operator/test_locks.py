@@ -38,13 +38,12 @@ from steponce.operator.cancellable import find_running
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import find_lock, open_locks
-from steponce.recovery.child import name_of_child
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
 from tests.unit.locks.large import bucket
-from tests.unit.one_machine import ARN, HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.shared_clients import SharedClients
 
 ACTIONS: list[LockAction] = ["release", "complete", "retry"]
@@ -162,19 +161,6 @@ def test_nothing_is_done_while_the_owner_runs(world: World, alice: Operator, act
     assert (NextStep("cancel request", "order-1"),) == raised.value.next_steps
 
 
-def start_child(world: World, lock: Lock) -> str:
-    """The ARN of an execution that runs, and is the work of an owner that died long ago."""
-    machine = ARN.replace(":m", ":theirs")
-    child = f"{machine.replace(':stateMachine:', ':execution:')}:{name_of_child(lock)}"
-    output = json.dumps({"ExecutionArn": child})
-    details = {"resourceType": "states", "resource": "startExecution.sync:2", "output": output}
-    world.execution("order-1", "FAILED", *TO_WORK)
-    event = {"type": "TaskSubmitted", "taskSubmittedEventDetails": details}
-    world.sfn.histories[arn("order-1")].insert(-1, event)
-    world.sfn.put(child)
-    return child
-
-
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("status", [INPROGRESS, FAILED])
 def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
@@ -182,7 +168,7 @@ def test_nothing_is_done_while_the_execution_that_is_the_work_runs(
 ):
     """Its owner is dead, and AWS has not stopped it."""
     lock = world.put(status=status, openStatus=f"{status}#3")
-    child = start_child(world, lock)
+    child = world.start_child(lock)
 
     with pytest.raises(Refused, match=f"{child}.*still runs"):
         alice.prepare(action, lock)
@@ -205,7 +191,7 @@ def test_the_functions_of_an_execution_that_is_the_work_are_waited_for(
     """It has outlived its owner by an hour. Its own end does not end its functions."""
     failure = json.dumps({"Error": "States.TaskFailed", "Cause": None}) if status == FAILED else None
     lock = world.put(status=status, openStatus=f"{status}#3", failure=failure)
-    child = start_child(world, lock)
+    child = world.start_child(lock)
     world.sfn.close(child, end, "States.Timeout")
 
     with pytest.raises(Refused, match="may still run until"):
@@ -221,7 +207,7 @@ def test_a_lock_whose_work_is_an_execution_that_has_succeeded_is_not_freed(
 ):
     """The answer of its start was lost, or it was redriven. A retry would do the work again."""
     lock = world.put(status=FAILED, openStatus="FAILED#3", failure=json.dumps({"Error": error, "Cause": "x"}))
-    child = start_child(world, lock)
+    child = world.start_child(lock)
     world.sfn.executions[child]["output"] = '{"paid":7}'
     world.sfn.close(child, "SUCCEEDED", at=datetime.now(UTC) - timedelta(seconds=WORK_TIMEOUT + 11))
 
@@ -323,7 +309,7 @@ def test_work_that_may_still_run_is_waited_for(
         assert lock == alice.prepare("release", lock)
         assert RELEASED == alice.release(lock, "stuck").status
     else:
-        with pytest.raises(Refused, match="may still run"):
+        with pytest.raises(Refused, match=r"may (still )?run"):
             alice.prepare("release", lock)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from steponce import workflow
 from steponce.aws import times
-from steponce.executions import describe_execution
+from steponce.executions import OpenWork, describe_execution
 from steponce.failure import Failure
 from steponce.locks.record import Lock
 from steponce.recovery import owner
@@ -153,16 +153,18 @@ def test_a_child_s_long_cause_is_cut_off(stack: Stack, character: str):
         ({"status": "SUCCEEDED", "output": "1", "stopDate": JUST_NOW}, False),
         ({"status": "ABORTED", "stopDate": JUST_NOW}, True),
         ({"status": "ABORTED", "stopDate": OVER}, False),
+        ({"status": "RUNNING"}, True),
     ],
 )
-def test_it_is_told_until_when_an_ended_child_leaves_its_owner_unsettled(
+def test_it_is_told_how_long_a_child_leaves_its_owner_unsettled(
     stack: Stack, child: dict[str, Any], waits: bool
 ):
-    """Only where its functions may still run. A child that tells its end is settled at once."""
+    """While it runs, and while its functions may. A child that tells its end is settled at once."""
     sfn, lock = world(*BOTH, child=child), Lock.from_item(HELD)
-    until = owner.unsettled_work_until(lock, describe_execution(sfn, OWNER), sfn, WORK_TIMEOUT)
-    ends = JUST_NOW + timedelta(seconds=WORK_TIMEOUT) + workflow.INIT_TIME
-    assert (times.to_text(ends) if waits else None) == until
+    work = owner.unsettled_work(lock, describe_execution(sfn, OWNER), sfn, WORK_TIMEOUT)
+    ends = times.to_text(JUST_NOW + timedelta(seconds=WORK_TIMEOUT) + workflow.INIT_TIME)
+    runs = OpenWork(ends) if "stopDate" in child else OpenWork(execution_arn=CHILD)
+    assert (runs if waits else None) == work
     assert waits == (settle(stack, sfn).verdict == "alive")
 
 
