@@ -69,6 +69,9 @@ class Case:
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
         record, lock, newest = self.record, self.lock, self.attempts[-1]
+        again = self._redriven_since_release
+        if record is not None and again is not None and (again is newest or not newest.is_open):
+            return self._worked_again(record, again)
         if record is None or lock is None or record.expired or record.status == RELEASED:
             return self._without_record(record if self.is_answered else None, newest)
         if newest.is_open and not self.is_answered:
@@ -173,13 +176,7 @@ class Case:
         """Advise on a failure that is not a final answer."""
         failed = f"Failed with {error} at {record.actual_completion}."
         if owner.is_open and owner.redrive_count and not self.owner_is_stranger:
-            return Advice(
-                "waits for a person",
-                f"{failed} Since then its execution was redriven, and is in {owner.last_state}. Nothing that "
-                "it does changes the record. Wait for its end, or cancel it. Then find out how often the "
-                "work took effect.",
-                (NextStep("cancel request", record.request_id),),
-            )
+            return _runs_again("waits for a person", failed, record, owner)
         again = "run it again."
         is_gone = owner.status == GONE or self.owner_is_stranger
         if is_gone:  # and its payload with it
@@ -286,6 +283,30 @@ class Case:
             return 0
         return next((one.number for one in self.attempts if one.execution_arn == record.locked_by), 0)
 
+    @property
+    def _redriven_since_release(self) -> Attempt | None:
+        """The attempt whose lock was released, if it was redriven since and has begun the work."""
+        record = self.record
+        if record is None or record.status != RELEASED or self.owner_is_stranger:
+            return None
+        owner = next((one for one in self.attempts if one.execution_arn == record.locked_by), None)
+        if owner is None or not owner.redrive_count or not owner.has_worked:
+            return None
+        return owner if owner.is_open or (owner.stopped or "") > (record.actual_completion or "") else None
+
+    def _worked_again(self, record: Record, owner: Attempt) -> Advice:
+        """Advise on a released request whose work may have run since. Its record does not tell."""
+        released = "Released" if record.settled_by is None else f"Released by {record.settled_by.by}"
+        if owner.is_open:
+            return _runs_again("released", f"{released}.", record, owner)
+        return Advice(
+            "released",
+            f"{released}. Since then its execution was redriven, and ended {owner.status}. A start runs the "
+            "work again, so find out before whether the work took effect. If it did, complete the lock with "
+            "the result.",
+            (NextStep("complete lock", record.lock_token), self._request("start request")),
+        )
+
     def _rate_limited(self, newest: Attempt, until: str) -> Advice:
         """Judge a request that the rate limit has refused. It holds no lock."""
         is_over = until <= times.now_text()
@@ -341,6 +362,17 @@ class Case:
 
     def _request(self, action: Action, *, check_owner: bool = False) -> NextStep:
         return NextStep(action, self.request_id, lock_token=self.key, check_owner=check_owner)
+
+
+def _runs_again(diagnosis: Diagnosis, settled: str, record: Record, owner: Attempt) -> Advice:
+    """Advise while an execution runs whose record was settled before it was redriven."""
+    return Advice(
+        diagnosis,
+        f"{settled} Since then its execution was redriven, and is in {owner.last_state}. Nothing that it "
+        "does changes the record. Wait for its end, or cancel it. Then find out how often the work took "
+        "effect.",
+        (NextStep("cancel request", record.request_id),),
+    )
 
 
 def _answer(owner: Attempt) -> tuple[str, tuple[NextStep, ...]]:

@@ -26,6 +26,7 @@ from tests.unit.rate_limited import cause_until
 from tests.unit.report.world import (
     FAR,
     HASH,
+    NOW,
     PAST,
     PAYLOAD,
     TOKEN,
@@ -737,6 +738,44 @@ def test_a_failed_request_whose_execution_was_redriven_is_not_to_be_settled_yet(
     story = collect(world.client, "order-1")
     assert "was redriven, and is in DoWork" in story.summary
     assert ["cancel request"] == [step.action for step in story.next_steps]
+
+
+RELEASED_BY_ANN = Intervention(at(5), "ann", "released", "it had no effect")
+
+
+def test_a_released_request_whose_execution_was_redriven_may_have_worked_again(world: World):
+    """It said that attempt 1 runs and has no lock yet, and then to start the request again."""
+    world.record("RELEASED", open_status=None, actual_completion=at(5), interventions=(RELEASED_BY_ANN,))
+    world.execution("order-1", "RUNNING", "DoWork", redriveCount=1)
+    story = collect(world.client, "order-1")
+    assert ("released", ["cancel request"]) == (story.diagnosis, [one.action for one in story.next_steps])
+    assert "was redriven, and is in DoWork" in story.summary
+
+    world.execution("order-1", "FAILED", "DoWork", error="Boom", redriveCount=1)
+    story = collect(world.client, "order-1")
+    assert ["complete lock", "start request"] == [one.action for one in story.next_steps]
+    assert "find out before whether the work took effect" in story.summary
+
+
+@pytest.mark.parametrize(
+    ("states", "more"),
+    [
+        (["DoWork"], {"redriveCount": 0}),
+        (["DoWork"], {"redriveCount": 1, "stopDate": NOW + timedelta(seconds=4)}),
+        (["DoWork", "ReleaseLock"], {"redriveCount": 1}),
+        (["ReadLock"], {"redriveCount": 1}),
+    ],
+    ids=["not redriven", "redriven before", "released by itself", "without work"],
+)
+def test_a_released_request_whose_work_did_not_run_since_starts_again(
+    world: World, states: list[str], more: dict[str, Any]
+):
+    """The person who released it has looked after its end."""
+    world.record("RELEASED", open_status=None, actual_completion=at(5), interventions=(RELEASED_BY_ANN,))
+    world.execution("order-1", "FAILED", *states, error="Boom", **more)
+    story = collect(world.client, "order-1")
+    assert ["start request"] == [one.action for one in story.next_steps]
+    assert "the lock is free. Start it again" in story.summary
 
 
 def test_a_story_is_a_json_object_with_durations(world: World):
