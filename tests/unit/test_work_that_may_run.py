@@ -480,7 +480,7 @@ def test_show_sends_to_the_other_machine_s_stack(world: World, status: str, diag
 
     assert diagnosis == story.diagnosis
     other = ARN.replace(":m", ":other")
-    assert (NextStep("show request", "order-9", machine=other),) == story.next_steps
+    assert (NextStep("show request", "order-9", lock_token="m/order-1", machine=other),) == story.next_steps
     assert "HIDDEN" == collect_owner(world.client, world.lock()).status
 
 

@@ -114,6 +114,7 @@ class _Collector:
         case = Case(
             self._request_id,
             token and self._client.machine.token_to_give(self._request_id, token),
+            None if lock is None else self._client.machine.token_to_give(lock.request_id, lock.lock_token),
             lock,
             record,
             attempts,

@@ -47,6 +47,7 @@ class Case:
     Args:
         request_id: As the caller gave it.
         key: The lock token, if a start of the request must name it.
+        record_key: The lock token, if whoever looks for the request of its record must name it.
         lock: The lock record as it was read. None if there is none.
         record: The same record for people. None if there is none.
         attempts: The request's executions, oldest first; at least one.
@@ -58,6 +59,7 @@ class Case:
 
     request_id: str
     key: str | None
+    record_key: str | None
     lock: Lock | None
     record: Record | None
     attempts: list[Attempt]
@@ -140,7 +142,7 @@ class Case:
             f"Its lock token is that of request {record.request_id!r} of another machine ({machine}). Look "
             "at it with the stack of that machine."
         )
-        steps = (NextStep("show request", record.request_id, machine=machine),)
+        steps = (NextStep("show request", record.request_id, lock_token=record.lock_token, machine=machine),)
         if record.status == FAILED:
             error = record.error or "an error without a name"
             return Advice("waits for a person", f"{look} It has FAILED with {error}.", steps)
@@ -326,7 +328,7 @@ class Case:
         """Judge a request whose lock token another request has, which does not answer for it."""
         place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
         if is_another_id:
-            place, look = "", NextStep("show request", record.request_id)
+            place, look = "", NextStep("show request", record.request_id, lock_token=self.record_key)
         whose = f"its lock token belongs to request {record.request_id!r}{place}"
         if newest.status == "SUCCEEDED":
             return Advice(

@@ -211,7 +211,7 @@ def test_show_names_the_machine_that_holds_a_shared_key(world: TwoMachines, run:
     for owner, options in ((at_refunds("order-9"), "--machine refunds"), (UNKNOWN, "--stack NAME")):
         world.execution(owner, "RUNNING", *TO_WORK, given=envelope("acme/1"))
         world.put("acme/1", "order-9", lockedBy=owner)
-        assert [f"steponce show order-9 {options}"] == run("show", "order-1")[1]["next"]
+        assert [f"steponce show order-9 --key acme/1 {options}"] == run("show", "order-1")[1]["next"]
 
 
 def test_cancel_stops_the_execution_of_its_machine(world: TwoMachines, run: Run):

@@ -778,6 +778,14 @@ def test_a_released_request_whose_work_did_not_run_since_starts_again(
     assert "the lock is free. Start it again" in story.summary
 
 
+def test_a_request_that_was_turned_away_leads_to_the_record_that_is_left(world: World):
+    """The other's executions are forgotten after 90 days, and without its lock token `show` found nothing."""
+    world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch")
+    world.record("COMPLETED", request_id="order-9", locked_by=arn("order-9"), execution_name="order-9")
+    story = collect(world.client, "order-1")
+    assert (NextStep("show request", "order-9", lock_token="m/order-1"),) == story.next_steps
+
+
 def test_a_story_is_a_json_object_with_durations(world: World):
     """What a script gets in a pipe."""
     world.execution("order-1", "FAILED", error="AlreadyInProgress")
