@@ -60,7 +60,7 @@ def show(letter_id: str, target: Target) -> int:
     machines = Machines.reach(target)
     found = _letters(machines).get(letter_id)
     advice, steps = what_next(found)
-    next_commands = machines.commands(steps)
+    next_commands = machines.commands(step for step in steps if step.action != "show letter")
     say(
         _whole(found) | {"advice": advice, "next": next_commands},
         Group(_shown(found), fields({"next": advice}), *to_copy(next_commands)),

@@ -80,7 +80,7 @@ def _of_a_subscription(body: Mapping[str, Any]) -> Foreign | None:
         f"{kind} of SNS",
         "SNS asks whether a topic may send to this queue",
         str(body["TopicArn"]),
-        "To let the topic send to this queue, open the SubscribeURL in the body. Then delete the message.",
+        "To let the topic send to this queue, open the SubscribeURL in the body.",
         (),
     )
 
@@ -92,7 +92,7 @@ def _of_a_bucket(body: Mapping[str, Any]) -> Foreign | None:
         "test of S3",
         "a bucket was told to notify this queue, or a topic that sends to it",
         str(body.get("Bucket")),
-        "Nothing is missing. Delete the message.",
+        "Nothing is missing.",
         (),
     )
 

@@ -37,29 +37,31 @@ def may_be_answered(found: Found) -> bool:
 
 def what_next(found: Found) -> tuple[str, tuple[NextStep, ...]]:
     """What to do with a letter, in words and as steps."""
+    shown, deleted = NextStep("show letter", found.id), NextStep("delete letter", found.id)
     foreign = _foreign(found)
     if foreign is not None:
         steps = tuple(_at_its_machine(step, found) for step in foreign.next_steps)
-        return foreign.advice, steps or (NextStep("delete letter", found.id),)
+        return f"{foreign.advice} Then delete the letter.", (*steps, deleted)
     if is_foreign(found) is not None:
-        return "Look at it.", (NextStep("show letter", found.id),)
+        return "Look at it. Then delete the letter.", (shown, deleted)
     if found.is_too_large:
         return (
             f"Its queue takes {MAX_REQUEST_BYTES:,} bytes, and the letter has more with its attributes. Save "
-            "its body, keep the large part in S3, and send a request with the address.",
-            (NextStep("show letter", found.id),),
+            "its body, keep the large part in S3, and send a request with the address. Then delete the "
+            "letter.",
+            (shown, deleted),
         )
     redriven = NextStep("redrive letter", found.id)
     if may_be_answered(found):
         return (
             "Find out whether its work took effect. If it did not, redrive the letter. If it did, delete it: "
             "redriven, it runs the work again.",
-            (redriven, NextStep("delete letter", found.id)),
+            (redriven, deleted),
         )
     return (
         "Remove the cause that its reason names, and redrive it. If the letter itself is the cause, delete "
         "it, and let its sender send a right one.",
-        (redriven, NextStep("delete letter", found.id)),
+        (redriven, deleted),
     )
 
 

@@ -339,7 +339,9 @@ def test_a_record_of_no_known_kind_is_looked_at(stack: Stack, run: Run):
     assert ("record of a kind that is not known here", False) == (letter["kind"], letter["canBePutBack"])
     code, told = run("redrive", letter_id)
     assert (3, "Refused") == (code, told["error"]["type"])
-    assert [f"steponce letters show {letter_id}"] == told["error"]["next"]
+    ways = [f"steponce letters {action} {letter_id}" for action in ("show", "delete")]
+    assert ways == told["error"]["next"]
+    assert ways[1:] == run("show", letter_id)[1]["next"]
     assert [] == run("redrive", "--all")[1]["letters"]
 
 
@@ -354,7 +356,8 @@ def test_the_function_of_a_local_stack_is_invoked_there(
     monkeypatch.setattr(LocalStack, "attach", lambda _facts: stack)
     letter_id = stack.put("DeadEventsQueueUrl", FAILED_INVOCATION)
     for found in (run("show", letter_id, *local)[1], run("redrive", letter_id, *local)[1]["error"]):
-        (command,) = found["next"]
+        command, deletes = found["next"]
+        assert deletes.startswith(f"steponce letters delete {letter_id}")
         assert command.startswith("aws lambda invoke ")
         assert command.endswith(" --endpoint-url http://127.0.0.1:9 --region r --no-sign-request")
 
@@ -373,6 +376,7 @@ def test_a_letter_that_its_queue_would_not_take_back_keeps_no_other(stack: Stack
     assert (3, "Refused") == (code, told["error"]["type"])
     assert "851,968 bytes" in told["error"]["message"]
     assert told["error"]["message"].endswith(run("show", largest)[1]["advice"])
+    assert [f"steponce letters delete {largest}"] == run("show", largest)[1]["next"]
 
 
 def test_a_resent_message_that_sqs_has_moved_says_which_request_it_is(stack: Stack, run: Run):

@@ -521,7 +521,7 @@ def test_what_a_letter_asks_to_be_started_is_started_at_its_machine(
         _, shown = run("letters", "show", sent["MessageId"])
         code, refused = run("letters", "redrive", sent["MessageId"])
         assert (3, shown["next"]) == (code, refused["error"]["next"])
-        (command,) = shown["next"]
+        command, _deletes = shown["next"]
         assert command.startswith("steponce start ")
         return command.split(" FILE", 1)[1].split()
 
