@@ -18,6 +18,7 @@ from steponce.local.template.physical_names import (
     VERSION,
     PhysicalNames,
 )
+from steponce.local.template.scalars import as_text
 
 if TYPE_CHECKING:
     from steponce.local.template.nested import NestedStacks
@@ -125,7 +126,7 @@ class Resolver:
 
     def _import_value(self, value: Any) -> str:
         """The value of another stack's export is unknown here; the export's name stands in for it."""
-        name = _as_text(self.resolve(value))
+        name = as_text(self.resolve(value))
         self.imported.add(name)
         return name
 
@@ -155,22 +156,22 @@ class Resolver:
             if literal:
                 return "${" + name + "}"
             if name in local:
-                return _as_text(self.resolve(local[name]))
+                return as_text(self.resolve(local[name]))
             known = self._get_att(name) if "." in name else self._ref(name)
-            return _as_text(known)
+            return as_text(known)
 
         return _PLACEHOLDER.sub(replacement, text)
 
     def _join(self, value: Any) -> str:
         separator, parts = value
-        return str(separator).join(_as_text(part) for part in self.resolve(parts))
+        return str(separator).join(as_text(part) for part in self.resolve(parts))
 
     def _if(self, value: Any) -> Any:
         name, when_true, when_false = value
         return self.resolve(when_true if self.condition(name) else when_false)
 
     def _equals(self, value: Any) -> bool:
-        left, right = (_as_text(self.resolve(part)) for part in value)
+        left, right = (as_text(self.resolve(part)) for part in value)
         return left == right
 
     def _find_in_map(self, value: Any) -> Any:
@@ -187,15 +188,6 @@ class Resolver:
     def _split(self, value: Any) -> list[str]:
         separator, text = self.resolve(value)
         return str(text).split(separator)
-
-
-def _as_text(value: Any) -> str:
-    """Scalars as CloudFormation writes them into text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(_as_text(part) for part in value)
-    return str(value)
 
 
 def _typed(template: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:

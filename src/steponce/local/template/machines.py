@@ -15,6 +15,7 @@ from steponce.local.template.nested import NestedStacks
 from steponce.local.template.physical_names import STATE_MACHINE, PhysicalNames
 from steponce.local.template.plan import MachinePlan
 from steponce.local.template.resources import Resources
+from steponce.local.template.scalars import as_text
 
 _SUBSTITUTION = re.compile(r"\$\{([\w.-]+)\}")
 
@@ -126,7 +127,7 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, 
         raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
     if unused := sorted(set(substitutions) - used):
         raise TemplateError(f"{logical_id}: the definition never uses {', '.join(unused)}. Misspelt?")
-    replaced = _SUBSTITUTION.sub(lambda match: str(substitutions[match.group(1)]), text)
+    replaced = _SUBSTITUTION.sub(lambda match: as_text(substitutions[match.group(1)]), text)
     if left := re.search(r"\$\{[^}]*\}?", replaced):
         raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
     if is_yaml:

@@ -11,6 +11,7 @@ from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import NESTED_STACK, PhysicalNames
 from steponce.local.template.plan import Plan
 from steponce.local.template.resources import Resources
+from steponce.local.template.scalars import as_text
 from steponce.local.template.support import REMOTE
 
 Read = Callable[[Path, Mapping[str, str], str], Plan]
@@ -68,7 +69,7 @@ class NestedStacks:
         # CloudFormation takes no list, even for a parameter that is one.
         if lists := sorted(key for key, value in parameters.items() if isinstance(value, list)):
             raise TemplateError(f"{logical_id}: join the list {', '.join(lists)} to one text.")
-        values = {key: str(value) for key, value in parameters.items()}
+        values = {key: as_text(value) for key, value in parameters.items()}
         key = (logical_id, tuple(sorted(values.items())))
         if key not in self._plans:
             name, file = self._names.name(logical_id, NESTED_STACK, {}), self._files[logical_id].resolve()

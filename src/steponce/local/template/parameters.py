@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steponce.local.errors import TemplateError
+from steponce.local.template.scalars import as_text
 
 
 def parameter_values(
@@ -28,8 +29,8 @@ def parameter_values(
         raise TemplateError(
             f"The template has no parameter {', '.join(unknown)}. It has: {', '.join(sorted(declared))}."
         )
-    values = {key: str(item["Default"]) for key, item in declared.items() if "Default" in item}
-    values |= {key: str(value) for key, value in given.items()}
+    values = {key: as_text(item["Default"]) for key, item in declared.items() if "Default" in item}
+    values |= {key: as_text(value) for key, value in given.items()}
     if missing := sorted(set(declared) - set(values)):
         raise TemplateError(f"Parameter {', '.join(missing)} has no default: give it a value.")
     for key, value in values.items():
@@ -43,7 +44,7 @@ def parameter_values(
 
 def _complaint(value: str, declaration: Mapping[str, Any]) -> str | None:
     """What the declaration allows, if this value is not that; CloudFormation refuses such values too."""
-    choices = [str(choice) for choice in declaration.get("AllowedValues", [])]
+    choices = [as_text(choice) for choice in declaration.get("AllowedValues", [])]
     if choices and value not in choices:
         return ", ".join(choices)
     pattern = declaration.get("AllowedPattern")

@@ -37,6 +37,7 @@ from steponce.local.template.renderings import (
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
+from steponce.local.template.scalars import as_text
 from steponce.local.template.source import read_source, well_formed
 from steponce.local.template.support import REMOTE, function_problem, left_out
 
@@ -81,7 +82,7 @@ def _read_plan(path: Path, parameters: Mapping[str, str], stack_name: str, regio
         deliveries=Deliveries(
             read_mappings(resources, queues), read_rules(resources), read_destinations(resources)
         ),
-        outputs={key: str(resolver.resolve(item["Value"])) for key, item in outputs.items()},
+        outputs={key: as_text(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
     plan.left_out.extend(left_out(template, resources, plan, resolver.imported))
     return plan.with_nested(nested.plans(resources))
@@ -186,7 +187,7 @@ class _Planner:
             arn=self._names.arn(FUNCTION, name),
             folder="" if problem else str(self._folder(logical_id)),
             handler=str(properties.get("Handler", "")),
-            environment={key: str(value) for key, value in environment.items()},
+            environment={key: as_text(value) for key, value in environment.items()},
             timeout_seconds=int(properties.get("Timeout", 3)),
             memory_mb=int(properties.get("MemorySize", 128)),
             concurrency=_optional_int(properties.get("ReservedConcurrentExecutions")),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from steponce.local.template.scalars import as_text
+
 Rendered = TypeVar("Rendered")
 Values = Mapping[str, str]
 
@@ -36,7 +38,7 @@ class Rendering:
 def choices(declared: Mapping[str, Any]) -> dict[str, list[str]]:
     """The values of each parameter that has AllowedValues."""
     return {
-        name: [str(choice) for choice in item["AllowedValues"]]
+        name: [as_text(choice) for choice in item["AllowedValues"]]
         for name, item in declared.items()
         if "AllowedValues" in item
     }
@@ -77,7 +79,7 @@ def stand_ins(declared: Mapping[str, Any]) -> dict[str, str]:
 
 def _stand_in(name: str, item: Mapping[str, Any]) -> str:
     if item.get("AllowedValues"):
-        return str(item["AllowedValues"][0])
+        return as_text(item["AllowedValues"][0])
     if item.get("Type") == "Number":
         return str(item.get("MinValue", item.get("MaxValue", 1)))
     return name

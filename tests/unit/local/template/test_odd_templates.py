@@ -32,6 +32,49 @@ def test_a_date_without_quotes_is_text(tmp_path: Path):
     assert ["shop-Q"] == [queue.name for queue in found.queues]
 
 
+_TRUE = """
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Notify: {Type: String, Default: true, AllowedValues: [true, false]}
+Conditions:
+  Notifies: !Equals [!Ref Notify, "true"]
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: python3.13, Handler: f.f, InlineCode: "", Environment: {Variables: {DEBUG: false}}}
+  Q: {Type: AWS::SQS::Queue, Condition: Notifies}
+  M:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Role: arn:aws:iam::123456789012:role/r
+      DefinitionSubstitutions: {Flag: true}
+      Definition: {StartAt: S, States: {S: {Type: Pass, Result: "${Flag}", End: true}}}
+Outputs:
+  Notify: {Value: !Ref Notify}
+  Plain: {Value: true}
+"""
+
+
+def test_a_boolean_without_quotes_is_text(tmp_path: Path):
+    """CloudFormation writes `true` and `false`. Python's words made a condition turn out the other way."""
+    found = read(tmp_path, _TRUE)
+    assert {"Notify": "true", "Plain": "true"} == found.outputs
+    assert [{"DEBUG": "false"}] == [function.environment for function in found.functions]
+    assert ["shop-Q"] == [queue.name for queue in found.queues]
+    assert '"Result": "true"' in found.machines[0].definition
+
+
+@pytest.mark.parametrize(("value", "queues"), [("true", 1), ("false", 0)])
+def test_a_boolean_is_given_as_text(tmp_path: Path, value: str, queues: int):
+    """Only what the template names is allowed."""
+    path = tmp_path / "template.yaml"
+    path.write_text(_TRUE)
+    found = read_plan(path, parameters={"Notify": value}, stack_name="shop", region="us-east-1")
+    assert (value, queues) == (found.outputs["Notify"], len(found.queues))
+    with pytest.raises(TemplateError, match="Notify is 'True'; allowed: true, false"):
+        read_plan(path, parameters={"Notify": "True"}, stack_name="shop", region="us-east-1")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,0 +1,14 @@
+"""The text form of a template's scalars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def as_text(value: Any) -> str:
+    """A scalar as CloudFormation writes it into text: YAML's `true` is "true". A list is joined by commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(as_text(part) for part in value)
+    return str(value)
