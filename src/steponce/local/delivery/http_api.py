@@ -60,10 +60,12 @@ class HttpApi:
             answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
         except RequestEntityTooLarge:
             return _message(413, "Request Entity Too Large")
-        except ClientError as error:  # an event of more than 6 MB, which a smaller body may become
-            if error_code(error) != "RequestTooLargeException":
-                raise
-            return _message(413, "Request Entity Too Large")
+        except ClientError as error:
+            if error_code(error) == "RequestTooLargeException":  # what a smaller body may become
+                return _message(413, "Request Entity Too Large")
+            if error_code(error) == "TooManyRequestsException":  # every worker of the function is busy
+                return _message(503, "Service Unavailable")
+            raise
         if "FunctionError" in answer:
             return _message(500, "Internal Server Error")
         return _response(json.loads(answer["Payload"].read()))

@@ -62,6 +62,12 @@ def post_to(function: Refuses) -> Any:
     return Client(Request.application(lambda request: api.answer(request)), Response).post("/requests")
 
 
+def test_a_function_that_is_busy_is_a_503():
+    """A client sends the same again. A 500 would tell it that the request cannot be answered."""
+    answer = post_to(Refuses("TooManyRequestsException"))
+    assert (503, {"message": "Service Unavailable"}) == (answer.status_code, answer.json)
+
+
 def test_an_event_above_lambda_s_limit_is_a_413():
     """Lambda takes six megabytes, and escapes make an event larger than its body."""
     answer = post_to(Refuses("RequestTooLargeException"))
