@@ -45,9 +45,14 @@ def check_time(at: datetime, now: datetime, window: Window, kept: timedelta, *, 
         then: What to do if the counts may be deleted.
 
     Raises:
-        InvalidEventTime: the time has no zone, is over 300 seconds ahead of this clock, or is so old that the
-            counts of its window may be deleted.
+        InvalidEventTime: the time is no datetime, has no zone, is over 300 seconds ahead of this clock, or is
+            so old that the counts of its window may be deleted.
     """
+    if not isinstance(at, datetime):
+        raise InvalidEventTime(
+            f"The time {shown(at)} is no datetime. Nothing was counted. Read a text with "
+            "`datetime.fromisoformat` first."
+        )
     if at.tzinfo is None:
         raise InvalidEventTime(f"The time {at.isoformat()} has no zone. Give it one, for example UTC.")
     if at > now + timedelta(seconds=AHEAD_SECONDS):

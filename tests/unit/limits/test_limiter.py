@@ -126,7 +126,11 @@ def test_a_time_whose_counts_may_be_deleted_is_refused(world: World) -> None:
     assert world.limiter(kept_seconds=50 * 86_400).peek("ann", "a", NOON).counted_before
 
 
-@pytest.mark.parametrize("wrong", [datetime.min, datetime.min.replace(tzinfo=UTC)], ids=["no zone", "year 1"])
+@pytest.mark.parametrize(
+    "wrong",
+    [datetime.min, datetime.min.replace(tzinfo=UTC), "2026-01-31T12:00:00Z", 1_769_860_800],
+    ids=["no zone", "year 1", "text", "number"],
+)
 def test_a_time_that_nobody_can_place_is_refused(world: World, wrong: datetime) -> None:
     """Said as what it is, for any window."""
     for window in ("day", 604_800):
