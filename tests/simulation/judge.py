@@ -156,6 +156,7 @@ def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:
     A message that was answered does not run again when it is resent, though its answer has expired.
 
     If it is delivered once more as it was first sent, it does: a record must outlive redelivery by a queue.
+    A function that its execution has abandoned may take effect after that execution's end.
     """
     tries = {end: int(end.given["redelivery"]["tries"]) for end in _ends(schedule, ask)}
     resent = {end.given["callId"] for end in tries if tries[end] > 0}
@@ -165,7 +166,9 @@ def _about_repetitions(schedule: Schedule, ask: Ask) -> Iterator[str]:
     for effect in (one for one in ask.order.effects if one.call_id in resent):
         firsts = [end.at for end in tries if tries[end] == 0 and end.at < effect.at]
         began = max([*firsts, *(at for at in sent if at < effect.at)], default=effect.at)
-        if firsts and any(began <= answered < effect.at for answered in _answered(schedule, ask)):
+        if firsts and any(
+            began <= answered < effect.at for answered in _answered(schedule, ask, effect.call_id)
+        ):
             yield f"twice: the message of {ask.request_id} was answered, and came again"
 
 
@@ -173,14 +176,15 @@ def _is_same_message(one: Ask, other: Ask) -> bool:
     return one.is_message and (one.request_id, one.payload) == (other.request_id, other.payload)
 
 
-def _answered(schedule: Schedule, ask: Ask) -> Iterator[datetime]:
-    """When a message was answered."""
+def _answered(schedule: Schedule, ask: Ask, besides: str = "") -> Iterator[datetime]:
+    """When a message was answered, the end of the execution with the callId `besides` left out."""
     for one in schedule.installation.deliveries:
         told = (one.outcome.request_id, one.payload, one.outcome.disposition)
         if told == (ask.request_id, ask.payload, "replayed") and answers(one.lock, ask):
             yield one.at
     for end in _ends(schedule, ask):
-        if end.status == "SUCCEEDED" or not ANSWERING_STATES.isdisjoint(end.states):
+        is_answer = end.status == "SUCCEEDED" or not ANSWERING_STATES.isdisjoint(end.states)
+        if is_answer and end.given["callId"] != besides:
             yield end.at
 
 
