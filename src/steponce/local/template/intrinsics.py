@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
 
 from steponce.errors import shown
 from steponce.local.errors import TemplateError, not_supported
@@ -205,13 +206,15 @@ def _is_list(declaration: Mapping[str, Any]) -> bool:
 
 
 def _pseudo_parameters(names: PhysicalNames) -> dict[str, Any]:
+    # Templates take a part of the id as a suffix for names, so it is the same in each run.
+    stack = f"stack/{names.stack}/{uuid5(NAMESPACE_URL, f'{names.region}/{names.stack}')}"
     return {
         "AWS::AccountId": ACCOUNT,
         "AWS::NoValue": _NO_VALUE,
         "AWS::NotificationARNs": [],
         "AWS::Partition": PARTITION,
         "AWS::Region": names.region,
-        "AWS::StackId": f"arn:{PARTITION}:cloudformation:{names.region}:{ACCOUNT}:stack/{names.stack}/local",
+        "AWS::StackId": f"arn:{PARTITION}:cloudformation:{names.region}:{ACCOUNT}:{stack}",
         "AWS::StackName": names.stack,
         "AWS::URLSuffix": "amazonaws.com",
     }

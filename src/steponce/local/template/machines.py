@@ -63,10 +63,9 @@ class Machines:
         """
         The same as `by_logical_id`, also for machines that AWS would not create.
 
-        Outputs of nested stacks have stand-ins, because their templates need not be there. A substitution
-        without a placeholder is no fault here, because AWS takes it.
+        Outputs of nested stacks have stand-ins, because their templates need not be there.
         """
-        return dict(self._read(values, None, may_be_unused=True))
+        return dict(self._read(values, None))
 
     def expect_other_choices(self, values: Mapping[str, str]) -> None:
         """
@@ -78,28 +77,27 @@ class Machines:
         # An output of a nested stack has a stand-in, because reading its template takes a while.
         seen = {machine.definition for _, machine in self._read(values, None)}
         for name, declared in self._template.get("Parameters", {}).items():
-            for choice in map(str, declared.get("AllowedValues", [])):
+            for choice in map(as_text, declared.get("AllowedValues", [])):
                 for _, machine in self._read({**values, name: choice}, None):
                     if machine.definition not in seen:
                         _expect_valid(machine, f" with {name}={choice}")
                     seen.add(machine.definition)
 
     def _read(
-        self, values: Mapping[str, str], nested: NestedStacks | None, *, may_be_unused: bool = False
+        self, values: Mapping[str, str], nested: NestedStacks | None
     ) -> Iterator[tuple[str, MachinePlan]]:
         resolver = Resolver(self._template, values, self._names, nested)
         resources = Resources(self._template, resolver, self._names)
         for logical_id, name, properties in resources.of_kind(STATE_MACHINE):
             text = self._text(logical_id, properties)
             given = properties.get("DefinitionSubstitutions", {})
-            if may_be_unused:
-                given = {name: value for name, value in given.items() if f"${{{name}}}" in text}
             path = self._file_of(logical_id)
             is_yaml = path is not None and path.suffix in (".yaml", ".yml")
             definition = substitute(logical_id, text, given, is_yaml=is_yaml)
             kind = properties.get("StateMachineType", "STANDARD")
             arn = self._names.arn(STATE_MACHINE, name)
-            yield logical_id, MachinePlan(logical_id, name, arn, definition, kind)
+            unused = sorted(key for key in given if f"${{{key}}}" not in text)
+            yield logical_id, MachinePlan(logical_id, name, arn, definition, kind, tuple(unused))
 
     def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
         path = self._file_of(logical_id)
@@ -119,14 +117,12 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, 
     In YAML, too, the text is replaced before it is read: `Seconds: ${Seconds}` is a number afterwards.
 
     Raises:
-        TemplateError: a placeholder has no substitution, a substitution no placeholder, or the
-            outcome is not JSON; CloudFormation would say nothing before the first execution.
+        TemplateError: a placeholder has no substitution, or the outcome is not JSON; CloudFormation would say
+            nothing before the first execution.
     """
     used = set(_SUBSTITUTION.findall(text))
     if missing := sorted(used - set(substitutions)):
         raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
-    if unused := sorted(set(substitutions) - used):
-        raise TemplateError(f"{logical_id}: the definition never uses {', '.join(unused)}. Misspelt?")
     replaced = _SUBSTITUTION.sub(lambda match: as_text(substitutions[match.group(1)]), text)
     if left := re.search(r"\$\{[^}]*\}?", replaced):
         raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")

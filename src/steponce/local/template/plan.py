@@ -52,13 +52,14 @@ class BucketPlan:
 
 @dataclass(frozen=True)
 class MachinePlan:
-    """One state machine, after its substitutions."""
+    """One state machine, after its substitutions. AWS takes one that has no placeholder: it is `unused`."""
 
     logical_id: str
     name: str
     arn: str
     definition: str
     kind: str
+    unused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

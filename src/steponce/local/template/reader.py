@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,21 @@ from steponce.local.template.support import REMOTE, function_problem, left_out
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
+
+_BESIDE = "."
+"""Where `sam build` and `sam deploy` look for the code of a function that does not say it."""
+
+_OTHER_CODE = {"InlineCode", "ImageUri"}
+
+_OF_AN_INDEX = ("IndexName", "KeySchema", "Projection", "ProvisionedThroughput")
+_OF_A_TABLE = (
+    "AttributeDefinitions",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "LocalSecondaryIndexes",
+    "BillingMode",
+    "ProvisionedThroughput",
+)
 
 
 def read_plan(
@@ -201,18 +216,13 @@ class _Planner:
         return folder
 
     def table(self, _logical_id: str, name: str, properties: dict[str, Any]) -> TablePlan:
-        wanted = (
-            "AttributeDefinitions",
-            "KeySchema",
-            "GlobalSecondaryIndexes",
-            "LocalSecondaryIndexes",
-            "BillingMode",
-            "ProvisionedThroughput",
-        )
-        arguments = {key: properties[key] for key in wanted if key in properties}
+        arguments = _known(properties, _OF_A_TABLE)
+        for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+            if kind in arguments:
+                arguments[kind] = [_known(index, _OF_AN_INDEX) for index in arguments[kind]]
         stream = properties.get("StreamSpecification")
         if stream:
-            arguments["StreamSpecification"] = {"StreamEnabled": True, **stream}
+            arguments["StreamSpecification"] = {"StreamEnabled": True, **_known(stream, ["StreamViewType"])}
         ttl = properties.get("TimeToLiveSpecification", {})
         return TablePlan(name, {"TableName": name, **arguments}, ttl.get("AttributeName"))
 
@@ -231,6 +241,15 @@ class _Planner:
         if not path.exists():
             raise TemplateError(f"{logical_id}: {key} {path} does not exist.")
         return path
+
+
+def _known(properties: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+    """The properties that DynamoDB's API has as well. A parameter gives a throughput as text."""
+    found = {key: properties[key] for key in wanted if key in properties}
+    if "ProvisionedThroughput" in found:
+        throughput = found["ProvisionedThroughput"].items()
+        found["ProvisionedThroughput"] = {key: int(value) for key, value in throughput}
+    return found
 
 
 def _local_files(source: dict[str, Any]) -> dict[str, str]:
@@ -254,7 +273,7 @@ def _local_files(source: dict[str, Any]) -> dict[str, str]:
         properties = resource.setdefault("Properties", {})
         if properties.get("PackageType") == "Image":  # which `sam build` would make
             properties.setdefault("ImageUri", _PLACEHOLDER_URI)
-        default = common if key == "CodeUri" and "InlineCode" not in properties else None
+        default = common or _BESIDE if key == "CodeUri" and not properties.keys() & _OTHER_CODE else None
         uri = properties.get(key, default) if key else None
         if key and isinstance(uri, str):
             files[logical_id] = uri

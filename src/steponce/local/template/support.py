@@ -96,6 +96,7 @@ def left_out(
     for function in plan.functions:
         if function.problem:
             yield f"{function.name}: {function.problem} Whoever invokes it gets an error."
+    yield from _substitutions(plan)
     yield from _deliveries(resources)
     for text in sorted({*_DYNAMIC.findall(json.dumps(template))}):
         yield not_supported(f"{text}. It stays as it is.")
@@ -104,6 +105,13 @@ def left_out(
             yield not_supported(f"a parameter from SSM ({name}). Give it the value itself.")
     for name in sorted(imported):
         yield not_supported(f"Fn::ImportValue. The value of {name} is its name here.")
+
+
+def _substitutions(plan: Plan) -> Iterator[str]:
+    """Substitutions without a placeholder. AWS takes them."""
+    for machine in plan.machines:
+        if machine.unused:
+            yield f"{machine.logical_id}: the definition never uses {', '.join(machine.unused)}. Misspelt?"
 
 
 def _deliveries(resources: Resources) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,74 @@ def test_lint_and_cost_refuse_it_too(tmp_path: Path):
     path.write_text(f"Parameters:\n  P:\n{_QUEUE}")
     with pytest.raises(TemplateError, match="P is no object"):
         read_renderings(path, stack_name="shop", region="us-east-1")
+
+
+_MACHINE = """
+  M:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Role: arn:aws:iam::123456789012:role/r
+"""
+
+
+def test_a_substitution_that_no_definition_uses_is_said(tmp_path: Path):
+    """CloudFormation takes it. Templates that are copied often have one."""
+    flow = "{StartAt: S, States: {S: {Type: Pass, End: true}}}"
+    more = f"      DefinitionSubstitutions: {{Table: x, Bucket: y}}\n      Definition: {flow}\n"
+    found = read(tmp_path, f"Transform: AWS::Serverless-2016-10-31\nResources:\n{_MACHINE}{more}")
+    assert ["M: the definition never uses Bucket, Table. Misspelt?"] == found.left_out
+    assert "StartAt" in found.machines[0].definition
+
+
+def test_the_other_values_of_a_boolean_are_tried_as_text(tmp_path: Path):
+    """`"Result": False` was no JSON, and the machine was refused."""
+    path = tmp_path / "flow.asl.json"
+    path.write_text('{"StartAt": "S", "States": {"S": {"Type": "Pass", "Result": ${Flag}, "End": true}}}')
+    flag = "Parameters:\n  Flag: {Type: String, Default: true, AllowedValues: [true, false]}\n"
+    more = "      DefinitionSubstitutions: {Flag: !Ref Flag}\n      DefinitionUri: flow.asl.json\n"
+    found = read(tmp_path, f"Transform: AWS::Serverless-2016-10-31\n{flag}Resources:\n{_MACHINE}{more}")
+    assert '"Result": true' in found.machines[0].definition
+
+
+def test_a_part_of_the_stack_s_id_makes_a_name_unique(tmp_path: Path):
+    """It ends in a UUID, which templates split at its hyphens."""
+    suffix = "!Select [4, !Split ['-', !Select [2, !Split ['/', !Ref AWS::StackId]]]]"
+    queue = f"  Q: {{Type: AWS::SQS::Queue, Properties: {{QueueName: !Join ['-', [jobs, {suffix}]]}}}}\n"
+    names = [read(tmp_path, f"Resources:\n{queue}").queues[0].name for _ in range(2)]
+    assert names[0] == names[1]
+    assert re.fullmatch(r"jobs-[0-9a-f]{12}", names[0])
+
+
+def test_a_table_has_its_throughput_as_numbers(tmp_path: Path):
+    """A parameter gives text. What DynamoDB's own API does not know is left out."""
+    throughput = "{ReadCapacityUnits: !Ref Units, WriteCapacityUnits: '5'}"
+    key = "[{AttributeName: id, KeyType: HASH}]"
+    index = f"{{IndexName: i, KeySchema: {key}, Projection: {{ProjectionType: ALL}}"
+    found = read(
+        tmp_path,
+        "Parameters: {Units: {Type: Number, Default: 7}}\n"
+        "Resources:\n"
+        "  T:\n"
+        "    Type: AWS::DynamoDB::Table\n"
+        "    Properties:\n"
+        "      AttributeDefinitions: [{AttributeName: id, AttributeType: S}]\n"
+        f"      KeySchema: {key}\n"
+        f"      ProvisionedThroughput: {throughput}\n"
+        f"      GlobalSecondaryIndexes: [{index}, ProvisionedThroughput: {throughput},"
+        " ContributorInsightsSpecification: {Enabled: true}}]\n"
+        "      StreamSpecification: {StreamViewType: KEYS_ONLY, ResourcePolicy: {PolicyDocument: {}}}\n",
+    )
+    (table,) = found.tables
+    units = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 5}
+    (by_index,) = table.arguments["GlobalSecondaryIndexes"]
+    assert (units, units) == (table.arguments["ProvisionedThroughput"], by_index["ProvisionedThroughput"])
+    assert {"IndexName", "KeySchema", "Projection", "ProvisionedThroughput"} == by_index.keys()
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    assert stream == table.arguments["StreamSpecification"]
+
+
+def test_the_code_of_a_function_is_beside_its_template(tmp_path: Path):
+    """As for SAM, if the template does not say where."""
+    function = "  F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13, Handler: f.f}}\n"
+    found = read(tmp_path, f"Transform: AWS::Serverless-2016-10-31\nResources:\n{function}")
+    assert [(str(tmp_path), "")] == [(one.folder, one.problem) for one in found.functions]

@@ -137,7 +137,6 @@ def test_a_missing_template_is_named(tmp_path):
     ("text", "substitutions", "message"),
     [
         ('{"a": "${Here}"}', {}, "Flow: DefinitionSubstitutions lacks Here"),
-        ("{}", {"Gone": "x"}, "Flow: the definition never uses Gone"),
         ('{"a": "${fn-arn}"}', {"fn.arn": "x"}, "Flow: DefinitionSubstitutions lacks fn-arn"),
         ('{"a": "${not a name}"}', {}, r"Flow: '\${not a name}' is left"),
         ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
