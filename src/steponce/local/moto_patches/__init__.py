@@ -34,6 +34,7 @@ def install() -> None:
         lifecycle,
         nested_executions,
         pace,
+        paths,
         queues,
         reserved_errors,
         services,
@@ -51,6 +52,7 @@ def install() -> None:
     admission.install()
     timeouts.install()
     language.install()
+    paths.install()
     reserved_errors.install()
     intrinsics.install()
     callbacks.install()

@@ -1,0 +1,59 @@
+"""
+What a path finds in an execution's data.
+
+AWS's JSONPath is Jayway's. A path of names and indexes is definite: it names one place, and finds the value
+there. A path with a filter, a wildcard, a slice, several names or indexes, or `..` finds a list, also of one
+value or none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from moto.stepfunctions.parser.asl.utils import json_path
+
+from steponce.local.moto_patches.patching import replace_everywhere
+
+_NAMES = re.compile(r"""'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?""")
+_CHOICE = re.compile(r"\.[.*]|\[[^\]\[]*[*?:,]")
+_DEFINITE_BEGINNING = re.compile(
+    r"""\$(?:\.[^.*\[]+|\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[-?\d+\])*"""
+)
+_FOR_LISTS = re.compile(r"\[[-\d:]")  # a slice, or several indexes
+
+
+def install() -> None:
+    """Put this module's patch in place."""
+    replace_everywhere(json_path.extract_json, _extract)
+
+
+def _extract(path: str, data: Any) -> Any:
+    """
+    The value at a path, or the values.
+
+    moto finds a list where the last step but one is an index, and a value where a wildcard finds only one.
+
+    Raises:
+        NoSuchJsonPathError: the place of a definite path is absent, or what another one chooses from.
+    """
+    found = _values(path, data)
+    if _CHOICE.search(_NAMES.sub("", path)):
+        if found or _may_be_empty(path, data):
+            return found
+    elif found:
+        return found[0]
+    raise json_path.NoSuchJsonPathError(json_path=path, data=data)
+
+
+def _values(path: str, data: Any) -> list[Any]:
+    return [match.value for match in json_path.parse(path).find(data)]
+
+
+def _may_be_empty(path: str, data: Any) -> bool:
+    """Whether there is something to choose from, so that a path that finds nothing finds an empty list."""
+    if json_path._contains_slice_or_wildcard_array(path):
+        return True
+    step = _DEFINITE_BEGINNING.sub("", path, count=1)
+    kinds = (list,) if _FOR_LISTS.match(step) else (list, dict)
+    return any(isinstance(value, kinds) for value in _values(path.removesuffix(step), data))

@@ -1,0 +1,133 @@
+"""
+What a path finds.
+
+AWS reads paths with Jayway's JsonPath. Its README says what is definite: a path without `..`,
+`?(<expression>)` and `[<number>, <number>]`. All others, also those with `*` and `:`, find a list.
+"""
+
+import json
+
+import pytest
+
+from tests.unit.local.moto_patches.workflows import Workflows
+
+INPUT = {
+    "orders": [{"id": "o-1", "tags": ["a"]}, {"id": "o-2", "tags": []}],
+    "one": [{"id": "o-1", "at": {"day": 1}}],
+    "grid": [[6, 7], {"m": [8]}],
+    "a.b": {"*": {"[0,1]": 9}},
+    "null": None,
+    "empty": [],
+    "nothing": {},
+    "text": "x",
+    "@type": "order",
+    "wait": [{"seconds": 0}],
+}
+FOUND = {
+    # Definite: the value, whatever it is.
+    "$.orders[0]": INPUT["orders"][0],
+    "$.orders[1].id": "o-2",
+    "$.orders[-1].id": "o-2",
+    "$['orders'][1]['id']": "o-2",
+    "$.orders[0].tags": ["a"],
+    "$.orders[0].tags[0]": "a",
+    "$.orders[1].tags": [],
+    "$.one[0].at.day": 1,
+    "$.grid[0][1]": 7,
+    "$.grid[1].m": [8],
+    "$.grid[1]['m'][0]": 8,
+    "$['a.b']['*']['[0,1]']": 9,
+    "$.null": None,
+    "$.empty": [],
+    "$.@type": "order",
+    # Not definite: a list, also of one value or none.
+    "$.orders[*].id": ["o-1", "o-2"],
+    "$.one[*].id": ["o-1"],
+    "$.one[*].at.day": [1],
+    "$.one[0:1].at.day": [1],
+    "$.orders[0,1].id": ["o-1", "o-2"],
+    "$.orders[*].tags[0]": ["a"],
+    "$.orders[?(@.id == 'o-1')].tags": [["a"]],
+    "$.orders[?(@.id == 'o-1')].tags[0]": ["a"],
+    "$..day": [1],
+    "$.one[0].at.*": [1],
+    "$.orders[?(@.id == 'o-3')]": [],
+    "$.orders[?(@.id == 'o-3')].id": [],
+    "$.empty[0,1]": [],
+    "$.empty[*].id": [],
+    "$.nothing.*": [],
+    "$..month": [],
+}
+ABSENT = [
+    "$.orders[2]",
+    "$.orders[-3].id",
+    "$.orders[0].name",
+    "$.one.id",
+    "$.text[0]",
+    "$.null.id",
+    "$.absent[?(@.id == 'o-1')]",
+    "$.text[?(@.id == 'o-1')]",
+    "$.nothing[0,1]",
+]
+
+
+@pytest.fixture(scope="module")
+def workflows(small_stack):
+    return Workflows(small_stack)
+
+
+def output_of(workflows, state):
+    """What an execution of this one state ends with."""
+    found = workflows.run({"Read": {"Type": "Pass", "End": True, **state}}, INPUT)
+    assert "SUCCEEDED" == found["status"], found
+    return json.loads(found["output"])
+
+
+def test_a_definite_path_finds_a_value_and_another_one_a_list(workflows):
+    """In the input and in the context object."""
+    in_context = {f"{path}.$": f"$$.Execution.Input{path[1:]}" for path in FOUND}
+    fields = {"input": {f"{path}.$": path for path in FOUND}, "context": in_context}
+    assert {"input": FOUND, "context": FOUND} == output_of(workflows, {"Parameters": fields})
+
+
+@pytest.mark.parametrize("path", ABSENT)
+def test_a_place_that_is_absent_fails_the_execution(workflows, path):
+    """Also where a path would choose from it; the cause names the path."""
+    found = workflows.run({"Read": {"Type": "Pass", "Parameters": {"v.$": path}, "End": True}}, INPUT)
+    assert "States.Runtime" == found["error"]
+    assert f"The JSONPath '{path}' " in found["cause"]
+    assert "could not be found in the input" in found["cause"]
+
+
+def test_every_field_reads_the_same_value(workflows):
+    """Input, output, items, results, times and rules."""
+    path = "$.orders[1].id"
+    echo = {"StartAt": "Echo", "States": {"Echo": {"Type": "Pass", "End": True}}}
+    each = {"Type": "Map", "ItemProcessor": echo}
+    assert "o-2" == output_of(workflows, {"InputPath": path})
+    assert "o-2" == output_of(workflows, {"OutputPath": path})
+    assert ["a"] == output_of(workflows, {**each, "ItemsPath": "$.orders[0].tags"})
+    assert [] == output_of(workflows, {**each, "ItemsPath": "$.orders[1].tags"})
+    assert {"v": "o-1"} == output_of(
+        workflows, {**each, "ItemsPath": "$.orders", "ResultSelector": {"v.$": "$[0].id"}}
+    )
+    assert [{"v": "o-2"}] == output_of(
+        workflows, {**each, "ItemsPath": "$.one", "ItemSelector": {"v.$": path}}
+    )
+    assert INPUT == output_of(workflows, {"Type": "Wait", "SecondsPath": "$.wait[0].seconds"})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"Variable": "$.orders[0].id", "StringEquals": "o-1"},
+        {"Variable": "$.text", "StringGreaterThanPath": "$.orders[0].id"},
+        {"Variable": "$$.Execution.Input.orders[0].id", "StringEqualsPath": "$$.Execution.Input.one[0].id"},
+        {"Not": {"Variable": "$.orders[2].id", "IsPresent": True}},
+    ],
+)
+def test_a_choice_compares_the_value(workflows, rule):
+    """On either side, in the input and in the context object."""
+    choose = {"Type": "Choice", "Choices": [{**rule, "Next": "Right"}], "Default": "Wrong"}
+    ends = {name: {"Type": "Pass", "Result": name, "End": True} for name in ("Right", "Wrong")}
+    assert '"Right"' == workflows.run({"Choose": choose, **ends}, INPUT)["output"]
