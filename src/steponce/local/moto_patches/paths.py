@@ -1,5 +1,5 @@
 """
-What a path finds in an execution's data.
+What a path finds, and where a ResultPath puts a result.
 
 AWS's JSONPath is Jayway's. A path of names and indexes is definite: it names one place, and finds the value
 there. A path with a filter, a wildcard, a slice, several names or indexes, or `..` finds a list, also of one
@@ -8,9 +8,13 @@ value or none.
 
 from __future__ import annotations
 
+import copy
+import operator
 import re
 from typing import Any
 
+from moto.stepfunctions.parser.asl.component.common.path.result_path import ResultPath
+from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils import json_path
 
 from steponce.local.moto_patches.patching import replace_everywhere
@@ -21,11 +25,16 @@ _DEFINITE_BEGINNING = re.compile(
     r"""\$(?:\.[^.*\[]+|\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[-?\d+\])*"""
 )
 _FOR_LISTS = re.compile(r"\[[-\d:]")  # a slice, or several indexes
+_INDEX_AT_THE_END = re.compile(r"\[-?\d+\]$")
 
 
 def install() -> None:
-    """Put this module's patch in place."""
+    """Put this module's patches in place."""
     replace_everywhere(json_path.extract_json, _extract)
+    ResultPath._eval_body = _put
+
+
+_original_put = ResultPath._eval_body
 
 
 def _extract(path: str, data: Any) -> Any:
@@ -57,3 +66,12 @@ def _may_be_empty(path: str, data: Any) -> bool:
     step = _DEFINITE_BEGINNING.sub("", path, count=1)
     kinds = (list,) if _FOR_LISTS.match(step) else (list, dict)
     return any(isinstance(value, kinds) for value in _values(path.removesuffix(step), data))
+
+
+def _put(result_path: ResultPath, env: Environment) -> None:
+    """jsonpath-ng takes a list for the values of several indexes; a function can put it there itself."""
+    path = result_path.result_path_src
+    if path is not None and _INDEX_AT_THE_END.search(path) and isinstance(env.stack[-1], list):
+        result = copy.deepcopy(env.stack[-1])
+        env.stack[-1] = lambda _old, values, index: operator.setitem(values, index, result)
+    _original_put(result_path, env)

@@ -1,5 +1,5 @@
 """
-What a path finds.
+What a path finds, and where a ResultPath puts a result.
 
 AWS reads paths with Jayway's JsonPath. Its README says what is definite: a path without `..`,
 `?(<expression>)` and `[<number>, <number>]`. All others, also those with `*` and `:`, find a list.
@@ -131,3 +131,12 @@ def test_a_choice_compares_the_value(workflows, rule):
     choose = {"Type": "Choice", "Choices": [{**rule, "Next": "Right"}], "Default": "Wrong"}
     ends = {name: {"Type": "Pass", "Result": name, "End": True} for name in ("Right", "Wrong")}
     assert '"Right"' == workflows.run({"Choose": choose, **ends}, INPUT)["output"]
+
+
+@pytest.mark.parametrize("result", [[1, 2], [], ["x"], 7, None, {"a": []}])
+def test_a_result_goes_to_an_index_as_it_is(workflows, result):
+    """Also a list, which is one value."""
+    place = {"Result": result, "OutputPath": "$.orders"}
+    assert [INPUT["orders"][0], result] == output_of(workflows, {**place, "ResultPath": "$.orders[1]"})
+    with_tags = {"id": "o-2", "tags": result}
+    assert with_tags == output_of(workflows, {**place, "ResultPath": "$.orders[1].tags"})[1]
