@@ -1,9 +1,10 @@
 """
-The text in a call of an intrinsic function: `States.Format('it\\'s {}', $.n)`, and the text that one makes.
+A call of an intrinsic function, `States.Format('it\\'s {}', $['n'][0])`, and the text that one makes.
 
 moto reads the call as the JSON of the definition has it, with JSON's own escapes, and knows none of the
-language's four. Its `States.JsonToString` writes six characters for each that is not in ASCII, so a text in
-another alphabet grew threefold and passed the limit of a state.
+language's four. Of a path it takes one step in brackets after each dot, and drops the next ones in silence.
+Its `States.JsonToString` writes six characters for each that is not in ASCII, so a text in another alphabet
+grew threefold and passed the limit of a state.
 
 Source: Reserved characters in intrinsic functions, Step Functions Developer Guide.
 """
@@ -14,7 +15,11 @@ import json
 import re
 from typing import Any
 
-from moto.stepfunctions.parser.asl.component.intrinsic.argument.argument import ArgumentLiteral
+from moto.stepfunctions.parser.asl.component.intrinsic.argument.argument import (
+    ArgumentContextPath,
+    ArgumentJsonPath,
+    ArgumentLiteral,
+)
 from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.generic.string_format import (
     StringFormat,
 )
@@ -28,7 +33,8 @@ from moto.stepfunctions.parser.asl.parse.intrinsic.preprocessor import Preproces
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ESCAPE_OR_BRACES = re.compile(r"\\.?|\{\}|[{}]", re.DOTALL)
 _ESCAPED = "'{}\\"
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'?", re.DOTALL)  # or to the end of a call that moto refuses
+# Text in quotes, or to the end of a call that moto refuses; and where two steps in brackets meet.
+_QUOTED_OR_STEPS = re.compile(r"'(?:[^'\\]|\\.)*'?|\]\.?\[", re.DOTALL)
 _CONTROLS = {control: 0xFDD0 + control for control in range(32)}
 """moto's lexer takes no control character. The 32 code points from U+FDD0 on are no characters."""
 _TO_CONTROLS = {stand_in: control for control, stand_in in _CONTROLS.items()}
@@ -38,6 +44,8 @@ def install() -> None:
     """Put this module's patches in place."""
     IntrinsicParser.parse = staticmethod(_parse)
     Preprocessor.visitFunc_arg_string = _text
+    Preprocessor.visitFunc_arg_json_path = _path
+    Preprocessor.visitFunc_arg_context_path = _context_path
     StringFormat._eval_body = _format
     json_to_string.JsonToString._eval_body = _json_to_string
 
@@ -48,7 +56,29 @@ _original_format = StringFormat._eval_body
 
 def _parse(text: str) -> Any:
     call: str = json.loads(f'"{text}"')
-    return _original_parse(_QUOTED.sub(lambda quoted: quoted[0].translate(_CONTROLS), call))
+    return _original_parse(_QUOTED_OR_STEPS.sub(_readable, call))
+
+
+def _readable(found: re.Match[str]) -> str:
+    """What moto's lexer takes, for text in quotes or where two steps meet."""
+    return "].[" if found[0].startswith("]") else found[0].translate(_CONTROLS)
+
+
+def _path(_preprocessor: Preprocessor, call: Any) -> ArgumentJsonPath:
+    return ArgumentJsonPath(_as_written(call.JSON_PATH_STRING().getText()))
+
+
+def _context_path(_preprocessor: Preprocessor, call: Any) -> ArgumentContextPath:
+    return ArgumentContextPath(_as_written(call.CONTEXT_PATH_STRING().getText()))
+
+
+def _as_written(path: str) -> str:
+    return _QUOTED_OR_STEPS.sub(_original, path)
+
+
+def _original(found: re.Match[str]) -> str:
+    """The reverse of `_readable`."""
+    return "][" if found[0].startswith("]") else found[0].translate(_TO_CONTROLS)
 
 
 def _text(_preprocessor: Preprocessor, call: Any) -> _Text:

@@ -1,5 +1,5 @@
 r"""
-Text in a call of an intrinsic function, as AWS reads it.
+Text and paths in a call of an intrinsic function, as AWS reads them.
 
 Source: Reserved characters in intrinsic functions, Step Functions Developer Guide: `\'`, `\{`, `\}` and `\\`
 stand for what follows the backslash, and any other backslash is an error when the execution runs.
@@ -11,7 +11,15 @@ import pytest
 
 from tests.unit.local.moto_patches.workflows import Workflows
 
-INPUT = {"n": 5, "o'c": "x", "said": {"é": "ü\n\U0001f600"}, "template": "{} of $.n", "braces": "{}"}
+INPUT = {
+    "n": 5,
+    "o'c": {"a b": {"tab\there": "x"}},
+    "detail": {"order-id": 10, "lines": [{"sku": "s-1"}, {"sku": "s-2"}]},
+    "grid": [[6, 7], [8, [9]]],
+    "said": {"é": "ü\n\U0001f600"},
+    "template": "{} of $.n",
+    "braces": "{}",
+}
 TEXTS = {
     r"States.Format('it\'s {}', $.n)": "it's 5",
     r"States.Format('{} it\'s', $.n)": "5 it's",
@@ -30,6 +38,16 @@ TEXTS = {
     r"States.Format('{} {}', States.Format('\'{}\'', $.n), '\}')": "'5' }",
     "States.JsonToString($.said)": '{"é":"ü\\n\U0001f600"}',
 }
+PATHS = {
+    "States.Format('{}', $['detail']['order-id'])": "10",
+    "States.Format('{}/{}', $.detail['lines'][1].sku, $['detail']['lines'][-1]['sku'])": "s-2/s-2",
+    "States.Array($.grid[0][1], $.grid[1][1][0], $.grid[0])": [7, 9, [6, 7]],
+    "States.Array($$.Execution.Input['detail']['order-id'])": [10],
+    "States.MathAdd(States.ArrayGetItem($['grid'][1], 0), $['grid'][0][0])": 14,
+    "States.ArrayLength($['detail']['lines'][?(@.sku == 's-1')])": 1,
+    "States.Array($['o\\'c']['a b']['tab\there'])": ["x"],
+    "States.Array('][', $['n'], '].[')": ["][", 5, "].["],
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +57,20 @@ def workflows(small_stack):
 
 def test_a_backslash_stands_before_a_reserved_character(workflows):
     """Also in a nested call. In what a path reads, no character is reserved."""
-    calls = {f"v{number}.$": call for number, call in enumerate(TEXTS)}
-    found = workflows.run({"Read": {"Type": "Pass", "Parameters": calls, "End": True}}, INPUT)
-    assert list(TEXTS.values()) == [
-        value for _, value in sorted(json.loads(found["output"]).items(), key=lambda one: int(one[0][1:]))
-    ]
+    assert list(TEXTS.values()) == answers(workflows, TEXTS)
+
+
+def test_a_path_in_a_call_is_read_to_its_end(workflows):
+    """With all of its steps in brackets, names and indexes."""
+    assert list(PATHS.values()) == answers(workflows, PATHS)
+
+
+def answers(workflows, calls):
+    """What the calls give, in their order."""
+    fields = {f"v{number}.$": call for number, call in enumerate(calls)}
+    found = workflows.run({"Read": {"Type": "Pass", "Parameters": fields, "End": True}}, INPUT)
+    output = json.loads(found["output"])
+    return [output[f"v{number}"] for number in range(len(calls))]
 
 
 @pytest.mark.parametrize(
