@@ -25,6 +25,7 @@ def install() -> None:
         admission,
         api,
         callbacks,
+        choices,
         definitions,
         expressions,
         integrations,
@@ -53,6 +54,7 @@ def install() -> None:
     timeouts.install()
     language.install()
     paths.install()
+    choices.install()
     reserved_errors.install()
     intrinsics.install()
     callbacks.install()
