@@ -1,4 +1,4 @@
-"""What a rule of a Choice state takes for a time."""
+"""What a rule of a Choice state takes for a time, and for a match."""
 
 import json
 
@@ -78,3 +78,33 @@ def test_another_text_is_no_time(workflows):
     rules = [{"Variable": f"$[{place}]", "IsTimestamp": True} for place in range(len(wrong))]
     rules += [{"Variable": f"$[{place}]", "TimestampLessThan": NOON} for place in range(len(wrong))]
     assert [] == holding(workflows, rules, wrong)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("log-*.txt", ["log-.txt", "log-a.b.txt", "log-\n.txt"], ["log-1-txt", "Log-1.txt", "log-1.txt "]),
+        ("*", ["", "a"], [5, None, ["a"]]),
+        ("[urgent]*", ["[urgent] now"], ["u", "urgent"]),
+        ("a?c", ["a?c"], ["abc"]),
+        ("[!a]", ["[!a]"], ["b"]),
+        (r"a\*b", ["a*b"], ["ab", "axb", r"a\*b"]),
+        (r"a\\b*", ["a\\b", "a\\bc"], ["ab", r"a\\b"]),
+        (r"\\\**", [r"\*", r"\*a"], ["\\", r"\a"]),
+    ],
+)
+def test_only_a_star_matches_anything(workflows, pattern, matching, others):
+    """A backslash stands before a star or a backslash that means itself."""
+    values = [*matching, *others]
+    rules = [{"Variable": f"$[{place}]", "StringMatches": pattern} for place in range(len(values))]
+    assert [*range(len(matching))] == holding(workflows, rules, values)
+
+
+@pytest.mark.parametrize("pattern", [r"a\b*", "a*\\"])
+def test_an_open_escape_in_a_pattern_fails_the_execution(workflows, pattern):
+    """As it does on AWS."""
+    rule = {"Variable": "$.text", "StringMatches": pattern, "Next": "End"}
+    choose = {"Type": "Choice", "Choices": [rule], "Default": "End"}
+    found = workflows.run({"Choose": choose, "End": {"Type": "Succeed"}}, {"text": "ab"})
+    assert "States.Runtime" == found["error"]
+    assert "open escape" in found["cause"]
