@@ -27,6 +27,7 @@ def install() -> None:
         callbacks,
         choices,
         definitions,
+        escapes,
         expressions,
         integrations,
         intrinsics,
@@ -55,6 +56,7 @@ def install() -> None:
     language.install()
     paths.install()
     choices.install()
+    escapes.install()
     reserved_errors.install()
     intrinsics.install()
     callbacks.install()
