@@ -58,6 +58,16 @@ def test_one_that_is_only_started_is_not_waited_for(workflows):
     workflows.sfn.stop_execution(executionArn=started["executionArn"])
 
 
+@pytest.mark.parametrize("text", ["é" * 60_000, "\U0001f600" * 30_000, "\ud83d"], ids=["é", "emoji", "half"])
+def test_an_input_in_another_alphabet_counts_as_it_is(workflows, text):
+    """120,000 bytes, which were 360,000 with an escape for each character. Half a character is taken, too."""
+    machine = workflows.make(ECHO)
+    parameters = {"StateMachineArn": machine, "Input": {"text": text}}
+    found = workflows.run({"Start": task("states:startExecution", parameters, {})})
+    assert "SUCCEEDED" == found["status"], found["cause"][:200]
+    assert {"text": text} == json.loads(child(workflows, machine)["input"])
+
+
 @pytest.mark.parametrize("form", SYNC)
 def test_the_result_is_what_is_known_of_the_child_at_its_end(workflows, form):
     """`.sync` gives input and output as text, `.sync:2` as JSON; both know who started the child."""
