@@ -13,7 +13,7 @@ import operator
 import re
 from typing import Any
 
-from moto.stepfunctions.parser.asl.component.common.path.result_path import ResultPath
+from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils import json_path
 
@@ -24,6 +24,10 @@ _CHOICE = re.compile(r"\.[.*]|\[[^\]\[]*[*?:,]")
 _DEFINITE_BEGINNING = re.compile(
     r"""\$(?:\.[^.*\[]+|\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[-?\d+\])*"""
 )
+_DOTTED = re.compile(
+    r"""'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?"""
+    r"""|(?:\.(?=[\w-]*[^\x00-\x7f])|(?<!\d)\.(?=\d+(?:[^\W\d]|-)))([\w\x80-\U0010ffff-]+)"""
+)
 _FOR_LISTS = re.compile(r"\[[-\d:]")  # a slice, or several indexes
 _INDEX_AT_THE_END = re.compile(r"\[-?\d+\]$")
 
@@ -31,10 +35,12 @@ _INDEX_AT_THE_END = re.compile(r"\[-?\d+\]$")
 def install() -> None:
     """Put this module's patches in place."""
     replace_everywhere(json_path.extract_json, _extract)
-    ResultPath._eval_body = _put
+    result_path.parse = _parse_result_path
+    result_path.ResultPath._eval_body = _put
 
 
-_original_put = ResultPath._eval_body
+_original_put = result_path.ResultPath._eval_body
+_original_parse = result_path.parse
 
 
 def _extract(path: str, data: Any) -> Any:
@@ -56,7 +62,16 @@ def _extract(path: str, data: Any) -> Any:
 
 
 def _values(path: str, data: Any) -> list[Any]:
-    return [match.value for match in json_path.parse(path).find(data)]
+    return [match.value for match in json_path.parse(_readable(path)).find(data)]
+
+
+def _readable(path: str) -> str:
+    """The path with brackets for names after a dot that jsonpath-ng does not read: `$.größe`, `$.3ds`."""
+    return _DOTTED.sub(_in_brackets, path)
+
+
+def _in_brackets(found: re.Match[str]) -> str:
+    return f".['{found[1]}']" if found[1] else found[0]
 
 
 def _may_be_empty(path: str, data: Any) -> bool:
@@ -68,10 +83,14 @@ def _may_be_empty(path: str, data: Any) -> bool:
     return any(isinstance(value, kinds) for value in _values(path.removesuffix(step), data))
 
 
-def _put(result_path: ResultPath, env: Environment) -> None:
+def _parse_result_path(path: str) -> Any:
+    return _original_parse(_readable(path))
+
+
+def _put(place: result_path.ResultPath, env: Environment) -> None:
     """jsonpath-ng takes a list for the values of several indexes; a function can put it there itself."""
-    path = result_path.result_path_src
+    path = place.result_path_src
     if path is not None and _INDEX_AT_THE_END.search(path) and isinstance(env.stack[-1], list):
         result = copy.deepcopy(env.stack[-1])
         env.stack[-1] = lambda _old, values, index: operator.setitem(values, index, result)
-    _original_put(result_path, env)
+    _original_put(place, env)

@@ -21,6 +21,8 @@ INPUT = {
     "nothing": {},
     "text": "x",
     "@type": "order",
+    "größe": {"2nd-item": {"3ds": 1, "支払う😀": [2], "20-10": 3}, "x.é": 0},
+    "prices": [{"höhe": 2, "name": "x.é"}, {"höhe": 1.5, "name": "x"}],
     "wait": [{"seconds": 0}],
 }
 FOUND = {
@@ -37,9 +39,16 @@ FOUND = {
     "$.grid[1].m": [8],
     "$.grid[1]['m'][0]": 8,
     "$['a.b']['*']['[0,1]']": 9,
+    '$["a.b"]["*"]': {"[0,1]": 9},
     "$.null": None,
     "$.empty": [],
     "$.@type": "order",
+    # Any name may follow a dot.
+    "$.größe": INPUT["größe"],
+    "$.größe.2nd-item.3ds": 1,
+    "$.größe.2nd-item.支払う😀[0]": 2,
+    "$.größe['2nd-item'].20-10": 3,
+    "$.größe['x.é']": 0,
     # Not definite: a list, also of one value or none.
     "$.orders[*].id": ["o-1", "o-2"],
     "$.one[*].id": ["o-1"],
@@ -53,6 +62,10 @@ FOUND = {
     "$.one[0].at.*": [1],
     "$.orders[?(@.id == 'o-3')]": [],
     "$.orders[?(@.id == 'o-3')].id": [],
+    "$.prices[?(@.höhe > 1.5)].name": ["x.é"],
+    "$.prices[?(@.name == 'x.é')].höhe": [2],
+    "$..支払う😀": [[2]],
+    "$..2nd-item.3ds": [1],
     "$.empty[0,1]": [],
     "$.empty[*].id": [],
     "$.nothing.*": [],
@@ -140,3 +153,9 @@ def test_a_result_goes_to_an_index_as_it_is(workflows, result):
     assert [INPUT["orders"][0], result] == output_of(workflows, {**place, "ResultPath": "$.orders[1]"})
     with_tags = {"id": "o-2", "tags": result}
     assert with_tags == output_of(workflows, {**place, "ResultPath": "$.orders[1].tags"})[1]
+
+
+def test_any_name_may_follow_a_dot_in_a_result_path(workflows):
+    """Letters of any alphabet, and a digit at the beginning."""
+    place = {"Result": 7, "ResultPath": "$.größe.3ds", "OutputPath": "$.größe.3ds"}
+    assert 7 == output_of(workflows, place)
