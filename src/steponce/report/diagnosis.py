@@ -178,7 +178,12 @@ class Case:
         """Advise on a failure that is not a final answer."""
         failed = f"Failed with {error} at {record.actual_completion}."
         if owner.is_open and owner.redrive_count and not self.owner_is_stranger:
-            return _runs_again("waits for a person", failed, record, owner)
+            return Advice(
+                "waits for a person",
+                f"{failed} {_runs_again(owner)} Wait for its end, or cancel it. Then find out how often the "
+                "work took effect.",
+                (NextStep("cancel request", record.request_id),),
+            )
         again = "run it again."
         is_gone = owner.status == GONE or self.owner_is_stranger
         if is_gone:  # and its payload with it
@@ -300,7 +305,12 @@ class Case:
         """Advise on a released request whose work may have run since. Its record does not tell."""
         released = "Released" if record.settled_by is None else f"Released by {record.settled_by.by}"
         if owner.is_open:
-            return _runs_again("released", f"{released}.", record, owner)
+            return Advice(
+                "released",
+                f"{released}. {_runs_again(owner)} Wait for its end. Then find out how often the work took "
+                "effect. If you cancel the request, that is its answer, whatever the work has done.",
+                (self._request("wait for request"),),
+            )
         return Advice(
             "released",
             f"{released}. Since then its execution was redriven, and ended {owner.status}. A start runs the "
@@ -366,14 +376,11 @@ class Case:
         return NextStep(action, self.request_id, lock_token=self.key, check_owner=check_owner)
 
 
-def _runs_again(diagnosis: Diagnosis, settled: str, record: Record, owner: Attempt) -> Advice:
-    """Advise while an execution runs whose record was settled before it was redriven."""
-    return Advice(
-        diagnosis,
-        f"{settled} Since then its execution was redriven, and is in {owner.last_state}. Nothing that it "
-        "does changes the record. Wait for its end, or cancel it. Then find out how often the work took "
-        "effect.",
-        (NextStep("cancel request", record.request_id),),
+def _runs_again(owner: Attempt) -> str:
+    """That an execution runs whose record was settled before it was redriven."""
+    return (
+        f"Since then its execution was redriven, and is in {owner.last_state}. Nothing that it does changes "
+        "the record."
     )
 
 

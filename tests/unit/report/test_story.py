@@ -748,8 +748,9 @@ def test_a_released_request_whose_execution_was_redriven_may_have_worked_again(w
     world.record("RELEASED", open_status=None, actual_completion=at(5), interventions=(RELEASED_BY_ANN,))
     world.execution("order-1", "RUNNING", "DoWork", redriveCount=1)
     story = collect(world.client, "order-1")
-    assert ("released", ["cancel request"]) == (story.diagnosis, [one.action for one in story.next_steps])
+    assert ("released", ["wait for request"]) == (story.diagnosis, [one.action for one in story.next_steps])
     assert "was redriven, and is in DoWork" in story.summary
+    assert "If you cancel the request, that is its answer" in story.summary
 
     world.execution("order-1", "FAILED", "DoWork", error="Boom", redriveCount=1)
     story = collect(world.client, "order-1")
