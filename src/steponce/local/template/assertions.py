@@ -11,6 +11,7 @@ from typing import Any
 
 from steponce.local.errors import TemplateError, not_supported
 from steponce.local.template.intrinsics import Resolver
+from steponce.local.template.scalars import as_text
 
 
 def expect_rules_hold(template: Mapping[str, Any], resolver: Resolver) -> None:
@@ -83,4 +84,4 @@ _MEMBERS: Mapping[str, Callable[[list[str], list[str]], bool]] = {
 
 
 def _texts(value: Any) -> list[str]:
-    return [str(part) for part in value] if isinstance(value, list) else [str(value)]
+    return [as_text(part) for part in value] if isinstance(value, list) else [as_text(value)]

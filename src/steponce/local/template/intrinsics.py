@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from steponce.errors import shown
 from steponce.local.errors import TemplateError, not_supported
+from steponce.local.template.parameters import is_list, items_of
 from steponce.local.template.physical_names import (
     ACCOUNT,
     ALIAS,
@@ -153,9 +154,9 @@ class Resolver:
         text, local = (value, {}) if isinstance(value, str) else value
 
         def replacement(match: re.Match[str]) -> str:
-            literal, name = match.groups()
+            literal, name = match[1], match[2].strip()  # CloudFormation takes blanks around a name
             if literal:
-                return "${" + name + "}"
+                return "${" + match[2] + "}"
             if name in local:
                 return as_text(self.resolve(local[name]))
             known = self._get_att(name) if "." in name else self._ref(name)
@@ -176,7 +177,7 @@ class Resolver:
         return left == right
 
     def _find_in_map(self, value: Any) -> Any:
-        mapping, first, second = (str(self.resolve(part)) for part in value[:3])
+        mapping, first, second = (as_text(self.resolve(part)) for part in value[:3])
         try:
             return self._mappings[mapping][first][second]
         except KeyError:
@@ -195,14 +196,9 @@ def _typed(template: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[s
     """Parameter values, those that are lists as lists."""
     declared = template.get("Parameters", {})
     return {
-        name: [part.strip() for part in value.split(",")] if _is_list(declared.get(name, {})) else value
+        name: items_of(value) if is_list(declared.get(name, {})) else value
         for name, value in parameters.items()
     }
-
-
-def _is_list(declaration: Mapping[str, Any]) -> bool:
-    kind = str(declaration.get("Type", ""))
-    return kind == "CommaDelimitedList" or kind.startswith("List<")
 
 
 def _pseudo_parameters(names: PhysicalNames) -> dict[str, Any]:

@@ -123,6 +123,9 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, 
     used = set(_SUBSTITUTION.findall(text))
     if missing := sorted(used - set(substitutions)):
         raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
+    for name in sorted(used):
+        if not isinstance(substitutions[name], (str, int, float)):
+            raise TemplateError(f"{logical_id}: the substitution {name} is no text and no number. Join it.")
     replaced = _SUBSTITUTION.sub(lambda match: as_text(substitutions[match.group(1)]), text)
     if left := re.search(r"\$\{[^}]*\}?", replaced):
         raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")

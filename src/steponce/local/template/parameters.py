@@ -42,10 +42,21 @@ def parameter_values(
     return values
 
 
+def is_list(declaration: Mapping[str, Any]) -> bool:
+    """Whether a parameter is a list, which is given as one text."""
+    kind = str(declaration.get("Type", ""))
+    return kind == "CommaDelimitedList" or kind.startswith("List<")
+
+
+def items_of(value: str) -> list[str]:
+    """The items of a list that is given as one text."""
+    return [item.strip() for item in value.split(",")]
+
+
 def _complaint(value: str, declaration: Mapping[str, Any]) -> str | None:
     """What the declaration allows, if this value is not that; CloudFormation refuses such values too."""
     choices = [as_text(choice) for choice in declaration.get("AllowedValues", [])]
-    if choices and value not in choices:
+    if choices and not set(items_of(value) if is_list(declaration) else [value]) <= set(choices):
         return ", ".join(choices)
     pattern = declaration.get("AllowedPattern")
     items = value.split(",") if declaration.get("Type") == "CommaDelimitedList" else [value]

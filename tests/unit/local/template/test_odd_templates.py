@@ -37,6 +37,9 @@ _TRUE = """
 Transform: AWS::Serverless-2016-10-31
 Parameters:
   Notify: {Type: String, Default: true, AllowedValues: [true, false]}
+Mappings: {Names: {"true": {name: yes-it-is}}}
+Rules:
+  Known: {Assertions: [{Assert: {"Fn::Contains": [[true, false], !Ref Notify]}}]}
 Conditions:
   Notifies: !Equals [!Ref Notify, "true"]
 Resources:
@@ -53,13 +56,14 @@ Resources:
 Outputs:
   Notify: {Value: !Ref Notify}
   Plain: {Value: true}
+  Found: {Value: !FindInMap [Names, true, name]}
 """
 
 
 def test_a_boolean_without_quotes_is_text(tmp_path: Path):
     """CloudFormation writes `true` and `false`. Python's words made a condition turn out the other way."""
     found = read(tmp_path, _TRUE)
-    assert {"Notify": "true", "Plain": "true"} == found.outputs
+    assert {"Notify": "true", "Plain": "true", "Found": "yes-it-is"} == found.outputs
     assert [{"DEBUG": "false"}] == [function.environment for function in found.functions]
     assert ["shop-Q"] == [queue.name for queue in found.queues]
     assert '"Result": "true"' in found.machines[0].definition
@@ -211,3 +215,25 @@ def test_the_code_of_a_function_is_beside_its_template(tmp_path: Path):
     function = "  F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13, Handler: f.f}}\n"
     found = read(tmp_path, f"Transform: AWS::Serverless-2016-10-31\nResources:\n{function}")
     assert [(str(tmp_path), "")] == [(one.folder, one.problem) for one in found.functions]
+
+
+@pytest.mark.parametrize(("kind", "value"), [("CommaDelimitedList", "a, b"), ("List<Number>", "1,2")])
+def test_each_value_of_a_list_must_be_allowed(tmp_path: Path, kind: str, value: str):
+    """AWS says so of AllowedValues. The whole text was compared."""
+    path = tmp_path / "template.yaml"
+    path.write_text(f"Parameters: {{L: {{Type: {kind}, AllowedValues: [a, b, 1, 2]}}}}\n{_QUEUE}")
+    read_plan(path, parameters={"L": value}, stack_name="shop", region="us-east-1")
+    with pytest.raises(TemplateError, match="allowed: a, b, 1, 2"):
+        read_plan(path, parameters={"L": f"{value},c"}, stack_name="shop", region="us-east-1")
+
+
+def test_a_name_in_sub_may_have_blanks_around_it(tmp_path: Path):
+    """CloudFormation takes it."""
+    found = read(tmp_path, f"{_QUEUE}Outputs: {{Q: {{Value: !Sub '${{ Q.Arn }} ${{!Q }}'}}}}\n")
+    assert "arn:aws:sqs:us-east-1:123456789012:shop-Q ${Q }" == found.outputs["Q"]
+
+
+def test_a_blank_value_is_refused(tmp_path: Path):
+    """CloudFormation refuses null. It became the text None."""
+    with pytest.raises(TemplateError, match="null, which CloudFormation refuses"):
+        read(tmp_path, f"Parameters:\n  P:\n    Type: String\n    Default:\n{_QUEUE}")

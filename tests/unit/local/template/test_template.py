@@ -137,6 +137,9 @@ def test_a_missing_template_is_named(tmp_path):
     ("text", "substitutions", "message"),
     [
         ('{"a": "${Here}"}', {}, "Flow: DefinitionSubstitutions lacks Here"),
+        ('{"a": "${Here}"}', {"Here": ["a", "b"]}, "Flow: the substitution Here is no text and"),
+        ('{"a": "${Here}"}', {"Here": {"a": 1}}, "Flow: the substitution Here is no text and"),
+        ('{"a": "${Here}"}', {"Here": None}, "Flow: the substitution Here is no text and"),
         ('{"a": "${fn-arn}"}', {"fn.arn": "x"}, "Flow: DefinitionSubstitutions lacks fn-arn"),
         ('{"a": "${not a name}"}', {}, r"Flow: '\${not a name}' is left"),
         ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
@@ -153,6 +156,12 @@ def test_a_substitution_may_have_any_name():
     values = {"fn-arn": "x", "fn.arn": "y", "größe": "z"}
 
     assert '{"a": "x y z"}' == substitute("Flow", '{"a": "${fn-arn} ${fn.arn} ${größe}"}', values)
+
+
+def test_a_substitution_may_be_a_number():
+    """CloudFormation hands each scalar on as text."""
+    values = {"Rate": 1.5, "Seconds": 3}
+    assert '{"a": [1.5, 3]}' == substitute("Flow", '{"a": [${Rate}, ${Seconds}]}', values)
 
 
 def test_an_api_may_have_its_definition_in_a_file(tmp_path):
