@@ -9,6 +9,7 @@ Source: Step Functions Developer Guide, "Discover service integration patterns",
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import json
@@ -109,10 +110,16 @@ _original_normalise = sfn.StateTaskServiceSfn._normalise_parameters
 def _normalise(task: sfn.StateTaskServiceSfn, parameters: dict[str, Any], *args: Any, **kwargs: Any) -> None:
     """moto writes the child's input with six characters for each that is not in ASCII, which then count."""
     if isinstance(parameters.get("Input"), dict | list):
-        text = json.dumps(parameters["Input"], separators=(",", ":"), ensure_ascii=False)
+        given = parameters["Input"]
+        text = json.dumps(given, separators=(",", ":"), ensure_ascii=False, default=_no_json)
         # Half a surrogate pair cannot be sent. JSON escapes it as Python does.
         parameters["Input"] = text.encode(errors="backslashreplace").decode()
     _original_normalise(task, parameters, *args, **kwargs)
+
+
+def _no_json(value: Any) -> str:
+    """What a state's data has beside JSON: DynamoDB's binary values, which AWS gives in base64, and times."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _after_start(task: sfn.StateTaskServiceSfn, env: Environment, **parts: Any) -> None:

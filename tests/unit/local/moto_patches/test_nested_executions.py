@@ -68,6 +68,18 @@ def test_an_input_in_another_alphabet_counts_as_it_is(workflows, text):
     assert {"text": text} == json.loads(child(workflows, machine)["input"])
 
 
+def test_an_input_may_hold_an_item_with_a_binary_value(workflows, small_stack):
+    """AWS gives it in base64."""
+    item = {"id": {"S": "with-binary"}, "photo": {"B": b"hi"}}
+    small_stack.boto3("dynamodb").put_item(TableName="small-ItemsTable", Item=item)
+    machine = workflows.make(ECHO)
+    key = {"TableName": "small-ItemsTable", "Key": {"id": item["id"]}}
+    read = {"Read": task("dynamodb:getItem", key, {"Next": "Start"})}
+    parameters = {"StateMachineArn": machine, "Input": {"photo.$": "$.Item.photo.B"}}
+    workflows.run(read | {"Start": task("states:startExecution", parameters, {})})
+    assert {"photo": "aGk="} == json.loads(child(workflows, machine)["input"])
+
+
 @pytest.mark.parametrize("form", SYNC)
 def test_the_result_is_what_is_known_of_the_child_at_its_end(workflows, form):
     """`.sync` gives input and output as text, `.sync:2` as JSON; both know who started the child."""
