@@ -28,6 +28,7 @@ def install() -> None:
         choices,
         definitions,
         escapes,
+        execution_types,
         expressions,
         integrations,
         intrinsics,
@@ -57,6 +58,7 @@ def install() -> None:
     paths.install()
     choices.install()
     escapes.install()
+    execution_types.install()
     reserved_errors.install()
     intrinsics.install()
     callbacks.install()

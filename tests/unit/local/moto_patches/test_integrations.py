@@ -184,9 +184,24 @@ NOT_RUN = {
     "activities": ({"Try": {**task("x", {}, {}), "Resource": "arn:aws:states:::activity:pack"}}, {}),
     "`.sync` of other services": ({"Try": task("codebuild:startBuild.sync", {}, {})}, {}),
 }
+BATCHES = {
+    "Resource": "arn:aws:states:::s3:putObject",
+    "Parameters": {"Bucket": "integrations", "Prefix": "batches"},
+}
+WRITTEN = {"Transformation": "NONE", "OutputType": "JSON"}
+READER = {
+    "Resource": "arn:aws:states:::s3:getObject",
+    "Parameters": {"Bucket": "integrations", "Key": "items"},
+}
+FROM_CSV = {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"}
 NOT_CREATED = {
     "`ItemBatcher`": {"ItemBatcher": {"MaxItemsPerBatch": 2}},
     "`ToleratedFailureCount`, `ToleratedFailurePercentage`": {"ToleratedFailurePercentage": 5},
+    "`WriterConfig` of a ResultWriter": {"ResultWriter": {**BATCHES, "WriterConfig": WRITTEN}},
+    "`CSVDelimiter`": {"ItemReader": {**READER, "ReaderConfig": {**FROM_CSV, "CSVDelimiter": "PIPE"}}},
+    "an `InputType` other than `JSON` and `CSV`": {
+        "ItemReader": {**READER, "ReaderConfig": {"InputType": "JSONL"}}
+    },
 }
 
 
@@ -219,10 +234,21 @@ def test_a_distributed_map_reads_its_items_from_s3(workflows):
     assert [1, 2] == json.loads(found["output"])
 
 
+def test_the_items_of_a_distributed_map_may_be_express(workflows):
+    """Here they run as those of STANDARD do. The same words in data stay data."""
+    config = {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}
+    go = {"Type": "Pass", "Result": config, "End": True}
+    inside = {"ProcessorConfig": config, "StartAt": "Go", "States": {"Go": go}}
+    found = workflows.run({"All": {"Type": "Map", "ItemProcessor": inside, "End": True}}, [1])
+    assert [config] == json.loads(found["output"])
+
+
 @pytest.mark.parametrize("feature", NOT_CREATED)
 def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, feature):
     """Nothing of AWS's own refusals is left by then."""
-    inside = {"StartAt": "Go", "States": {"Go": {"Type": "Pass", "End": True}}}
+    config = {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    go = {"Type": "Pass", "End": True}
+    inside = {"ProcessorConfig": config, "StartAt": "Go", "States": {"Go": go}}
     states = {"All": {"Type": "Map", "ItemProcessor": inside, "End": True, **NOT_CREATED[feature]}}
     plan = MachinePlan(
         "Batches", "batches", "arn", json.dumps({"StartAt": "All", "States": states}), "STANDARD"
