@@ -29,17 +29,41 @@ def read_rules(resources: Resources) -> list[RulePlan]:
         bus = str(properties.get("EventBusName", _DEFAULT_BUS)).rpartition("/")[2]
         if bus != _DEFAULT_BUS or properties.get("State") == "DISABLED":
             continue
-        pattern = properties.get("EventPattern")
         found.append(
             RulePlan(
                 name=name,
                 arn=resources.names.arn(RULE, name),
-                pattern=None if pattern is None else json.dumps(pattern),
+                pattern=_pattern(name, properties.get("EventPattern")),
                 schedule=properties.get("ScheduleExpression"),
                 targets=[_target(name, target) for target in properties.get("Targets", [])],
             )
         )
     return found
+
+
+def _pattern(rule: str, given: object) -> str | None:
+    """The pattern as JSON, which a template may have as text as well."""
+    if given is None:
+        return None
+    try:
+        pattern = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        raise TemplateError(f"Rule {rule}: the EventPattern is no JSON.") from None
+    if not isinstance(pattern, dict):
+        raise TemplateError(f"Rule {rule}: the EventPattern is no object.")
+    _expect_lists(rule, pattern)
+    return json.dumps(pattern)
+
+
+def _expect_lists(rule: str, pattern: Mapping[str, Any]) -> None:
+    """Refuse a pattern that PutRule refuses: each of its fields is an object, or a list of what matches."""
+    for key, part in pattern.items():
+        if isinstance(part, dict):
+            _expect_lists(rule, part)
+        elif not isinstance(part, list) or not part:
+            raise TemplateError(
+                f"Rule {rule}: {key!r} of the EventPattern must be an object or a list that is not empty."
+            )
 
 
 def _target(rule: str, target: Mapping[str, Any]) -> TargetPlan:

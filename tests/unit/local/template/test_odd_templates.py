@@ -138,6 +138,31 @@ def test_an_input_may_have_placeholders(tmp_path: Path, template: str):
     assert template == found.deliveries.rules[0].targets[0].template
 
 
+_PATTERN = "Resources:\n  R: {Type: AWS::Events::Rule, Properties: {Targets: [], EventPattern: %s}}\n"
+
+
+@pytest.mark.parametrize("pattern", ["{source: [shop]}", """'{"source": ["shop"]}'"""])
+def test_an_event_pattern_may_be_text(tmp_path: Path, pattern: str):
+    """CloudFormation takes JSON as text, too, for instance of a Sub."""
+    found = read(tmp_path, _PATTERN % pattern)
+    assert {"source": ["shop"]} == json.loads(found.deliveries.rules[0].pattern or "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("{source: shop}", "shop-R: 'source' of the EventPattern must be an object or a list"),
+        ("{detail: {state: []}}", "'state' of the EventPattern must be"),
+        ("'{source}'", "the EventPattern is no JSON"),
+        ("[shop]", "the EventPattern is no object"),
+    ],
+)
+def test_an_event_pattern_that_eventbridge_refuses_is_named(tmp_path: Path, pattern: str, message: str):
+    """The engine could not start with it."""
+    with pytest.raises(TemplateError, match=message):
+        read(tmp_path, _PATTERN % pattern)
+
+
 def test_lint_and_cost_refuse_it_too(tmp_path: Path):
     """They read every definition that a template can have."""
     path = tmp_path / "template.yaml"
