@@ -2,13 +2,15 @@
 The engine: one child process that serves the embedded endpoints.
 
 Its command line says what to serve. It writes the addresses to standard output as one JSON line, reads one
-JSON line of instructions (`Instructions`), and writes `{"ready": true}`. When its standard input ends,
+JSON line of instructions (`Instructions`), and writes `{"ready": true}`. If it fails, it writes a JSON line
+with the traceback. When its standard input ends,
 because the owner closed it or is dead, it ends with everything it started.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import logging
@@ -17,6 +19,7 @@ import select
 import shutil
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +28,7 @@ from werkzeug.wrappers import Request
 
 from steponce.local import stack_time
 from steponce.local.delivery.http_api import HttpApi
-from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, Instructions
+from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, PROBLEM, Instructions
 from steponce.local.http.server import serve, url_of
 from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
@@ -56,6 +59,10 @@ def main() -> None:
     forkserver = None
     try:
         forkserver = _run(set(options.serve.split(",")), options.logs, owner, has_controls=options.controls)
+    except Exception:
+        traceback.print_exc()
+        with contextlib.suppress(OSError):  # the owner may be gone
+            _send({PROBLEM: traceback.format_exc()})
     finally:
         if forkserver:
             forkserver.stop()

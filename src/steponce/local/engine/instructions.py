@@ -9,6 +9,8 @@ from typing import Any
 from steponce.local.template.plan import Deliveries, FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
+PROBLEM = "problem"
+"""The key of the engine's last message, if it fails. Its log may be gone when that is read."""
 CLOCK = "clock"
 """The file of the stack's time, among the logs."""
 

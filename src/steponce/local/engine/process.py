@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from steponce.local.engine.instructions import ENGINE_LOG, Instructions
+from steponce.local.engine.instructions import ENGINE_LOG, PROBLEM, Instructions
 from steponce.local.errors import LocalStackError
 from steponce.local.runtime.child_process import ChildProcess
 
@@ -53,4 +53,6 @@ class EngineProcess:
             last_words = "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
             raise LocalStackError(f"The engine did not start. Its log ends:\n{last_words}")
         message: dict[str, Any] = json.loads(line)
+        if PROBLEM in message:
+            raise LocalStackError(f"The engine did not start. It ended with:\n{message[PROBLEM]}")
         return message
