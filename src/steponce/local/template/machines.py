@@ -16,6 +16,7 @@ from steponce.local.template.physical_names import STATE_MACHINE, PhysicalNames
 from steponce.local.template.plan import MachinePlan
 from steponce.local.template.resources import Resources
 from steponce.local.template.scalars import as_text
+from steponce.local.template.source import load_yaml
 
 _SUBSTITUTION = re.compile(r"\$\{([\w.-]+)\}")
 
@@ -144,7 +145,7 @@ def _json_of(logical_id: str, text: str) -> str:
     import yaml
 
     try:
-        return json.dumps(yaml.safe_load(text), default=str)
+        return json.dumps(load_yaml(text), default=str)
     except yaml.YAMLError as error:
         raise TemplateError(
             f"{logical_id}: the definition is not YAML after substitution: {error}."

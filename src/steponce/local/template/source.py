@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steponce.errors import shown
 from steponce.local.errors import TemplateError, not_supported
+
+if TYPE_CHECKING:
+    import yaml
 
 _SECTIONS = ("Parameters", "Mappings", "Conditions", "Globals", "Outputs")
 _OF_OBJECTS = ("Parameters", "Outputs")
@@ -86,20 +89,38 @@ def _object(value: Any, what: str) -> dict[Any, Any]:
     return value
 
 
+def load_yaml(text: str) -> Any:
+    """
+    What a text in plain YAML says. Dates stay text: neither CloudFormation nor Step Functions knows any.
+
+    Raises:
+        yaml.YAMLError: it is no YAML.
+    """
+    return _single(_loader(), text)
+
+
 def _load(text: str) -> Any:
     # The transform takes 0.4 s to import, which only those who deploy should pay.
-    import yaml
     from samtranslator.yaml_helper import intrinsics_multi_constructor
+
+    kind = _loader()
+    kind.add_multi_constructor("!", intrinsics_multi_constructor)
+    return _single(kind, text)
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
 
     # The loader in C, where PyYAML was built with it, takes a tenth of the time.
     base = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    # CloudFormation knows no dates: AWSTemplateFormatVersion: 2010-09-09 is text.
     resolvers = {
         first: [(tag, pattern) for tag, pattern in known if tag != _TIMESTAMP]
         for first, known in base.yaml_implicit_resolvers.items()
     }
-    kind: type[yaml.SafeLoader] = type("TemplateLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    kind.add_multi_constructor("!", intrinsics_multi_constructor)
+    return type("TemplateLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+
+
+def _single(kind: type[yaml.SafeLoader], text: str) -> Any:
     loader = kind(text)
     try:
         return loader.get_single_data()

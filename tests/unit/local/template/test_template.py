@@ -1,5 +1,6 @@
 """Reading a SAM template: what it makes, and what is said about one that is wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,12 @@ def test_a_substitution_may_have_any_name():
     values = {"fn-arn": "x", "fn.arn": "y", "größe": "z"}
 
     assert '{"a": "x y z"}' == substitute("Flow", '{"a": "${fn-arn} ${fn.arn} ${größe}"}', values)
+
+
+@pytest.mark.parametrize("date", ["2030-01-01", "2030-01-01T00:00:00Z", "2030-99-99"])
+def test_a_date_in_a_yaml_definition_stays_text(date):
+    """As on AWS, and as lint reads it."""
+    assert json.dumps({"Timestamp": date}) == substitute("Flow", f"Timestamp: {date}", {}, is_yaml=True)
 
 
 def test_a_substitution_may_be_a_number():
