@@ -12,6 +12,7 @@ from steponce.local.errors import TemplateError, not_supported
 from steponce.local.template.physical_names import EVENT_SOURCE, QUEUE
 from steponce.local.template.plan import MappingPlan, QueuePlan
 from steponce.local.template.resources import Resources
+from steponce.local.template.scalars import whole_number
 
 _DEFAULT_BATCH_SIZE = 10
 # How many batches Lambda begins with; a worker pool has not many more workers.
@@ -39,8 +40,8 @@ def read_mappings(resources: Resources, queues: Iterable[QueuePlan]) -> list[Map
                 queue=by_arn[arn],
                 queue_arn=arn,
                 function=str(properties["FunctionName"]),
-                batch_size=int(properties.get("BatchSize", _DEFAULT_BATCH_SIZE)),
-                window_seconds=int(properties.get("MaximumBatchingWindowInSeconds", 0)),
+                batch_size=whole_number(logical_id, properties, "BatchSize", _DEFAULT_BATCH_SIZE),
+                window_seconds=whole_number(logical_id, properties, "MaximumBatchingWindowInSeconds", 0),
                 concurrency=min(int(most), _MOST_BATCHES),
                 reports_failures="ReportBatchItemFailures" in properties.get("FunctionResponseTypes", []),
             )

@@ -9,6 +9,8 @@ from typing import Any
 from steponce.local.errors import TemplateError
 from steponce.local.template.scalars import as_text
 
+_FROM_SSM = "AWS::SSM::Parameter::Value<"
+
 
 def parameter_values(
     source: Mapping[str, Any], given: Mapping[str, str], checked: Mapping[str, str] | None = None
@@ -44,8 +46,8 @@ def parameter_values(
 
 def is_list(declaration: Mapping[str, Any]) -> bool:
     """Whether a parameter is a list, which is given as one text."""
-    kind = str(declaration.get("Type", ""))
-    return kind == "CommaDelimitedList" or kind.startswith("List<")
+    kind = str(declaration.get("Type", "")).removeprefix(_FROM_SSM)
+    return kind.startswith(("CommaDelimitedList", "List<"))
 
 
 def items_of(value: str) -> list[str]:

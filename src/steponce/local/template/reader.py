@@ -37,7 +37,7 @@ from steponce.local.template.renderings import (
 from steponce.local.template.resources import Resources
 from steponce.local.template.routes import read_routes
 from steponce.local.template.rules import read_destinations, read_rules
-from steponce.local.template.scalars import as_text
+from steponce.local.template.scalars import as_text, whole_number
 from steponce.local.template.source import read_source, well_formed
 from steponce.local.template.support import REMOTE, function_problem, left_out
 
@@ -197,15 +197,17 @@ class _Planner:
     def function(self, logical_id: str, name: str, properties: dict[str, Any]) -> FunctionPlan:
         problem = function_problem(properties, self._files.get(logical_id))
         environment = properties.get("Environment", {}).get("Variables", {})
+        reserved = "ReservedConcurrentExecutions"
+        is_shared = properties.get(reserved) is None
         return FunctionPlan(
             name=name,
             arn=self._names.arn(FUNCTION, name),
             folder="" if problem else str(self._folder(logical_id)),
             handler=str(properties.get("Handler", "")),
             environment={key: as_text(value) for key, value in environment.items()},
-            timeout_seconds=int(properties.get("Timeout", 3)),
-            memory_mb=int(properties.get("MemorySize", 128)),
-            concurrency=_optional_int(properties.get("ReservedConcurrentExecutions")),
+            timeout_seconds=whole_number(logical_id, properties, "Timeout", 3),
+            memory_mb=whole_number(logical_id, properties, "MemorySize", 128),
+            concurrency=None if is_shared else whole_number(logical_id, properties, reserved, 0),
             problem=problem,
         )
 
@@ -310,7 +312,3 @@ def _transform(source: Mapping[str, Any], values: Mapping[str, str], region: str
 
 def _bucket(name: str, properties: Mapping[str, Any]) -> BucketPlan:
     return BucketPlan(name, properties.get("VersioningConfiguration", {}).get("Status") == "Enabled")
-
-
-def _optional_int(value: Any) -> int | None:
-    return None if value is None else int(value)

@@ -1,7 +1,8 @@
-"""The text form of a template's scalars."""
+"""A template's scalars as texts and as numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from steponce.local.errors import TemplateError
@@ -21,3 +22,20 @@ def as_text(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(as_text(part) for part in value)
     return str(value)
+
+
+def whole_number(logical_id: str, properties: Mapping[str, Any], key: str, default: int) -> int:
+    """
+    A property that is a whole number, or the text of one.
+
+    Raises:
+        TemplateError: it is neither, for instance because a text stands in for a value of SSM.
+    """
+    value = properties.get(key, default)
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise TemplateError(
+            f"{logical_id}: {key} is {value!r}, which is no whole number. A value of SSM or of another stack "
+            "is not known here: make it a parameter, and give --parameter."
+        ) from None

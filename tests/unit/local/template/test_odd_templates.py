@@ -163,6 +163,39 @@ def test_an_event_pattern_that_eventbridge_refuses_is_named(tmp_path: Path, patt
         read(tmp_path, _PATTERN % pattern)
 
 
+_FROM_SSM = """
+Parameters:
+  T: {Type: AWS::SSM::Parameter::Value<String>, Default: /shop/timeout}
+Resources:
+  F:
+    Type: AWS::Lambda::Function
+    Properties: {Runtime: python3.13, Handler: f.f, Code: {ZipFile: ""}, %s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [
+        ("Timeout: !Ref T", "/shop/timeout"),
+        ("MemorySize: !ImportValue memory", "memory"),
+        ("ReservedConcurrentExecutions: !Ref T", "/shop/timeout"),
+    ],
+)
+def test_a_number_that_is_not_known_here_is_named(tmp_path: Path, wrong: str, value: str):
+    """A text stands in for a value of SSM or another stack."""
+    message = f"F: {wrong.partition(':')[0]} is '{value}', which is no whole number"
+    with pytest.raises(TemplateError, match=message):
+        read(tmp_path, _FROM_SSM % wrong)
+
+
+@pytest.mark.parametrize("kind", ["List<String>", "CommaDelimitedList"])
+def test_a_list_from_ssm_is_a_list(tmp_path: Path, kind: str):
+    """Its stand-in is one text, or several with commas; a Join joins those and not their letters."""
+    parameter = f"Parameters:\n  L: {{Type: AWS::SSM::Parameter::Value<{kind}>, Default: 'a,bc'}}\n"
+    found = read(tmp_path, parameter + _NAMED % "!Join ['-', !Ref L]")
+    assert ["a-bc"] == [queue.name for queue in found.queues]
+
+
 def test_lint_and_cost_refuse_it_too(tmp_path: Path):
     """They read every definition that a template can have."""
     path = tmp_path / "template.yaml"
