@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from typing import IO, Any
 
-from botocore.model import OperationModel
+from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_aws_sdk as aws_sdk,
@@ -36,6 +36,9 @@ from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.moto_patches.services import operation_of
 from steponce.local.moto_patches.strict_json import strict_json
 from steponce.local.moto_patches.times import aws_time
+
+_SDK_TYPES = {"BOOL": "Bool", "NULL": "Nul", "SS": "Ss", "NS": "Ns", "BS": "Bs"}
+_WIRE_TYPES = {ours: theirs for theirs, ours in _SDK_TYPES.items()}
 
 
 def install() -> None:
@@ -91,6 +94,8 @@ def _normalise_parameters(
     operation = _operation(task, boto_service_name, service_action_name)
     if operation and operation.input_shape:
         task._to_boto_request(parameters, operation.input_shape)
+        if _is_sdk(task):
+            _name_types(parameters, operation.input_shape, _WIRE_TYPES)
 
 
 def _normalise_response(
@@ -101,10 +106,36 @@ def _normalise_response(
 ) -> None:
     operation = _operation(task, boto_service_name, service_action_name)
     if operation and operation.output_shape and isinstance(response, dict):
+        if _is_sdk(task):
+            _name_types(response, operation.output_shape, _SDK_TYPES)
         task._from_boto_response(response, operation.output_shape)
         # The SDK of the optimized integrations has numbers; that of the SDK integrations has texts.
-        is_sdk = isinstance(task, aws_sdk.StateTaskServiceAwsSdk)
-        response.update(_without_moments(response, aws_time if is_sdk else _milliseconds))
+        response.update(_without_moments(response, aws_time if _is_sdk(task) else _milliseconds))
+
+
+def _is_sdk(task: StateTaskService) -> bool:
+    return isinstance(task, aws_sdk.StateTaskServiceAwsSdk)
+
+
+def _name_types(value: Any, shape: Shape, names: dict[str, str]) -> None:
+    """
+    Give the types of DynamoDB's values these names, wherever there are values in here.
+
+    SDK integrations have the names of the SDK for Java (`Bool`, `Nul`, `Ss`, `Ns`, `Bs`), also in what they
+    answer. moto changes the fields of structures only, and not those in a map, such as an item.
+    """
+    if isinstance(shape, StructureShape) and isinstance(value, dict):
+        for name, member in shape.members.items():
+            _name_types(value.get(name), member, names)
+        if shape.name == "AttributeValue":
+            for name in value.keys() & names.keys():
+                value[names[name]] = value.pop(name)
+    elif isinstance(shape, MapShape) and isinstance(value, dict):
+        for item in value.values():
+            _name_types(item, shape.value, names)
+    elif isinstance(shape, ListShape) and isinstance(value, list):
+        for item in value:
+            _name_types(item, shape.member, names)
 
 
 def _without_moments(value: Any, written: Callable[[datetime.datetime], object]) -> Any:

@@ -107,6 +107,62 @@ def test_the_integration_runs(workflows, names, resource):
     assert expected <= json.loads(found["output"]).keys()
 
 
+VALUES = {
+    "paid": {"Bool": True},
+    "gone": {"Nul": True},
+    "tags": {"Ss": ["a"]},
+    "sizes": {"Ns": ["1"]},
+    "name": {"S": "o-1"},
+    "Bool": {"M": {"BOOL": {"Bool": False}, "list": {"L": [{"Bool": True}, {"Nul": True}]}}},
+}
+ONE_ITEM = {
+    "TableName": "small-ItemsTable",
+    "KeyConditionExpression": "id = :id",
+    "ExpressionAttributeValues": {":id": {"S": "flags"}},
+}
+READS = {
+    "query": (ONE_ITEM, lambda found: found["Items"][0]),
+    "getItem": (
+        {"TableName": "small-ItemsTable", "Key": {"id": {"S": "flags"}}},
+        lambda found: found["Item"],
+    ),
+    "batchGetItem": (
+        {"RequestItems": {"small-ItemsTable": {"Keys": [{"id": {"S": "flags"}}]}}},
+        lambda found: found["Responses"]["small-ItemsTable"][0],
+    ),
+}
+PUT = {"TableName": "small-ItemsTable", "Item": {"id": {"S": "flags"}, **VALUES}}
+WRITES = {
+    "putItem": PUT,
+    "transactWriteItems": {"TransactItems": [{"Put": PUT}]},
+    "batchWriteItem": {"RequestItems": {"small-ItemsTable": [{"PutRequest": {"Item": PUT["Item"]}}]}},
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("write", WRITES)
+def test_sdk_integrations_name_the_types_of_values_as_the_sdk_for_java_does(workflows, write, read):
+    """`Bool` for `BOOL`, also inside a map or a list; an attribute of such a name keeps it."""
+    parameters, item_of = READS[read]
+    states = {
+        "Write": task(f"aws-sdk:dynamodb:{write}", WRITES[write], {"Next": "Read"}),
+        "Read": task(f"aws-sdk:dynamodb:{read}", parameters, {}),
+    }
+    found = workflows.run(states)
+    assert "SUCCEEDED" == found["status"], found["cause"]
+    assert PUT["Item"] == item_of(json.loads(found["output"]))
+
+
+def test_optimized_integrations_name_the_types_of_values_as_dynamodb_does(workflows):
+    """Also in an answer."""
+    item = {"id": {"S": "flags"}, "paid": {"BOOL": True}, "tags": {"SS": ["a"]}, "gone": {"NULL": True}}
+    states = {
+        "Write": task("dynamodb:putItem", {"TableName": "small-ItemsTable", "Item": item}, {"Next": "Read"}),
+        "Read": task("dynamodb:getItem", READS["getItem"][0], {}),
+    }
+    assert item == json.loads(workflows.run(states)["output"])["Item"]
+
+
 @pytest.mark.parametrize("resource", WAITING)
 def test_the_integration_waits_for_its_token(workflows, names, resource):
     """What it hands the token to may answer whenever it wants."""
