@@ -13,8 +13,18 @@ import operator
 import re
 from typing import Any
 
+from moto.stepfunctions.parser.api import HistoryEventType, TaskFailedEventDetails
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import (
+    FailureEvent,
+    FailureEventException,
+)
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import (
+    StatesErrorNameType,
+)
 from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.utils import json_path
 
 from steponce.local.moto_patches.patching import replace_everywhere
@@ -88,9 +98,34 @@ def _parse_result_path(path: str) -> Any:
 
 
 def _put(place: result_path.ResultPath, env: Environment) -> None:
-    """jsonpath-ng takes a list for the values of several indexes; a function can put it there itself."""
+    """
+    Put a result at its place in the input.
+
+    jsonpath-ng takes a list for the values of several indexes; a function can put it there itself. Where the
+    way leads through a null it leaves out the result without a word, and through a text it fails.
+
+    Raises:
+        FailureEventException: States.ResultPathMatchFailure.
+
+    Source: Amazon States Language, Appendix A: "A Task State's ResultPath field cannot be applied to the
+    input the state received."
+    """
     path = place.result_path_src
     if path is not None and _INDEX_AT_THE_END.search(path) and isinstance(env.stack[-1], list):
         result = copy.deepcopy(env.stack[-1])
         env.stack[-1] = lambda _old, values, index: operator.setitem(values, index, result)
-    _original_put(place, env)
+    try:
+        _original_put(place, env)
+    except (AttributeError, TypeError) as error:
+        raise _does_not_match(path, env) from error
+    if path is not None and not _values(path, env.stack[-1]):
+        raise _does_not_match(path, env)
+
+
+def _does_not_match(path: str | None, env: Environment) -> FailureEventException:
+    name = StatesErrorNameType.StatesResultPathMatchFailure
+    cause = f"The ResultPath {path!r} cannot be applied to the input of the state."
+    told = EventDetails(taskFailedEventDetails=TaskFailedEventDetails(error=name.to_name(), cause=cause))
+    return FailureEventException(
+        FailureEvent(env, StatesErrorName(typ=name), HistoryEventType.TaskFailed, event_details=told)
+    )

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.unit.local.moto_patches.workflows import Workflows
+from tests.unit.local.moto_patches.workflows import Workflows, put_task
 
 INPUT = {
     "orders": [{"id": "o-1", "tags": ["a"]}, {"id": "o-2", "tags": []}],
@@ -159,3 +159,73 @@ def test_any_name_may_follow_a_dot_in_a_result_path(workflows):
     """Letters of any alphabet, and a digit at the beginning."""
     place = {"Result": 7, "ResultPath": "$.größe.3ds", "OutputPath": "$.größe.3ds"}
     assert 7 == output_of(workflows, place)
+
+
+CHANGED = {"Type": "Pass", "Result": 7, "End": True}
+TASK = {**put_task({"id": {"S": "paths"}}), "ResultSelector": {"paid": True}}
+ITEMS = {"StartAt": "Item", "States": {"Item": {**CHANGED, "ResultPath": "$.charge"}}}
+
+
+@pytest.mark.parametrize("state", [CHANGED, TASK], ids=["Pass", "Task"])
+@pytest.mark.parametrize(
+    ("path", "payload"),
+    [
+        ("$.charge", None),
+        ("$.order.charge", {"order": None}),
+        ("$.orders[0].charge", {"orders": [None]}),
+        ("$.charge", "text"),
+        ("$.charge", 7),
+        ("$.charge", True),
+        ("$.order.charge", {"order": []}),
+        ("$.order[0]", {"order": "text"}),
+        ("$.order[0]", {"order": None}),
+        ("$.order[0]", {"order": {"charge": 1}}),
+    ],
+)
+def test_a_result_that_has_no_place_fails_the_execution(workflows, state, path, payload):
+    """Over a null it was dropped, and the execution succeeded without it."""
+    states = {"Before": {"Type": "Pass", "InputPath": "$.payload", "Next": "Put"}}
+    found = workflows.run({**states, "Put": {**state, "ResultPath": path}}, {"payload": payload})
+    assert "States.ResultPathMatchFailure" == found["error"]
+    assert f"The ResultPath '{path}' cannot be applied" in found["cause"]
+
+
+def test_the_result_of_an_item_that_is_null_has_no_place(workflows):
+    """A Catch takes the error by its name."""
+    each = {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": ITEMS, "End": True}
+    catch = [{"ErrorEquals": ["States.ResultPathMatchFailure"], "ResultPath": "$.error", "Next": "Caught"}]
+    found = workflows.run(
+        {"Each": {**each, "Catch": catch}, "Caught": {"Type": "Pass", "End": True}}, {"items": [{}, None]}
+    )
+    assert "States.ResultPathMatchFailure" == json.loads(found["output"])["error"]["Error"]
+
+
+def test_an_error_that_has_no_place_fails_the_execution(workflows):
+    """A Catch whose ResultPath goes through a null is no handler."""
+    catch = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Caught"}]
+    states = {
+        "Before": {"Type": "Pass", "InputPath": "$.payload", "Next": "Fails"},
+        "Fails": {**TASK, "Parameters": {"TableName": "absent", "Item": {"id": {"S": "x"}}}, "Catch": catch},
+        "Caught": {"Type": "Pass", "End": True},
+    }
+    found = workflows.run(states, {"payload": None})
+    assert "States.ResultPathMatchFailure" == found["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "payload", "expected"),
+    [
+        ("$", None, 7),
+        (None, None, None),
+        ("$.a", {"a": None}, {"a": 7}),
+        ("$.a.b.c", {}, {"a": {"b": {"c": 7}}}),
+        ("$.a[0]", {"a": [None]}, {"a": [7]}),
+        ("$['a b']['c.d']", {}, {"a b": {"c.d": 7}}),
+        ("$.größe", {"größe": 1}, {"größe": 7}),
+    ],
+)
+def test_a_result_goes_to_a_place_that_is_there_or_can_be_made(workflows, path, payload, expected):
+    """A null at the end of the way is replaced."""
+    states = {"Before": {"Type": "Pass", "InputPath": "$.payload", "Next": "Put"}}
+    found = workflows.run({**states, "Put": {**CHANGED, "ResultPath": path}}, {"payload": payload})
+    assert expected == json.loads(found["output"])
