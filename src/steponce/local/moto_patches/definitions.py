@@ -1,4 +1,4 @@
-"""moto creates state machines that AWS refuses, and the mistake shows in an execution, or never."""
+"""Which definitions moto creates that AWS refuses, and which it refuses if it reads two at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from moto.core.exceptions import AWSError
+from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
 from moto.stepfunctions.responses import StepFunctionResponse
 
 from steponce.lint.definitions import complaints
@@ -15,6 +16,7 @@ def install() -> None:
     """Put this module's patches in place."""
     StepFunctionResponse.create_state_machine = _checked(StepFunctionResponse.create_state_machine)
     StepFunctionResponse.update_state_machine = _checked(StepFunctionResponse.update_state_machine)
+    Preprocessor.__init__ = _begin_reading
 
 
 def _checked(action: Any) -> Any:
@@ -28,3 +30,8 @@ def _checked(action: Any) -> Any:
         return action(response)
 
     return checked
+
+
+def _begin_reading(reader: Preprocessor) -> None:
+    """In moto all definitions that are read at once share the query languages of their states."""
+    reader._query_language_per_scope = []
