@@ -13,6 +13,7 @@ from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import ErrorEqualsDecl
 from moto.stepfunctions.parser.asl.component.common.error_name.error_name import ErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEventException
+from moto.stepfunctions.parser.asl.component.common.string.string_expression import StringVariableSample
 from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
 from moto.stepfunctions.parser.asl.component.state import state as state_module
 from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_func import (
@@ -33,6 +34,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.asl.utils.json_path import NoSuchJsonPathError
 
+from steponce.local.errors import not_supported
 from steponce.local.moto_patches.patching import replace_everywhere
 from steponce.local.moto_patches.times import aws_time
 from steponce.workflow import WORKFLOW_LIMIT
@@ -109,7 +111,14 @@ def _match_error(decl: ErrorEqualsDecl, env: Environment) -> None:
 
 
 def _compare_variable(comparison: ComparisonVariable, env: Environment) -> None:
-    """moto lets an absent variable be unequal to everything; on AWS the execution fails."""
+    """
+    Compare the value at a path.
+
+    moto lets an absent one be unequal to everything; on AWS the execution fails. It also takes each variable
+    of the workflow for absent, for it reads them with JSONata.
+    """
+    if isinstance(comparison.variable.string_sampler, StringVariableSample):
+        raise RuntimeError(not_supported(f"the variable {comparison.variable.string_sampler.expression}."))
     comparison.variable.eval(env)
     asks_presence = comparison.comparison_function.operator_type == ComparisonOperatorType.IsPresent
     if isinstance(env.stack[-1], NoSuchVariable) and not asks_presence:

@@ -270,6 +270,48 @@ def test_a_feature_that_does_not_run_says_so(workflows, feature):
     assert "not supported on the local stack: " in found["cause"]
 
 
+RULES = {
+    "a condition": {
+        "QueryLanguage": "JSONata",
+        "Choices": [{"Condition": "{% $states.input.paid %}", "Next": "Yes"}],
+    },
+    "a variable on the right": {
+        "Choices": [{"Variable": "$.n", "NumericEqualsPath": "$kept", "Next": "Yes"}],
+    },
+    "a variable that is there": {"Choices": [{"Variable": "$kept", "IsPresent": True, "Next": "Yes"}]},
+    "a variable that is not": {"Choices": [{"Variable": "$other", "IsPresent": False, "Next": "Yes"}]},
+    "a variable on the left": {"Choices": [{"Variable": "$kept.id", "NumericEquals": 1, "Next": "Yes"}]},
+    "a variable in a Not": {
+        "Choices": [{"Not": {"Variable": "$kept", "IsNull": True}, "Next": "Yes"}],
+    },
+}
+
+
+@pytest.mark.parametrize("has_default", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_that_does_not_run_says_so(workflows, rule, has_default):
+    """Nothing catches that, and no other branch is taken."""
+    choose = {"Type": "Choice", **RULES[rule], **({"Default": "No"} if has_default else {})}
+    branch = {
+        "Keep": {"Type": "Pass", "Assign": {"kept": 1}, "Next": "Choose"},
+        "Choose": choose,
+        "Yes": {"Type": "Succeed"},
+        **({"No": {"Type": "Succeed"}} if has_default else {}),
+    }
+    states = {
+        "All": {
+            "Type": "Parallel",
+            "Branches": [{"StartAt": "Keep", "States": branch}],
+            **CATCH_ALL,
+            "End": True,
+        },
+        "Caught": {"Type": "Pass", "End": True},
+    }
+    found = workflows.run(states, {"n": 1, "paid": True})
+    assert ("FAILED", "States.Runtime") == (found["status"], found["error"])
+    assert "not supported on the local stack: " in found["cause"]
+
+
 @pytest.mark.usefixtures("names")
 def test_a_distributed_map_reads_its_items_from_s3(workflows):
     """From a JSON object, as the page says; its iterations are executions of their own on AWS."""
