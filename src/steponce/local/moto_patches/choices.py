@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import fnmatch
 import glob
 import re
@@ -13,23 +12,15 @@ from moto.stepfunctions.parser.asl.component.state.choice.comparison.operator.im
     string_operators,
 )
 
-from steponce.lint.values import is_timestamp
+from steponce.local.moto_patches.times import time_of
 
 _PARTS = re.compile(r"\\.?|\*|[^\\*]+", re.DOTALL)
 
 
 def install() -> None:
     """Put this module's patches in place."""
-    is_operator.IsTimestamp.string_to_timestamp = staticmethod(_time)
+    is_operator.IsTimestamp.string_to_timestamp = staticmethod(time_of)
     string_operators.StringMatches._compare = staticmethod(_matches)
-
-
-def _time(text: Any) -> datetime.datetime | None:
-    """moto knows neither a fraction of a second nor an offset."""
-    try:
-        return datetime.datetime.fromisoformat(text) if is_timestamp(text) else None
-    except ValueError:  # the 30th of February
-        return None
 
 
 def _matches(value: Any, pattern: str) -> bool:

@@ -36,7 +36,7 @@ from moto.stepfunctions.parser.asl.utils.json_path import NoSuchJsonPathError
 
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches.patching import replace_everywhere
-from steponce.local.moto_patches.times import aws_time
+from steponce.local.moto_patches.times import aws_time, time_of
 from steponce.workflow import WORKFLOW_LIMIT
 
 _UNCATCHABLE = "States.Runtime"
@@ -52,6 +52,7 @@ def install() -> None:
     ErrorEqualsDecl._eval_body = _match_error
     ComparisonVariable._eval_body = _compare_variable
     Timestamp._get_wait_seconds = _seconds_until
+    Timestamp._from_timestamp_string = staticmethod(time_of)  # moto knows no offset
     ComparisonFuncValue._eval_body = _compare_value
     StateTaskService._before_eval_execution = _check_parameters
     replace_everywhere(quotas.is_within_size_quota, is_within_size_quota)
@@ -70,14 +71,17 @@ _original_compare = ComparisonFuncValue._eval_body
 
 
 def _seconds_until(wait: Timestamp, env: Environment) -> int:
-    """moto compares the timestamp with the laptop's own time zone, and ends up to a second too early."""
+    """
+    moto compares the timestamp with the laptop's own time zone, and ends up to a second too early.
+
+    `str(datetime)` of Python is no timestamp on AWS, for it has a blank in place of the T.
+    """
     wait.string.eval(env=env)
     text = env.stack.pop()
-    try:
-        until = datetime.datetime.fromisoformat(text)
-        return max(0, math.ceil((until - datetime.datetime.now(datetime.UTC)).total_seconds()))
-    except (TypeError, ValueError):  # no text, no time, or without a zone
-        raise FailureEventException(wait._create_failure_event(env, str(text))) from None
+    until = time_of(text)
+    if until is None:
+        raise FailureEventException(wait._create_failure_event(env, str(text)))
+    return max(0, math.ceil((until - datetime.datetime.now(datetime.UTC)).total_seconds()))
 
 
 def _log_nothing(_component: EvalComponent, *_: Any, **__: Any) -> None:

@@ -96,8 +96,17 @@ def test_a_wait_for_a_time_ends_no_sooner(workflows):
         found = workflows.run({"Linger": wait}, {"until": times.to_text(at)})
         assert "SUCCEEDED" == found["status"]
         assert times.from_text(times.to_text(at)) <= found["stopDate"]
-    for wrong in ("noon", "2026-01-31T12:00:00", 5):
+    wrongs = ["noon", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z", 5, None]
+    wrongs += ["2026-01-31 12:00:00+00:00", "2026-01-31T12:00Z", "20260131T120000Z"]
+    for wrong in wrongs:
         assert "States.Runtime" == workflows.run({"Linger": wait}, {"until": wrong})["error"]
+
+
+@pytest.mark.parametrize("until", ["2026-01-01T12:00:00.5Z", "2026-01-01T12:00:00+01:00"])
+def test_a_definition_may_have_a_time_with_an_offset_or_a_fraction(workflows, until):
+    """As a path may find one."""
+    found = workflows.run({"Linger": {"Type": "Wait", "Timestamp": until, "End": True}})
+    assert "SUCCEEDED" == found["status"]
 
 
 def test_a_function_that_exits_fails_its_task(workflows):
