@@ -62,6 +62,7 @@ def install() -> None:
     waiting._after_eval_execution = _unless_given_up(waiting._after_eval_execution)
     ExecutionWorker.start = _start
     ExecutionWorker._execution_logic = _run
+    ExecutionWorker._get_evaluation_environment = _environment
     # moto parses the definition at each start, a quarter of a second. What comes out holds no state of
     # an execution but keys that are made on first use; made of the object's identity they can be shared.
     EvalComponent.heap_key = property(lambda component: str(id(component)))
@@ -74,6 +75,7 @@ def install() -> None:
 _original_init_history = EventManager.__init__
 _original_add_event = EventManager.add_event
 _original_parse = AmazonStateLanguageParser.parse
+_original_environment = ExecutionWorker._get_evaluation_environment
 
 
 def _init_history(history: EventManager, *args: Any, **kwargs: Any) -> None:
@@ -204,6 +206,13 @@ def _close_attempts(env: Environment) -> None:
     for endpoint in list(env.callback_pool_manager._pool.values()):
         if hasattr(endpoint, "close"):
             endpoint.close()
+
+
+def _environment(worker: ExecutionWorker) -> Environment:
+    """moto's context object has no RedriveCount. Nothing redrives an execution here, so it is 0."""
+    env = _original_environment(worker)
+    env.states.context_object.context_object_data["Execution"]["RedriveCount"] = 0
+    return env
 
 
 def _execution_details(execution: Execution) -> ExecutionDetails:

@@ -164,6 +164,13 @@ def test_a_task_may_call_a_function_and_not_wait(workflows):
     assert 202 == json.loads(workflows.run({"Call": call}, {"sleep": 1})["output"])["StatusCode"]
 
 
+def test_the_context_has_the_number_of_redrives(workflows):
+    """It is 0 unless an execution was redriven."""
+    count = {"count.$": "$$.Execution.RedriveCount"}
+    found = workflows.run({"Count": {"Type": "Pass", "Parameters": count, "End": True}})
+    assert {"count": 0} == json.loads(found["output"])
+
+
 def test_times_in_the_context_have_the_form_that_aws_gives_them(workflows):
     """Definitions compare these texts, so three digits and a Z matter. A whole second has no digits."""
     times = {"entered.$": "$$.State.EnteredTime", "started.$": "$$.Execution.StartTime"}
