@@ -10,7 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from steponce.errors import shown
 from steponce.local.errors import TemplateError, not_supported
-from steponce.local.template.parameters import is_list, items_of
+from steponce.local.template.parameters import is_from_ssm, is_list, items_of
 from steponce.local.template.physical_names import (
     ACCOUNT,
     ALIAS,
@@ -47,6 +47,7 @@ class Resolver:
         names: PhysicalNames,
         nested: NestedStacks | None = None,
     ) -> None:
+        self._declared: Mapping[str, Any] = template.get("Parameters", {})
         self._resources: Mapping[str, Any] = template.get("Resources", {})
         self._conditions: Mapping[str, Any] = template.get("Conditions", {})
         self._mappings: Mapping[str, Any] = template.get("Mappings", {})
@@ -185,7 +186,13 @@ class Resolver:
 
     def _select(self, value: Any) -> Any:
         index, choices = self.resolve(value)
+        if len(choices) == 1 and self._is_from_ssm(value[1]):
+            return choices[0]  # one text stands in for the list
         return choices[int(index)]
+
+    def _is_from_ssm(self, value: Any) -> bool:
+        name = value.get("Ref", "") if isinstance(value, Mapping) else ""
+        return is_from_ssm(self._declared.get(name, {}))
 
     def _split(self, value: Any) -> list[str]:
         separator, text = self.resolve(value)

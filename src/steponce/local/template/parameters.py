@@ -44,6 +44,11 @@ def parameter_values(
     return values
 
 
+def is_from_ssm(declaration: Mapping[str, Any]) -> bool:
+    """Whether a parameter's value is the name of one in SSM, whose value is not known here."""
+    return str(declaration.get("Type", "")).startswith(_FROM_SSM)
+
+
 def is_list(declaration: Mapping[str, Any]) -> bool:
     """Whether a parameter is a list, which is given as one text."""
     kind = str(declaration.get("Type", "")).removeprefix(_FROM_SSM)

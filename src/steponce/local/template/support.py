@@ -14,6 +14,7 @@ from typing import Any
 
 from steponce.local.errors import not_supported
 from steponce.local.template import physical_names as types
+from steponce.local.template.parameters import is_from_ssm
 from steponce.local.template.plan import Plan
 from steponce.local.template.resources import Resources
 
@@ -101,7 +102,7 @@ def left_out(
     for text in sorted({*_DYNAMIC.findall(json.dumps(template))}):
         yield not_supported(f"{text}. It stays as it is.")
     for name, declared in template.get("Parameters", {}).items():
-        if str(declared.get("Type", "")).startswith("AWS::SSM::"):
+        if is_from_ssm(declared):
             yield not_supported(f"a parameter from SSM ({name}). Give it the value itself.")
     for name in sorted(imported):
         yield not_supported(f"Fn::ImportValue. The value of {name} is its name here.")

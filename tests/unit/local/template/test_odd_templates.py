@@ -295,3 +295,10 @@ def test_a_blank_value_is_refused(tmp_path: Path):
     """CloudFormation refuses null. It became the text None."""
     with pytest.raises(TemplateError, match="null, which CloudFormation refuses"):
         read(tmp_path, f"Parameters:\n  P:\n    Type: String\n    Default:\n{_QUEUE}")
+
+
+def test_any_item_of_a_list_from_ssm_may_be_selected(tmp_path: Path):
+    """Its items are not known here, and one text stands in for them."""
+    nets = "Parameters:\n  Nets: {Type: AWS::SSM::Parameter::Value<List<String>>, Default: /nets}\n"
+    second = "Outputs: {N: {Value: !Select [1, !Ref Nets]}, All: {Value: !Join [' ', !Ref Nets]}}\n"
+    assert {"N": "/nets", "All": "/nets"} == read(tmp_path, f"{nets}{_QUEUE}{second}").outputs
