@@ -129,9 +129,7 @@ class Execution:
 @dataclass(frozen=True)
 class OpenWork:
     """
-    What may still run of the work of a dead owner that has recorded nothing.
-
-    No start settles the lock before its end.
+    What may still run of the work of an execution that is closed. No start settles its lock before the end.
 
     Args:
         until: Until when, at least, its function may run (UTC text). None if an execution runs for it.

@@ -47,7 +47,7 @@ class Case:
     Args:
         request_id: As the caller gave it.
         key: The lock token, if a start of the request must name it.
-        record_key: The lock token, if whoever looks for the request of its record must name it.
+        record_key: The lock token, if `show` of the request that has made the record must name it.
         lock: The lock record as it was read. None if there is none.
         record: The same record for people. None if there is none.
         attempts: The request's executions, oldest first; at least one.
@@ -239,9 +239,8 @@ class Case:
 
     def _without_record(self, record: Record | None, newest: Attempt) -> Advice:
         start = (self._request("start request"),)
-        has_worked = record is None and any(
-            one.has_worked for one in self.attempts if one.number > self._released
-        )
+        released = self._released.number if self._released else 0
+        has_worked = record is None and any(one.has_worked for one in self.attempts if one.number > released)
         if newest.limited_until is not None and not has_worked:
             return self._rate_limited(newest, newest.limited_until)
         if newest.is_open:
@@ -283,21 +282,20 @@ class Case:
         )
 
     @property
-    def _released(self) -> int:
-        """The attempt of this request whose lock was released: its work may run again. 0 if none was."""
+    def _released(self) -> Attempt | None:
+        """The attempt of this request whose lock was released: its work may run again."""
         record = self.record
         if record is None or record.status != RELEASED:
-            return 0
-        return next((one.number for one in self.attempts if one.execution_arn == record.locked_by), 0)
+            return None
+        return next((one for one in self.attempts if one.execution_arn == record.locked_by), None)
 
     @property
     def _redriven_since_release(self) -> Attempt | None:
         """The attempt whose lock was released, if it was redriven since and has begun the work."""
-        record = self.record
-        if record is None or record.status != RELEASED or self.owner_is_stranger:
+        record, owner = self.record, self._released
+        if record is None or owner is None or self.owner_is_stranger:
             return None
-        owner = next((one for one in self.attempts if one.execution_arn == record.locked_by), None)
-        if owner is None or not owner.redrive_count or not owner.has_worked:
+        if not owner.redrive_count or not owner.has_worked:
             return None
         return owner if owner.is_open or (owner.stopped or "") > (record.actual_completion or "") else None
 

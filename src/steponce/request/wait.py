@@ -113,7 +113,7 @@ class Wait:
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
         work = self._open_work(lock, execution)
         if work is not None and work.execution_arn is not None:
-            return  # its end is the end of the work
+            return  # like an owner that lives, it may still end the work
         if work is not None:
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. {work.in_words} Then start it "
