@@ -217,14 +217,17 @@ class _Planner:
             raise TemplateError(f"{logical_id}: CodeUri {folder} is not a folder.")
         return folder
 
-    def table(self, _logical_id: str, name: str, properties: dict[str, Any]) -> TablePlan:
-        arguments = _known(properties, _OF_A_TABLE)
+    def table(self, logical_id: str, name: str, properties: dict[str, Any]) -> TablePlan:
+        arguments = _known(logical_id, properties, _OF_A_TABLE)
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
             if kind in arguments:
-                arguments[kind] = [_known(index, _OF_AN_INDEX) for index in arguments[kind]]
+                arguments[kind] = [_known(logical_id, index, _OF_AN_INDEX) for index in arguments[kind]]
         stream = properties.get("StreamSpecification")
         if stream:
-            arguments["StreamSpecification"] = {"StreamEnabled": True, **_known(stream, ["StreamViewType"])}
+            arguments["StreamSpecification"] = {
+                "StreamEnabled": True,
+                **_known(logical_id, stream, ["StreamViewType"]),
+            }
         ttl = properties.get("TimeToLiveSpecification", {})
         return TablePlan(name, {"TableName": name, **arguments}, ttl.get("AttributeName"))
 
@@ -245,12 +248,12 @@ class _Planner:
         return path
 
 
-def _known(properties: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+def _known(logical_id: str, properties: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
     """The properties that DynamoDB's API has as well. A parameter gives a throughput as text."""
     found = {key: properties[key] for key in wanted if key in properties}
     if "ProvisionedThroughput" in found:
-        throughput = found["ProvisionedThroughput"].items()
-        found["ProvisionedThroughput"] = {key: int(value) for key, value in throughput}
+        given = found["ProvisionedThroughput"]
+        found["ProvisionedThroughput"] = {key: whole_number(logical_id, given, key, 0) for key in given}
     return found
 
 

@@ -268,6 +268,14 @@ def test_a_table_has_its_throughput_as_numbers(tmp_path: Path):
     assert stream == table.arguments["StreamSpecification"]
 
 
+def test_a_throughput_that_is_not_known_is_named(tmp_path: Path):
+    """Nothing here knows a value of SSM."""
+    units = "{ReadCapacityUnits: '{{resolve:ssm:/units}}', WriteCapacityUnits: 5}"
+    table = f"  T: {{Type: AWS::DynamoDB::Table, Properties: {{ProvisionedThroughput: {units}}}}}\n"
+    with pytest.raises(TemplateError, match=r"T: ReadCapacityUnits is .* no whole number"):
+        read(tmp_path, f"Resources:\n{table}")
+
+
 def test_the_code_of_a_function_is_beside_its_template(tmp_path: Path):
     """As for SAM, if the template does not say where."""
     function = "  F: {Type: AWS::Serverless::Function, Properties: {Runtime: python3.13, Handler: f.f}}\n"
