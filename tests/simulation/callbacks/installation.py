@@ -111,7 +111,7 @@ class CallbackInstallation(Installation):
             raise
 
     def _is_waited_for(self, token: str) -> bool:
-        """Whether the task with this token still waits. An error of a later call reaches nobody."""
+        """Whether the task with this token still waits. A call that fails after that has nobody to tell."""
         return any(one.token == token and one.over is None for one in self.machine.waits)
 
     def _resolve(self, step_id: str, answer: Answer) -> Verdict:

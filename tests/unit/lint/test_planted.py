@@ -61,7 +61,7 @@ def test_a_path_as_text_is_found_in_every_template(field: str):
 
 @pytest.mark.parametrize(("given", "found"), [({"lockToken.$": "$.id"}, []), ({}, ["retry-repeats-work"])])
 def test_the_start_of_a_request_with_its_lock_token_may_be_repeated(given: dict[str, Any], found: list[str]):
-    """Each execution ends with the first one's answer. Of another machine nobody knows that."""
+    """Each execution ends with the first one's answer. Whether another machine does so is not known."""
     start = {
         "Type": "Task",
         "Resource": "arn:aws:states:::states:startExecution.sync:2",

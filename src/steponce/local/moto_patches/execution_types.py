@@ -2,7 +2,7 @@
 The ExecutionType of a distributed Map.
 
 moto knows STANDARD alone, and refuses the whole definition for EXPRESS. The items of a Map have no executions
-of their own here, so that both run alike.
+of their own here, so both run alike.
 """
 
 from __future__ import annotations
