@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.wait import WebDriverWait
@@ -170,14 +170,19 @@ def luminance(colour: str) -> float:
 
 
 def shows(browser: WebDriver, told: str) -> None:
-    """Wait until the page's sentence begins so."""
-    WebDriverWait(browser, PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException]).until(
+    """
+    Wait until the page's sentence begins so.
+
+    While one page takes the place of another, Chrome's driver has several errors for what it cannot find.
+    """
+    WebDriverWait(browser, PATIENCE_SECONDS, ignored_exceptions=[WebDriverException]).until(
         lambda shown: text(shown).startswith(told)
     )
 
 
 def text(browser: WebDriver) -> str:
-    return browser.find_element(By.ID, "text").text
+    """The page's sentence, read in one call. An element that was found may be of a page that is gone."""
+    return str(browser.execute_script("return document.getElementById('text').innerText"))
 
 
 def terms(browser: WebDriver) -> list[str]:
