@@ -2,7 +2,9 @@
 A call of an intrinsic function, `States.Format('it\\'s {}', $['n'][0])`, and the text that one makes.
 
 moto reads the call as the JSON of the definition has it, with JSON's own escapes, and knows none of the
-language's four. Of a path it takes one step in brackets after each dot, and drops the next ones in silence.
+language's four. Of a path it takes one step in brackets after each dot, and drops the next ones in silence,
+as it drops what follows `$.gr` in `$.größe`, and `-id` in `$.order-id`. So each path is handed to it as a
+name that its lexer takes, and what it cannot read is refused.
 Its `States.JsonToString` writes six characters for each that is not in ASCII, so a text in another alphabet
 grew threefold and passed the limit of a state.
 
@@ -27,14 +29,22 @@ from moto.stepfunctions.parser.asl.component.intrinsic.function.statesfunction.j
     json_to_string,
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
-from moto.stepfunctions.parser.asl.parse.intrinsic.intrinsic_parser import IntrinsicParser
+from moto.stepfunctions.parser.asl.parse.asl_parser import ASLParserException, SyntaxErrorListener
+from moto.stepfunctions.parser.asl.parse.intrinsic import intrinsic_parser
 from moto.stepfunctions.parser.asl.parse.intrinsic.preprocessor import Preprocessor
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ESCAPE_OR_BRACES = re.compile(r"\\.?|\{\}|[{}]", re.DOTALL)
 _ESCAPED = "'{}\\"
-# Text in quotes, or to the end of a call that moto refuses; and where two steps in brackets meet.
-_QUOTED_OR_STEPS = re.compile(r"'(?:[^'\\]|\\.)*'?|\]\.?\[", re.DOTALL)
+# Text in quotes, or to the end of a call that moto refuses; and a path of the input or the context object.
+_QUOTED_OR_PATH = re.compile(
+    r"""'(?:[^'\\]|\\.)*'?"""
+    r"""|(\$\$?)(?=[.\[])((?:[^\s,()\[\]'"]|\["""
+    r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\[\]'"]"""
+    r"""|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\[\]'"])*\])*\])+)""",
+    re.DOTALL,
+)
+_STAND_IN = ".path"
 _CONTROLS = {control: 0xFDD0 + control for control in range(32)}
 """moto's lexer takes no control character. The 32 code points from U+FDD0 on are no characters."""
 _TO_CONTROLS = {stand_in: control for control, stand_in in _CONTROLS.items()}
@@ -42,26 +52,44 @@ _TO_CONTROLS = {stand_in: control for control, stand_in in _CONTROLS.items()}
 
 def install() -> None:
     """Put this module's patches in place."""
-    IntrinsicParser.parse = staticmethod(_parse)
+    intrinsic_parser.IntrinsicParser.parse = staticmethod(_parse)
     Preprocessor.visitFunc_arg_string = _text
+    Preprocessor.visitFunc_arg_float = _number
     Preprocessor.visitFunc_arg_json_path = _path
     Preprocessor.visitFunc_arg_context_path = _context_path
     StringFormat._eval_body = _format
     json_to_string.JsonToString._eval_body = _json_to_string
 
 
-_original_parse = IntrinsicParser.parse
 _original_format = StringFormat._eval_body
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> tuple[Any, Any]:
+    """
+    The function that a call names, and the call's tree. moto goes on after an error, with what it could read.
+
+    Raises:
+        ASLParserException: the call cannot be read; the state machine is not made.
+    """
     call: str = json.loads(f'"{text}"')
-    return _original_parse(_QUOTED_OR_STEPS.sub(_readable, call))
+    told = SyntaxErrorListener()
+    stream = intrinsic_parser.InputStream(_QUOTED_OR_PATH.sub(_readable, call))
+    lexer = intrinsic_parser.ASLIntrinsicLexer(stream)
+    parser = intrinsic_parser.ASLIntrinsicParser(intrinsic_parser.CommonTokenStream(lexer))
+    for reader in (lexer, parser):
+        reader.removeErrorListeners()
+        reader.addErrorListener(told)
+    tree = parser.func_decl()
+    if told.errors:
+        raise ASLParserException([f"{call!r} cannot be read as a call of an intrinsic function"])
+    return Preprocessor().visit(tree), tree
 
 
 def _readable(found: re.Match[str]) -> str:
-    """What moto's lexer takes, for text in quotes or where two steps meet."""
-    return "].[" if found[0].startswith("]") else found[0].translate(_CONTROLS)
+    """What moto's lexer takes, for text in quotes or for a path."""
+    if found[1] is None:
+        return found[0].translate(_CONTROLS)
+    return f"{found[1]}{_STAND_IN}{found[2].encode().hex()}"
 
 
 def _path(_preprocessor: Preprocessor, call: Any) -> ArgumentJsonPath:
@@ -73,12 +101,13 @@ def _context_path(_preprocessor: Preprocessor, call: Any) -> ArgumentContextPath
 
 
 def _as_written(path: str) -> str:
-    return _QUOTED_OR_STEPS.sub(_original, path)
+    """The path in the place of which `_readable` has put a name."""
+    root, stand_in, name = path.partition(_STAND_IN)
+    return root + bytes.fromhex(name).decode() if stand_in else path
 
 
-def _original(found: re.Match[str]) -> str:
-    """The reverse of `_readable`."""
-    return "][" if found[0].startswith("]") else found[0].translate(_TO_CONTROLS)
+def _number(_preprocessor: Preprocessor, call: Any) -> ArgumentLiteral:
+    return ArgumentLiteral(float(call.NUMBER().getText()))
 
 
 def _text(_preprocessor: Preprocessor, call: Any) -> _Text:

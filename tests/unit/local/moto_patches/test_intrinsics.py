@@ -8,6 +8,7 @@ stand for what follows the backslash, and any other backslash is an error when t
 import json
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.unit.local.moto_patches.workflows import Workflows
 
@@ -65,6 +66,12 @@ def test_a_path_in_a_call_is_read_to_its_end(workflows):
     assert list(PATHS.values()) == answers(workflows, PATHS)
 
 
+def test_numbers_and_booleans(workflows):
+    """With a fraction, or an exponent."""
+    calls = {"States.Array(1.5, -0.25, 1e3, 2, true)": [1.5, -0.25, 1000.0, 2, True]}
+    assert list(calls.values()) == answers(workflows, calls)
+
+
 def answers(workflows, calls):
     """What the calls give, in their order."""
     fields = {f"v{number}.$": call for number, call in enumerate(calls)}
@@ -86,3 +93,20 @@ def test_what_is_not_escaped_fails_the_execution(workflows, call):
     """As an open escape does on AWS, and a brace or a value too few."""
     found = workflows.run({"Read": {"Type": "Pass", "Parameters": {"v.$": call}, "End": True}}, INPUT)
     assert ("FAILED", "States.Runtime") == (found["status"], found["error"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "States.Array($.n 5)",
+        "States.Array($.n[0)",
+        "States.Array($.n])",
+        "States.Array($.n",
+        "States.Array('a)",
+    ],
+)
+def test_what_cannot_be_read_is_refused(workflows, call):
+    """As AWS refuses it, and not read as far as it goes."""
+    with pytest.raises(ClientError, match="call of an intrinsic function") as refused:
+        workflows.run({"Read": {"Type": "Pass", "Parameters": {"v.$": call}, "End": True}}, INPUT)
+    assert "InvalidDefinition" == refused.value.response["Error"]["Code"]

@@ -64,6 +64,7 @@ FOUND = {
     "$.orders[?(@.id == 'o-3')].id": [],
     "$.prices[?(@.höhe > 1.5)].name": ["x.é"],
     "$.prices[?(@.name == 'x.é')].höhe": [2],
+    "$.prices[?(@['name'] == 'x')].höhe": [1.5],
     "$..支払う😀": [[2]],
     "$..2nd-item.3ds": [1],
     "$.empty[0,1]": [],
@@ -101,6 +102,13 @@ def test_a_definite_path_finds_a_value_and_another_one_a_list(workflows):
     in_context = {f"{path}.$": f"$$.Execution.Input{path[1:]}" for path in FOUND}
     fields = {"input": {f"{path}.$": path for path in FOUND}, "context": in_context}
     assert {"input": FOUND, "context": FOUND} == output_of(workflows, {"Parameters": fields})
+
+
+def test_an_intrinsic_function_finds_the_same(workflows):
+    """In a call, a path reads as it does alone."""
+    calls = {f"{path}.$": f"States.Array({path}, '$.größe')" for path in FOUND}
+    found = {path: [value, "$.größe"] for path, value in FOUND.items()}
+    assert found == output_of(workflows, {"Parameters": calls})
 
 
 @pytest.mark.parametrize("path", ABSENT)
