@@ -44,7 +44,10 @@ class Failure:
     def resets_at(self) -> datetime | None:
         """If the machine's rate limit has refused a request: when the window ends, in UTC. Else None."""
         found = _USED_UP.fullmatch(self.cause or "") if self.error == RATE_LIMITED else None
-        return None if found is None else times.from_text(found[1])
+        try:
+            return None if found is None else times.from_text(found[1])
+        except ValueError:
+            return None  # somebody else's words: the workflow writes times that the calendar has
 
     @property
     def refuses_a_duplicate(self) -> bool:

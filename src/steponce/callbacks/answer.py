@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
 from steponce.executions import CANCELLED
 from steponce.request.canonical import canonical_json, sha256
-from steponce.workflow import CAUSE_LIMIT, DUPLICATE_REFUSED, WORKFLOW_LIMIT
+from steponce.workflow import CAUSE_LIMIT, DUPLICATE_REFUSED, MISMATCH, RATE_LIMITED, WORKFLOW_LIMIT
 
 Outcome = Literal["success", "failure", "heartbeat"]
 Verdict = Literal["accepted", "duplicate", "conflict", "late", "unknown"]
@@ -26,6 +26,9 @@ RESERVED = (
     *("AlreadyInProgress", "LockContended", "ReplayTooLarge", "LimitChanged", DUPLICATE_REFUSED),
 )
 """Beginnings of the error names that AWS or the workflow raises itself. An answer may not use them."""
+
+RESERVED_NAMES = (CANCELLED, MISMATCH, RATE_LIMITED)
+"""Error names of the workflow that others may begin with."""
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
 
@@ -141,10 +144,10 @@ def _text(body: Mapping[str, Any], name: str, limit: int) -> str | None:
         raise InvalidAnswer(f"The {name} is text, or absent.")
     if value is not None and len(value) > limit:
         raise OutputTooLarge(f"The {name} has {len(value):,} characters; {limit:,} are allowed.")
-    if name == "error" and value is not None and (value.startswith(RESERVED) or value == CANCELLED):
+    if name == "error" and value is not None and (value.startswith(RESERVED) or value in RESERVED_NAMES):
         raise InvalidAnswer(
-            f"An answer's error name may not begin with {', '.join(RESERVED)}, and is not {CANCELLED}. Use "
-            "a name of your own."
+            f"An answer's error name may not begin with {', '.join(RESERVED)}, and is none of "
+            f"{', '.join(RESERVED_NAMES)}. Use a name of your own."
         )
     canonical_json(value, name)
     return value or None

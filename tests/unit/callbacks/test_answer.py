@@ -171,7 +171,11 @@ def test_answers_that_mean_something_else_are_not_the_same(one: Answer, other: A
 
 
 @pytest.mark.parametrize(
-    "error", ["States.Timeout", "RetryLater", "LimitChanged", DUPLICATE_REFUSED, "Cancelled"]
+    "error",
+    [
+        *("States.Timeout", "RetryLater", "LimitChanged", "PayloadMismatch", "RateLimited"),
+        *(DUPLICATE_REFUSED, "Cancelled"),
+    ],
 )
 def test_an_answer_cannot_use_the_workflows_own_error_names(error: str):
     """Others with the lock token would take a failure of this name for the refusal of a duplicate."""
