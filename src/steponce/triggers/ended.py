@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.errors import RecordUnreadable, Unavailable
+from steponce.errors import RecordUnreadable, Unavailable, shown
 from steponce.executions import CANCELLED, describe_execution, nameless_error, read_input, states_entered
 from steponce.limits.countable import AHEAD_SECONDS
 from steponce.locks.record import KEPT_AFTER_EXPIRY, Lock
@@ -38,6 +38,7 @@ from steponce.workflow import (
     COMPLETED,
     FAILED,
     LOCK_HELD,
+    MISMATCH,
     RATE_LIMITED,
     READING,
     RELEASING,
@@ -154,6 +155,8 @@ def examine(
             return None
         if doubt is None and end.may_be_answered:
             doubt = _MAY_BE_ANSWERED
+    if doubt is None and end.has_another_payload:
+        doubt = f"The lock token {shown(request.lock_token)} was used with another payload."
     name = end_of(execution_arn, given.get("callId"), detail.get("redriveCount") or 0)
     return Unanswered(request, error, execution_arn, name, doubt)
 
@@ -196,6 +199,11 @@ class _End:
         if lock is None or lock.status not in (COMPLETED, FAILED) or not lock.is_reusable(times.now_text()):
             return False
         return (lock.expires_at or "") > times.to_text(self.at)
+
+    @property
+    def has_another_payload(self) -> bool:
+        """Whether the workflow has refused the payload. Work, too, may raise an error of that name."""
+        return self.error == MISMATCH and WORK not in self._states
 
     @property
     def may_be_answered(self) -> bool:

@@ -16,12 +16,11 @@ from datetime import timedelta
 from typing import Any, Literal, Self
 
 from steponce.aws import times
-from steponce.errors import shown
 from steponce.request.canonical import canonical_json
 from steponce.triggers.dead_letters import DeadLetters, Letter, Original
 from steponce.triggers.sqs import MAX_DELAY_SECONDS, Queues, escaped, send, text_attribute
 from steponce.triggers.start_request import StartRequest
-from steponce.workflow import MISMATCH, RATE_LIMITED
+from steponce.workflow import RATE_LIMITED
 
 REQUEST_ID = "steponceRequestId"
 LOCK_TOKEN = "steponceLockToken"  # noqa: S105 - an attribute's name
@@ -94,7 +93,7 @@ class Resender:
 
     def send_again(self, request: StartRequest, why: str, source: str) -> Literal["resent", "dead-lettered"]:
         """
-        Resend a request. Dead-letter it if its tries are used up, or if its key has another payload.
+        Resend a request. Dead-letter it if its tries are used up.
 
         Args:
             request: The request, with the tries that it has used.
@@ -114,8 +113,6 @@ class Resender:
 
     def objection(self, request: StartRequest, why: str) -> str | None:
         """Why a request that ended with this error is not resent. None: it is."""
-        if why == MISMATCH:
-            return f"{why}: The lock token {shown(request.lock_token)} was used with another payload."
         return f"{why}: resent {request.tries} times." if request.tries >= self._tries else None
 
     def lay_aside(self, request: StartRequest, reason: str, source: str) -> None:

@@ -254,9 +254,21 @@ def test_an_attempt_of_an_earlier_request_carries_nothing_on(has_event: bool):
     assert examine(event, world.sfn, LOCKS) is not None
 
 
-def test_a_late_report_of_a_mismatch_has_one_dead_letter():
-    """Though the record that refused it is gone."""
-    found = examine(late(error="PayloadMismatch"), World().sfn, LOCKS)
+@pytest.mark.parametrize("reported", [late, detail], ids=["late", "at once"])
+def test_a_mismatch_has_a_dead_letter_that_says_whose(reported: Callable[..., dict[str, Any]]):
+    """Also if the record that refused it is gone. It would be refused however often it came."""
+    found = examine(reported(error="PayloadMismatch"), World().sfn, LOCKS)
+    assert found is not None
+    assert f"The lock token {TOKEN!r} was used with another payload." == found.doubt
+
+
+@pytest.mark.parametrize("reported", [late, detail], ids=["late", "at once"])
+def test_released_work_that_had_a_mismatch_of_its_own_comes_back(reported: Callable[..., dict[str, Any]]):
+    """The release says that it may run again. Its error has the name of the workflow's by chance."""
+    world = World()
+    entered = [{"stateEnteredEventDetails": {"name": state}} for state in ("AcquireLock", "DoWork")]
+    world.sfn.put("order-1", *entered, status="FAILED")
+    found = examine(reported(error="PayloadMismatch"), world.sfn, locks_with("RELEASED", PAYLOAD_HASH))
     assert found is not None
     assert found.doubt is None
 
