@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from steponce.errors import InvalidRequest
+from steponce.request.names import MAX_REQUEST_ID_BYTES
 from steponce.triggers.sqs import MAX_ATTRIBUTES, Attributes, Queues, escaped, send, size_of, text_attribute
 from steponce.triggers.start_request import StartRequest
 
@@ -95,8 +96,8 @@ class Letter:
         """The attribute's text."""
         fields: dict[str, Any] = {
             "shape": self.shape,
-            "source": _short(self.source),
-            "requestId": None if self.request_id is None else _short(self.request_id),
+            "source": self.source[:_MAX_TEXT],
+            "requestId": self.request_id and self.request_id[:MAX_REQUEST_ID_BYTES],
             "tries": self.tries,
             "messageId": self.message_id,
             "sentAt": self.sent_at,
@@ -167,10 +168,6 @@ class DeadLetters:
             letter = replace(original.letter, request_id=request.request_id, tries=request.tries)
             original = replace(original, letter=letter)
         send(self._sqs, self._queue_url, original.body, original.to_send(reason))
-
-
-def _short(text: str) -> str:
-    return text[:_MAX_TEXT]
 
 
 def _without_middle(reason: str) -> str:

@@ -587,5 +587,13 @@ def test_an_event_s_letter_is_an_event():
 def test_a_letter_says_what_it_is_in_few_words():
     """Its attribute does not grow with what came."""
     text = Letter("message", "s" * 9_999, "é" * 9_999, 3, "m", "t").to_text()
-    assert len(text.encode()) < 4_000
+    assert len(text.encode()) < 6_000
     assert sha256(text) == sha256(Letter.from_text(text).to_text())
+
+
+@pytest.mark.parametrize("request_id", ["a" * 2_048, "é" * 1_024, "\x01" * 2_048], ids=ascii)
+def test_a_long_request_id_is_whole(request_id: str):
+    """Its beginning is another request's id, of which nobody has heard."""
+    letter = Letter("event", "s3", request_id)
+    assert request_id == Letter.from_text(letter.to_text()).request_id
+    assert len(letter.to_text().encode()) < 16_384
