@@ -105,7 +105,7 @@ def on_screen(command: str) -> str:
 
 
 def _visible(word: str) -> str:
-    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_in_ansi_c, word))}'"
+    return _quoted(word) if word.isprintable() else f"$'{''.join(map(_in_ansi_c, word))}'"
 
 
 def _in_ansi_c(char: str) -> str:
@@ -115,19 +115,19 @@ def _in_ansi_c(char: str) -> str:
 
 
 def _command(step: NextStep, options: Sequence[str]) -> str:
-    key = shlex.quote(step.key) if step.key else "REQUEST_ID"
+    key = _quoted(step.key) if step.key else "REQUEST_ID"
     verb, _, rest = _COMMANDS[step.action].partition(" {key}")
     arguments = [f"{key}{rest}"] if "{key}" in _COMMANDS[step.action] else []
     given = [] if step.lock_token is None else _key_option(step.lock_token)
     given += ["--check-owner"] * step.check_owner + ["--token"] * (step.action in _BY_TOKEN)
-    given += map(shlex.quote, options)
+    given += map(_quoted, options)
     if step.key.startswith("-"):  # or it would be read as an option
         return " ".join(["steponce", verb, *given, "--", *arguments])
     return " ".join(["steponce", verb, *arguments, *given])
 
 
 def _invoke(step: NextStep, options: Sequence[str]) -> str:
-    return " ".join([_INVOKE.format(key=shlex.quote(step.key)), *map(shlex.quote, options)])
+    return " ".join([_INVOKE.format(key=_quoted(step.key)), *map(_quoted, options)])
 
 
 def _for_aws(options: Sequence[str]) -> list[str]:
@@ -136,5 +136,11 @@ def _for_aws(options: Sequence[str]) -> list[str]:
 
 
 def _key_option(lock_token: str) -> list[str]:
-    quoted = shlex.quote(lock_token)
+    quoted = _quoted(lock_token)
     return [f"--key={quoted}"] if lock_token.startswith("-") else ["--key", quoted]
+
+
+def _quoted(word: str) -> str:
+    """The word in quotes if it needs them. To zsh, `=ls` is the path of the program `ls`."""
+    quoted = shlex.quote(word)
+    return f"'{quoted}'" if quoted.startswith("=") else quoted

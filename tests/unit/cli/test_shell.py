@@ -59,6 +59,16 @@ def test_what_a_step_needs_is_quoted():
     )
 
 
+@pytest.mark.parametrize("key", ["=ls", "=", "=$HOME"])
+def test_no_word_begins_with_a_bare_equals_sign(key: str):
+    """To zsh it is the path of a program: the command would ask for another request."""
+    step = NextStep("show request", key, lock_token=key)
+    (command,) = commands([step], ["--machine", key])
+    assert ["steponce", "show", key, "--key", key, "--machine", key] == shlex.split(command)
+    assert " =" not in command
+    assert " =" not in on_screen(f"{command} '\u3000'")
+
+
 @pytest.mark.parametrize(
     "key",
     [
