@@ -132,7 +132,7 @@ class Case:
         return Advice(
             "overdue" if record.overdue else "running",
             f"In progress in a function with Powertools' own DynamoDB layer. {until}Only that layer ends "
-            f"it, or DynamoDB, which deletes the record at {record.expires_at}. Wait for it.",
+            f"it, or DynamoDB, which deletes the record in the days after {record.expires_at}. Wait for it.",
             (self._request("wait for request"),),
         )
 

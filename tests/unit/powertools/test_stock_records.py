@@ -248,7 +248,7 @@ def test_commands_show_it_and_write_nothing(
     ("leave", "status", "diagnosis", "words"),
     [
         (LEAVE["in progress"], "RUNNING", "running", "would be done by"),
-        (LEAVE["timed out"], "RUNNING", "overdue", "Only that layer ends it"),
+        (LEAVE["timed out"], "RUNNING", "overdue", "deletes the record in the days after"),
         (LEAVE["completed"], "SUCCEEDED", "completed", "A later start gets that result, until 20"),
     ],
     ids=list(LEAVE),
