@@ -92,10 +92,12 @@ def wrap_into(path: Path, machine: str, *, form: Form, may_retry_later: Sequence
     if form == "around":
         endings = [f"{ending}-once" for ending in machine_names.of(machine)]
         endings = endings if joins else ["run-once", *endings]
-        part = part.replace(fragment.NAME, machine_names.free(template, *endings))
+        workflow = machine_names.free(template, *endings)
+        part = part.replace(fragment.NAME, workflow)
     ours = Parts.beside(template, part, machine if joins else None)
     if form == "around":
-        decisions = _start(template, ours, machine)
+        decisions = [f"The workflow is {workflow}. {machine_names.room(workflow)}"]
+        _start(template, ours, machine)
     else:
         decisions = _replace(template, ours, machine, target)
     if joins:
@@ -135,6 +137,7 @@ def _machine_in(template: CommentedMap, machine: str) -> CommentedMap:
     uri = properties.get("DefinitionUri")
     if not isinstance(uri, str) or uri.startswith("s3:") or "\0" in uri:
         raise CannotWrap([f"{machine} has no local file for its DefinitionUri. Put its definition into one."])
+    machine_names.expect_known(properties.get("Name", ""), machine)
     return resource
 
 
@@ -213,7 +216,7 @@ def _replace(template: CommentedMap, ours: Parts, machine: str, uri: str) -> lis
         properties.insert(0, "Name", tagged("!Sub", machine_names.free(template, *machine_names.of(machine))))
         decisions.append(
             f"{machine} now has a Name, by which the installation knows it. So CloudFormation replaces the "
-            "machine: let its executions end before you deploy."
+            f"machine: let its executions end before you deploy. {machine_names.room(properties['Name'])}"
         )
     if "Events" in properties:
         decisions.append(
@@ -285,7 +288,7 @@ def _expect_list(policies: Any, whose: str) -> None:
         )
 
 
-def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
+def _start(template: CommentedMap, ours: Parts, machine: str) -> None:
     """The machine does not change; the workflow that starts it is another resource, with a role and logs."""
     workflow = ours.resource(WORKFLOW)["Properties"]
     workflow["DefinitionSubstitutions"]["WorkStateMachineArn"] = tagged("!Ref", machine)
@@ -300,7 +303,6 @@ def _start(template: CommentedMap, ours: Parts, machine: str) -> list[str]:
     name = template["Resources"][machine]["Properties"].get("Name")
     foreseen = isinstance(name, str) or (isinstance(name, TaggedScalar) and tag_of(name) in ("!Sub", "!Ref"))
     parameters["OtherStateMachines"] = arn_of(name, machine) if foreseen else tagged("!Ref", machine)
-    return []
 
 
 def _add_installation(template: CommentedMap, ours: Parts) -> None:

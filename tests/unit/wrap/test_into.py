@@ -204,6 +204,40 @@ def test_a_name_that_another_machine_has_is_not_given(write: Write, name: str):
     assert {"Fn::Sub": "${AWS::StackName}-orders-state-machine"} == given
 
 
+@pytest.mark.parametrize("name", ["orders.v2", '!Sub "${AWS::StackName}-größe"', '{ "Fn::Sub": "a@${b}" }'])
+@pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
+def test_a_name_that_no_parameter_takes_is_refused(
+    write: Write, name: str, options: list[str], capsys: pytest.CaptureFixture[str]
+):
+    """AWS takes it for the machine, and would refuse the stack."""
+    path = write(text := NAMED.replace("Name: orders", f"Name: {name}"))
+    assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine", *options])
+    assert "The Name of OrdersStateMachine has " in capsys.readouterr().out
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        ("HTTPAPIOrders", "httpapi-orders"),
+        ("Orders2StateMachine", "orders2"),
+        ("S3Copy", "s3-copy"),
+        (
+            "ProcessIncomingCustomerOrdersFromTheWebshopOfTheEast",
+            "process-incoming-customer-orders-from-the-webshop",
+        ),
+    ],
+)
+def test_a_name_leaves_room_for_the_stack(write: Write, machine: str, name: str):
+    """And the command says how much."""
+    into = wrap_into(write(TEMPLATE.replace("OrdersStateMachine", machine)), machine, form="inline")
+    given = yaml_parse(into.template)["Resources"][machine]["Properties"]["Name"]
+    assert {"Fn::Sub": f"${{AWS::StackName}}-{name}"} == given
+    assert any(f"so the stack's has at most {79 - len(name)}." in one for one in into.decisions)
+    around = wrap_into(write(TEMPLATE.replace("OrdersStateMachine", machine)), machine, form="around")
+    assert any("so the stack's has at most 71." in one for one in around.decisions)
+
+
 def test_a_workflow_does_not_take_the_name_of_the_machine_that_it_starts(write: Write):
     """Nor its log group."""
     name = "${AWS::StackName}-run-once"
