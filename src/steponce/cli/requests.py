@@ -91,7 +91,9 @@ def list_requests(
 
     It reads the whole table, unless --limit ends it or --status running lets the index of open records do.
     Executions without a record are looked for with --since or --status running; each costs a
-    DescribeExecution. TIME is like 2026-01-31T12:00:00Z, or how long ago: 90m, 24h, 7d.
+    DescribeExecution. A request's newest attempt decides its status. So with --since all executions since
+    then are listed, whatever the --status is; with --status running only those that run. TIME is like
+    2026-01-31T12:00:00Z, or how long ago: 90m, 24h, 7d.
     """
     wanted = Wanted(_status(status), since, until, under or "")
     if since is not None and until is not None and until < since:

@@ -2,15 +2,21 @@
 Lists requests: from their lock records, and from executions whose request has no record.
 
 The records come first. They are read by a scan of the table, or by the open index if only running requests
-are wanted. Executions are left out if their request was among these records. The rest are described, since a
-list of executions has only names, and the name of an execution is not always its request's id.
+are wanted. Executions are left out if their request was among these records. Of the rest the newest attempt
+of each request is described if its status is wanted, since a list of executions has only names, and the name
+of an execution is not always its request's id.
 
-Nothing is written, and nothing is kept but the names of the requests that have a record, up to REMEMBERED.
+A request has one status, whichever is asked for. A record that is free does not have the last word: if a
+newer attempt runs, which has not got its lock yet, the request is RUNNING.
+
+Nothing is written. Names are kept, up to REMEMBERED: of the requests that were seen, and of those that run
+if a record is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
@@ -19,9 +25,10 @@ from steponce.aws.errors import answering
 from steponce.aws.pace import LISTS_PER_SECOND, Pace
 from steponce.errors import RecordUnreadable
 from steponce.executions import Execution
+from steponce.locks.record import Lock
 from steponce.operator.records import open_locks
-from steponce.operator.requests import Request, Status, Wanted, id_of, lock_token_of
-from steponce.request.machine import Machine
+from steponce.operator.requests import Request, Wanted, id_of, lock_token_of, status_of
+from steponce.request.machine import Machine, has_other_token, is_attempt_of
 from steponce.request.names import split_attempt
 from steponce.workflow import INPROGRESS
 
@@ -29,20 +36,13 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 REMEMBERED = 100_000
-"""How many requests with a record are remembered. Beyond that more executions are described."""
+"""How many requests are remembered. Beyond that more executions are described."""
 
 DESCRIBES_PER_SECOND = 5
 """AWS allows 10 in small regions. Other callers of the account share that."""
 
 _PAGE = 1_000
-_FILTERS: dict[Status | None, tuple[str | None, ...]] = {
-    None: (None,),
-    "RUNNING": ("RUNNING",),
-    "COMPLETED": ("SUCCEEDED",),
-    "FAILED": ("FAILED", "TIMED_OUT", "ABORTED"),
-    "RELEASED": (),
-}
-"""The statuses by which ListExecutions finds requests of a status. None: all at once."""
+_RUNNING = {"statusFilter": "RUNNING"}
 
 
 class Listing:
@@ -62,6 +62,7 @@ class Listing:
         self._only = only
         self._skip = skip
         self._seen: set[tuple[str, str]] = set()
+        self._running: dict[str, dict[str, int]] = {}
         self._lists, self._describes = Pace(LISTS_PER_SECOND), Pace(DESCRIBES_PER_SECOND)
 
     def __iter__(self) -> Iterator[Request]:
@@ -90,50 +91,101 @@ class Listing:
             request = Request.from_lock(lock, machine.results)
             if request.machine is not None and wanted.spans(lock.taken_at):
                 self._remember(request.machine, split_attempt(lock.execution_name or "")[0])
+                request = self._begun_again(lock, request.machine) or request
             if self._is_wanted(request):
                 yield request
 
-    def _unrecorded(self, machine: Machine) -> Iterator[Request]:
-        """The requests of a machine's executions that have no record."""
-        for one in self._executions(machine):
-            arn, started = one["executionArn"], times.to_text(one["startDate"])
-            name = split_attempt(one["name"])[0]
-            if (machine.arn, name) in self._seen or not self._wanted.spans(started):
+    def _begun_again(self, lock: Lock, machine_arn: str) -> Request | None:
+        """The request of a free lock by its newer attempt, if one runs that has not got the lock yet."""
+        if not (self._wanted.has_executions and lock.is_reusable(times.now_text())):
+            return None
+        name, attempt = split_attempt(lock.execution_name or "")
+        for machine in self._machines:
+            if machine.arn != machine_arn or self._running_on(machine).get(name, 0) <= attempt:
                 continue
+            arn = machine.execution_arn(name, self._running_on(machine)[name])
+            self._describes.turn(float("inf"))
+            found = machine.describe_arn(arn)
+            is_its_own = found is not None and is_attempt_of(found, lock.request_id)
+            if found and found.is_open and is_its_own and not has_other_token(found, lock.lock_token):
+                return Request.from_execution(machine, arn, found.started, found)
+        return None
+
+    def _running_on(self, machine: Machine) -> Mapping[str, int]:
+        """The newest running attempt of each request on a machine, by the request's name. Listed once."""
+        if machine.arn not in self._running:
+            newest = self._running[machine.arn] = {}
+            for one in islice(self._executions(machine, _RUNNING), REMEMBERED):
+                newest.setdefault(*split_attempt(one["name"]))
+        return self._running[machine.arn]
+
+    def _unrecorded(self, machine: Machine) -> Iterator[Request]:
+        """The requests of a machine's executions that have no record, each by its newest attempt."""
+        for one in self._newest(machine):
+            arn = one["executionArn"]
             self._describes.turn(float("inf"))
             execution = machine.describe_arn(arn)
             if execution is None:
                 continue
-            self._remember(machine.arn, name)
-            request = self._request(machine, arn, started, execution)
+            request = self._request(machine, arn, times.to_text(one["startDate"]), execution)
             if self._is_wanted(request):
                 yield request
 
+    def _newest(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
+        """The newest attempt of each request that was not seen yet, if its time and status are wanted."""
+        wanted = self._wanted
+        if wanted.status == "RELEASED":
+            return  # only a record says so
+        for one in self._executions(machine, _RUNNING if wanted.status == "RUNNING" else {}):
+            name, attempt = split_attempt(one["name"])
+            if (machine.arn, name) in self._seen:
+                continue
+            is_wanted = wanted.status in (None, status_of(one["status"]))
+            is_wanted = is_wanted and wanted.spans(times.to_text(one["startDate"]))
+            if self._is_doubtful(one, is_wanted) and self._has_attempt(machine, name, attempt + 1):
+                continue
+            self._remember(machine.arn, name)
+            if is_wanted:
+                yield one
+
+    def _is_doubtful(self, one: ExecutionListItemTypeDef, is_wanted: bool) -> bool:
+        """
+        Whether a newer attempt may not have come before this one in the list, as a newer one began later.
+
+        One that has ended is not in a list of those that run, where an earlier one is that was redriven. And
+        nothing is known of requests that cannot be remembered.
+        """
+        return bool(one.get("redriveCount")) or (is_wanted and len(self._seen) >= REMEMBERED)
+
+    def _has_attempt(self, machine: Machine, name: str, attempt: int) -> bool:
+        self._describes.turn(float("inf"))
+        return machine.describe(name, attempt) is not None
+
     def _request(self, machine: Machine, arn: str, started: str, execution: Execution) -> Request:
-        """The request of an execution: by its record, if that was written since."""
+        """The request of an execution: by its record, if that was written since or is still an answer."""
         token = lock_token_of(machine, arn, execution)
         try:
             lock = machine.locks.get(token) if token else None
         except RecordUnreadable:
             lock = None
-        is_its_own = lock is not None and machine.made(lock, id_of(arn, execution))
-        if lock is not None and is_its_own and (lock.locked_by == arn or not execution.is_open):
-            return Request.from_lock(lock, machine.results)
-        return Request.from_execution(machine, arn, started, execution)
+        if lock is None or not machine.made(lock, id_of(arn, execution)):
+            return Request.from_execution(machine, arn, started, execution)
+        if lock.locked_by != arn and execution.is_open and lock.is_reusable(times.now_text()):
+            return Request.from_execution(machine, arn, started, execution)
+        return Request.from_lock(lock, machine.results)
 
-    def _executions(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
+    def _executions(self, machine: Machine, given: Mapping[str, str]) -> Iterator[ExecutionListItemTypeDef]:
         """
-        A machine's executions by what is wanted, each status from the newest to the first that is too old.
+        A machine's executions from the newest to the first that is too old.
 
         Source: ListExecutions API reference ("sorted by time, with the most recent execution first").
         """
-        for status in _FILTERS[self._wanted.status]:
-            for one in self._pages(machine, {} if status is None else {"statusFilter": status}):
-                if times.to_text(one["startDate"]) < (self._wanted.since or ""):
-                    break
-                yield one
+        for one in self._pages(machine, given):
+            if times.to_text(one["startDate"]) < (self._wanted.since or ""):
+                return
+            yield one
 
-    def _pages(self, machine: Machine, given: dict[str, Any]) -> Iterator[ExecutionListItemTypeDef]:
+    def _pages(self, machine: Machine, given: Mapping[str, Any]) -> Iterator[ExecutionListItemTypeDef]:
         pages = machine.sfn.get_paginator("list_executions").paginate(
             stateMachineArn=machine.arn, **given, PaginationConfig={"PageSize": _PAGE}
         )

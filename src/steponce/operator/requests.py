@@ -116,7 +116,7 @@ class Request:
         return cls(
             request_id=id_of(arn, execution),
             lock_token=lock_token_of(machine, arn, execution),
-            status=_OF_EXECUTION.get(execution.status, "FAILED"),
+            status=status_of(execution.status),
             machine=machine.arn,
             locked_by=None,
             execution_arn=arn,
@@ -125,6 +125,11 @@ class Request:
             finished=execution.closed,
             error=execution.failure.error,
         )
+
+
+def status_of(execution_status: str) -> Status:
+    """The status of a request without a record, by that of its newest execution."""
+    return _OF_EXECUTION.get(execution_status, "FAILED")
 
 
 def id_of(arn: str, execution: Execution) -> str:

@@ -231,7 +231,7 @@ def test_beyond_what_is_remembered_an_execution_is_described(world: Counted, mon
         world.put(f"acme/{number}", str(number), **DONE, created=hours_ago(1))
         world.began(str(number), 1, "SUCCEEDED", key=f"acme/{number}")
     found = world.ids(since=hours_ago(2))
-    assert ({"0", "1", "2", "3"}, 2) == (set(found), world.sfn.calls["describe_execution"])
+    assert ({"0", "1", "2", "3"}, 4) == (set(found), world.sfn.calls["describe_execution"])
 
 
 # -- executions without a record -------------------------------------------------------------------
@@ -321,6 +321,121 @@ def test_of_a_request_s_attempts_the_newest_counts(world: Counted):
     world.began("order-1--2", 2, "FAILED", key="acme/1")
     (found,) = world.listing(Wanted(since=hours_ago(4)))
     assert ("order-1", arn("order-1--2")) == (found.request_id, found.execution_arn)
+
+
+STATUSES = ["RUNNING", "COMPLETED", "FAILED", "RELEASED"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        ("FAILED", "RUNNING", "RUNNING"),
+        ("FAILED", "SUCCEEDED", "COMPLETED"),
+        ("SUCCEEDED", "FAILED", "FAILED"),
+        ("FAILED", "ABORTED", "FAILED"),
+        ("FAILED", "TIMED_OUT", "FAILED"),
+        ("ABORTED", "FAILED", "FAILED"),
+    ],
+)
+def test_a_request_is_in_the_list_of_one_status(world: Counted, first: str, second: str, status: str):
+    """Its newest attempt decides, as in the list of all. The older one that the filter finds does not."""
+    world.began("order-1", 3, first, key="acme/1")
+    world.began("order-1--2", 2, second, key="acme/1")
+    listed = {
+        wanted: [one.execution_arn for one in world.listing(Wanted(wanted, since=hours_ago(4)))]
+        for wanted in STATUSES
+    }
+    assert {wanted: [arn("order-1--2")] if wanted == status else [] for wanted in STATUSES} == listed
+
+
+@pytest.mark.parametrize("span", [{"since": hours_ago(3)}, {"until": hours_ago(2), "since": hours_ago(4)}])
+@pytest.mark.parametrize("status", [None, "FAILED"])
+def test_an_older_attempt_is_not_listed_for_a_newer_one_at_another_time(
+    world: Counted, span: dict[str, str], status: Any
+):
+    """The request began when its newest attempt did."""
+    world.began("order-1", 3, "FAILED", key="acme/1")
+    world.began("order-1--2", 1, "FAILED", key="acme/1")
+    found = [one.execution_arn for one in world.listing(Wanted(status, **span))]
+    assert ([] if "until" in span else [arn("order-1--2")]) == found
+
+
+def test_a_list_of_one_status_describes_no_other(world: Counted):
+    """What the list of executions says is enough to leave the others out."""
+    for number in range(6):
+        world.began(f"n-{number}", 1, "FAILED" if number else "SUCCEEDED", key=f"acme/{number}")
+        world.began(f"n-{number}--2", 0.5, key=f"acme/{number}")
+    world.began("m-1", 1, "ABORTED", key="acme/m")
+    world.sfn.calls.clear()
+    assert ["m-1"] == world.ids(since=hours_ago(2), status="FAILED")
+    assert {"list_executions": 2, "describe_execution": 1} == world.sfn.calls
+
+
+def test_beyond_what_is_remembered_the_newest_attempt_counts(world: Counted, monkeypatch: pytest.MonkeyPatch):
+    """Whether there is a next one is looked up."""
+    monkeypatch.setattr(listing, "REMEMBERED", 0)
+    world.began("order-1", 3, "FAILED", key="acme/1")
+    world.began("order-1--2", 2, key="acme/1")
+    assert [] == world.ids(since=hours_ago(4), status="FAILED")
+    assert ["order-1"] == world.ids(since=hours_ago(4))
+
+
+def test_an_older_attempt_that_was_redriven_is_not_the_request(world: Counted):
+    """The newest attempt has ended, so it is not in the list of executions that run."""
+    world.began("order-1", 3, key="acme/1")
+    world.sfn.executions[arn("order-1")]["redriveCount"] = 1
+    world.began("order-1--2", 2, "SUCCEEDED", key="acme/1")
+    assert [] == world.ids(status="RUNNING") + world.ids(since=hours_ago(4), status="RUNNING")
+    assert ["order-1"] == world.ids(since=hours_ago(4), status="COMPLETED") == world.ids(since=hours_ago(4))
+
+
+FREE: dict[str, Any] = {"status": "RELEASED", "openStatus": None, "ttl": TTL}
+
+
+@pytest.mark.parametrize("record", [FREE, DONE | {"expiresAt": hours_ago(2)}], ids=["released", "expired"])
+def test_a_free_record_whose_next_attempt_runs_is_a_running_request(world: Counted, record: dict[str, Any]):
+    """It waits for its rate limit, as one that was sent again does before it gets the lock."""
+    world.put(created=hours_ago(3), **record)
+    world.began("order-1", 3, "FAILED", key="m/order-1")
+    world.began("order-1--2", 1, key="m/order-1")
+    listed = {wanted: world.ids(since=hours_ago(4), status=wanted) for wanted in [None, *STATUSES]}
+    assert {
+        None: ["order-1"],
+        "RUNNING": ["order-1"],
+        "COMPLETED": [],
+        "FAILED": [],
+        "RELEASED": [],
+    } == listed
+    (one,) = world.listing(Wanted(since=hours_ago(4)))
+    assert ("RUNNING", arn("order-1--2"), hours_ago(1)) == (one.status, one.execution_arn, one.created)
+
+
+@pytest.mark.parametrize(
+    "given", [{"requestId": None}, {"key": "m/other"}, {"requestId": "order-2"}], ids=["hand", "key", "id"]
+)
+def test_an_execution_that_is_no_attempt_of_it_hides_no_free_record(world: Counted, given: dict[str, Any]):
+    """Somebody has started it by hand under the name of an attempt."""
+    world.put(created=hours_ago(3), **FREE)
+    world.began("order-1--2", 1, **{"key": "m/order-1"} | given)
+    assert ["RELEASED"] == [one.status for one in world.listing(Wanted(since=hours_ago(4)))]
+
+
+def test_running_executions_are_listed_once_and_only_for_free_records(world: Counted):
+    """A table of free records costs one more list of each machine."""
+    for number in range(5):
+        world.put(f"m/{number}", str(number), **FREE, created=hours_ago(1))
+    assert 5 == len(world.ids(since=hours_ago(2)))
+    assert {"list_executions": 3} == world.sfn.calls
+    assert 5 == len(world.ids())
+    assert {"list_executions": 3} == world.sfn.calls
+
+
+def test_an_attempt_that_runs_beside_an_answer_on_record_is_that_answer(world: Counted):
+    """It gets that answer as well, so the request is not RUNNING."""
+    world.put(created=hours_ago(3), **DONE)
+    world.began("order-1--2", 1, key="m/order-1")
+    listed = {wanted: world.ids(since=hours_ago(4), status=wanted) for wanted in STATUSES}
+    assert {wanted: ["order-1"] if wanted == "COMPLETED" else [] for wanted in STATUSES} == listed
 
 
 def test_a_record_that_is_written_meanwhile_is_the_request_s(world: Counted):
