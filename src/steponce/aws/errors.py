@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+)
 from botocore.parsers import ResponseParserError
 
 from steponce.errors import Unavailable
@@ -98,6 +104,18 @@ def words_of(error: BotoCoreError) -> str:
 def is_conflict(error: Unavailable) -> bool:
     """Whether DynamoDB refused a call for a transaction at its item. boto3 does not repeat such a call."""
     return isinstance(error.__cause__, ClientError) and error_code(error.__cause__) in _CONFLICTS
+
+
+def is_refusal(error: Exception) -> bool:
+    """
+    Whether a call that ended with this error has no effect for certain.
+
+    AWS has refused it, or it was not sent for want of credentials. A call that boto3 had sent before may have
+    taken effect then, and its answer was lost.
+    """
+    if isinstance(error, ClientError):
+        return not error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+    return isinstance(error, NoCredentialsError)
 
 
 def error_code(error: ClientError) -> str:

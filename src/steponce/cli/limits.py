@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.aws import times
-from steponce.aws.errors import without_advice
+from steponce.aws.errors import is_refusal, without_advice
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record
 from steponce.cli.errors import words_for
@@ -124,14 +124,14 @@ def _reset_each(table: Limits, user: str, found: Sequence[Count], *, by: str, wh
 
     Raises:
         PartlyReset: AWS refused or did not answer, and some are reset, or may be.
-        ClientError, BotoCoreError: AWS refused, and none is.
+        ClientError, NoCredentialsError: AWS refused, and none is.
     """
     changed, done = list[Count](), list[str]()
     for count in found:
         try:
             is_reset = table.reset(count, by=by, why=why)
         except (Unavailable, ClientError, BotoCoreError) as error:
-            if not (done or isinstance(error, Unavailable)):
+            if not done and is_refusal(error):
                 raise
             raise PartlyReset(
                 f"{_said(error)} {_what_is_reset(done, count, error)} List what is counted before you repeat "
@@ -155,7 +155,7 @@ def _said(error: Unavailable | ClientError | BotoCoreError) -> str:
 def _what_is_reset(done: Sequence[str], last: Count, error: Exception) -> str:
     """The limits that are reset for certain, and the one of which no answer came."""
     sure = f"These limits are reset already: {', '.join(done)}." if done else ""
-    doubt = f"{_name(last)} may be reset{', too' if done else ''}." if isinstance(error, Unavailable) else ""
+    doubt = "" if is_refusal(error) else f"{_name(last)} may be reset{', too' if done else ''}."
     return f"{sure} {doubt}".strip()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import error_code, without_advice, words_of
+from steponce.aws.errors import error_code, is_refusal, without_advice, words_of
 from steponce.errors import (
     InvalidEventTime,
     LockTokenMismatch,
@@ -243,7 +243,7 @@ class Operator:
                 next_steps=[NextStep("show request", lock.request_id)],
             ) from None
         except (BotoCoreError, ClientError, Unavailable) as error:
-            if _is_refusal(error):
+            if is_refusal(error):
                 raise
             raise self._start_unknown(lock, error) from error
 
@@ -429,13 +429,6 @@ def _refusal(error: ClientError) -> str:
             missing = "kms:Decrypt on the KMS key of the lock table"
         return f"{told} The command needs {missing}. Add the permission, and repeat it."
     return f"{told} Correct this, and repeat the command."
-
-
-def _is_refusal(error: BotoCoreError | ClientError | Unavailable) -> bool:
-    """Whether AWS has refused a call that boto3 has sent once. One that it sent before may have an effect."""
-    if not isinstance(error, ClientError):
-        return False
-    return not error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
 
 
 def _said(error: BotoCoreError | ClientError | Unavailable) -> str:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
 
 from steponce.cli import commands, confirmation, target
 from tests.fakes.errors import client_error
@@ -222,6 +222,41 @@ def test_a_reset_of_one_limit_whose_answer_was_lost_may_be_made(world: World, ru
     assert told["error"]["message"].startswith("DynamoDB did not answer (")
     assert "). requests/day may be reset. List what is counted" in told["error"]["message"]
     assert 0 == run("show", "ann")[1]["limits"][0]["counted"]
+
+
+def refused_after_a_lost_answer(call: Call) -> Any:
+    call()
+    error = client_error("ExpiredTokenException")
+    error.response["ResponseMetadata"]["RetryAttempts"] = 1
+    raise error
+
+
+def test_a_reset_that_was_refused_after_a_lost_answer_may_be_made(world: World, run: Run) -> None:
+    """boto3 has sent it twice, and the first time it took effect."""
+    world.limiter(limit=1).admit("ann", "a")
+    world.faults = [refused_after_a_lost_answer]
+    code, told = run("reset", "ann", *SIGNED)
+    assert (1, "PartlyReset") == error_of((code, told))
+    assert "requests/day may be reset. List what is counted" in told["error"]["message"]
+    assert 0 == run("show", "ann")[1]["limits"][0]["counted"]
+
+
+def logged_out_meanwhile(_call: Call) -> Any:
+    raise CredentialRetrievalError(provider="sso", error_msg="closed")
+
+
+def test_a_reset_whose_credentials_ended_may_be_made(world: World, run: Run) -> None:
+    """boto3 asks for them again before each try, also after one that got no answer."""
+    world.limiter(limit=1).admit("ann", "a")
+    world.faults = [logged_out_meanwhile]
+    assert (1, "PartlyReset") == error_of(run("reset", "ann", *SIGNED))
+
+
+def test_a_reset_that_was_never_sent_is_an_error_of_aws(world: World, run: Run) -> None:
+    """There were no credentials, so nothing is reset."""
+    world.limiter(limit=1).admit("ann", "a")
+    world.faults = [logged_out]
+    assert (4, "NoCredentialsError") == error_of(run("reset", "ann", *SIGNED))
 
 
 def test_a_reset_that_was_refused_at_once_is_an_error_of_aws(world: World, run: Run) -> None:
