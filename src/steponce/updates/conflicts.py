@@ -178,7 +178,7 @@ class Versioned:
 
     Args:
         table: The table's name.
-        key: The record's key: names and values of one attribute or two.
+        key: The record's key: names and values of one attribute or two, none of them called `version`.
         dynamodb: Your own client. Default: one with boto3's defaults, made once.
 
     Raises:
@@ -186,7 +186,7 @@ class Versioned:
     """
 
     def __init__(self, table: str, key: Mapping[str, Any], *, dynamodb: DynamoDBClient | None = None) -> None:
-        self._item = ItemOf(table, key, dynamodb)
+        self._item = ItemOf(table, key, dynamodb, {_VERSION})
 
     def read(self) -> dict[str, Any] | None:
         """

@@ -198,14 +198,27 @@ class ItemOf:
         table: The table's name.
         key: The key's attributes, by their names.
         dynamodb: The client. None: one with boto3's defaults, made once.
+        own: Attributes that the caller writes by itself. In a key they could not change.
 
     Raises:
-        InvalidRequest: the key cannot be one.
+        InvalidRequest: the key cannot be one, or has an attribute of `own`.
     """
 
-    def __init__(self, table: str, key: Mapping[str, Any], dynamodb: DynamoDBClient | None) -> None:
+    def __init__(
+        self,
+        table: str,
+        key: Mapping[str, Any],
+        dynamodb: DynamoDBClient | None,
+        own: Collection[str] = (),
+    ) -> None:
         if not isinstance(key, Mapping) or not key:
             raise InvalidRequest("The key is empty or no dict. Give the attributes of the table's key.")
+        taken = sorted(key.keys() & own)
+        if taken:
+            raise InvalidRequest(
+                f"The attribute {taken[0]!r} is part of the key, and this call writes an attribute of that "
+                "name by itself. Nothing was written. Use a table with another key."
+            )
         self.key = {name: typed(name, value) for name, value in key.items()}
         self.where: Any = {"TableName": table, "Key": self.key}
         self._table = table

@@ -67,7 +67,8 @@ def update_if_newer(
 
     Args:
         table: The table's name.
-        key: The record's key: names and values of one attribute or two.
+        key: The record's key: names and values of one attribute or two, none of them called `asOf`, `writer`,
+            `deleted` or `ttl`.
         changes: By name: a new value, or REMOVE. Other attributes stay. `asOf` orders the record as a whole,
             so let an update carry everything that it may change. A `ttl` that is not among the changes is
             removed, since it may be a tombstone's. So is the record's `deleted`, which changes may not name.
@@ -84,7 +85,7 @@ def update_if_newer(
         Unavailable: DynamoDB did not answer. The same call is safe to try again.
     """
     order = Order.of(as_of, writer)
-    item = ItemOf(table, key, dynamodb)
+    item = ItemOf(table, key, dynamodb, {*_OWN, _TTL})
     written = Changes(changes, {*key, *_OWN})
     written.set("asOf", order.as_of)
     written.set("writer", {"S": writer})
@@ -136,7 +137,7 @@ def delete_if_newer(
     if kept_seconds is not None and not _is_whole(kept_seconds):
         raise InvalidRequest(f"kept_seconds is {kept_seconds!r}. Give whole seconds, 1 or more, or None.")
     order = Order.of(as_of, writer)
-    item = ItemOf(table, key, dynamodb)
+    item = ItemOf(table, key, dynamodb, {*_OWN, _TTL})
     tombstone: dict[str, Any] = {"asOf": order.as_of, "writer": {"S": writer}, **_TOMBSTONE}
     if kept_seconds is not None:
         ends = times.to_text(times.after(times.now(), kept_seconds))

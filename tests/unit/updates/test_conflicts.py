@@ -53,6 +53,14 @@ def test_a_conflict_is_decided_anew(world: World) -> None:
     assert Decimal(4) == world.read()["count"]
 
 
+@pytest.mark.parametrize("key", [{"version": 3}, {"docId": "7", "version": 3}])
+def test_a_key_has_no_version(world: World, key: dict[str, Any]) -> None:
+    """The key's would stay what it is, so that no conflict showed and updates were lost."""
+    with pytest.raises(InvalidRequest, match="'version' is part of the key"):
+        updates.Versioned(TABLE, key, dynamodb=world.dynamodb)
+    updates.Versioned(TABLE, {"docId": "7", "Version": 3}, dynamodb=world.dynamodb)
+
+
 def test_conflicts_without_end_mean_retry_later(world: World) -> None:
     """The tries are bounded, and nothing of this loop is written."""
     count(world)

@@ -267,6 +267,17 @@ def test_the_key_and_what_orders_are_not_for_changes(world: World, name: str) ->
     assert [] == world.calls
 
 
+@pytest.mark.parametrize("name", ["asOf", "writer", "deleted", "ttl"])
+def test_a_key_has_no_attribute_that_an_update_writes(world: World, name: str) -> None:
+    """A tombstone would have the key's value there: it would count as a record, or as another writer's."""
+    key = {"customerId": "7", name: "x"}
+    with pytest.raises(InvalidRequest, match=f"'{name}' is part of the key"):
+        updates.update_if_newer(TABLE, key, {"city": "Bern"}, as_of=1, writer="w", dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest, match=f"'{name}' is part of the key"):
+        updates.delete_if_newer(TABLE, key, as_of=1, writer="w", dynamodb=world.dynamodb)
+    assert [] == world.calls
+
+
 @pytest.mark.parametrize("value", [1.5, MORNING, object(), Decimal("1" * 39)])
 def test_what_dynamodb_cannot_store_is_named(world: World, value: Any) -> None:
     """With what can be stored instead."""

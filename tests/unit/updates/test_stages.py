@@ -65,8 +65,16 @@ def test_stages_and_holders_have_names(world: World, stage: Any, holder: Any) ->
         updates.let_go_of_stages(TABLE, KEY, {stage: holder}, dynamodb=world.dynamodb)
     with pytest.raises(InvalidRequest):
         let_go(world)
-    with pytest.raises(InvalidRequest):
-        updates.hold_stage("t", {"chargeHeldBy": "7"}, "charge", "x", dynamodb=world.dynamodb)
+    assert [] == world.calls
+
+
+def test_a_key_has_no_attribute_of_a_stage(world: World) -> None:
+    """It could not change."""
+    key = {"customerId": "7", "chargeHeldBy": "x"}
+    with pytest.raises(InvalidRequest, match="'chargeHeldBy' is part of the key"):
+        updates.hold_stage(TABLE, key, "charge", "x", dynamodb=world.dynamodb)
+    with pytest.raises(InvalidRequest, match="'chargeHeldBy' is part of the key"):
+        updates.let_go_of_stages(TABLE, key, {"ship": "y", "charge": "x"}, dynamodb=world.dynamodb)
     assert [] == world.calls
 
 
