@@ -44,9 +44,8 @@ def read_definition(file: str, machine: str | None, parameters: Mapping[str, str
         click.UsageError: the file, the machine or a parameter is not what it must be.
         Unreachable: what reads templates is not installed.
     """
-    text = _text(file)
     try:
-        content = read_text(text)
+        content = read_text(_text(file))
         if not _is_definition(content):
             return _from_template(Path(file), machine, parameters, region)
     except Unreadable as error:
@@ -126,8 +125,11 @@ def _of_template(file: str, text: str, parameters: Mapping[str, str], region: st
 def _text(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error}.") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise Unreadable("It is not UTF-8. Save it in that encoding.", line) from None
 
 
 def _is_definition(content: Any) -> TypeGuard[dict[str, Any]]:

@@ -15,6 +15,7 @@ _MOST = 1_000_000
 
 _DATE = "tag:yaml.org,2002:timestamp"
 _TOO_LONG = "It has a number with thousands of digits."
+_NO_VALUE = "It has a number with thousands of digits, or a value that is not what its tag says."
 _TOO_DEEP = f"It is nested more than {DEEPEST} levels deep."
 
 
@@ -121,19 +122,17 @@ def _read_yaml(text: str) -> Any:
         first: [(tag, pattern) for tag, pattern in known if tag != _DATE]
         for first, known in Loader.yaml_implicit_resolvers.items()
     }
-    loader = Loader(text)
     try:
-        content = loader.get_single_data()
+        content = yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+        expect_shallow(content)
+        return json.loads(json.dumps(content, default=str))
     except yaml.constructor.ConstructorError:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise Unreadable(f"It is not YAML: {error.problem}.", mark.line + 1 if mark else 1) from None
-    except yaml.YAMLError as error:
-        raise Unreadable(f"It is not YAML: {error}.") from None
-    except ValueError:
-        raise Unreadable(_TOO_LONG) from None
-    finally:
-        loader.dispose()
-    expect_shallow(content)
-    return json.loads(json.dumps(content, default=str))
+    except yaml.reader.ReaderError as error:
+        character, line = text[error.position], text.count("\n", 0, error.position) + 1
+        raise Unreadable(f"It is not YAML: it has the character U+{ord(character):04X}.", line) from None
+    except (AttributeError, LookupError, TypeError, ValueError):  # as !!int and !!timestamp raise them
+        raise Unreadable(_NO_VALUE) from None

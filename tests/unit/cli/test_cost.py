@@ -182,7 +182,8 @@ def test_a_definition_in_yaml_is_read(run: Run, template: str):
 
 def test_what_cannot_be_priced_says_what_to_give(run: Run, template: str, file: Callable[[Any], str]):
     """And the exit code is that of wrong usage, not that of a budget."""
-    flow = file(SMALL)
+    flow, coloured = file(SMALL), str(Path(template).with_name("coloured.yaml"))
+    Path(coloured).write_text("\x1b[32mStartAt: A\x1b[0m\n")
 
     assert "us-east-1, us-west-2" in message(run(flow, "--region", "mars-1"))
     assert "has no state X" in message(run(flow, "--through", "X"))
@@ -194,6 +195,7 @@ def test_what_cannot_be_priced_says_what_to_give(run: Run, template: str, file: 
     assert "NAME=VALUE" in message(run(template, "--parameter", "X"))
     assert "cannot be read" in message(run("nowhere.json"))
     assert "is not a template" in message(run(file([1])))
+    assert "1: It is not YAML: it has the character U+001B" in message(run(coloured))
     assert "StartAt" in message(run(file({"States": {"A": END}})))
     assert "whole number" in message(run(flow, "--requests", "1.5"))
     assert "dollars, from 0 to" in message(run(flow, "--budget", "much"))

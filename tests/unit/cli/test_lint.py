@@ -70,11 +70,12 @@ def run(run: Run) -> Run:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., str]:
-    """Write a file: text as it is, anything else as JSON."""
+    """Write a file: text and bytes as they are, anything else as JSON."""
 
     def write(content: Any, name: str = "flow.asl.json") -> str:
         path = tmp_path / name
-        path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
+        text = content if isinstance(content, str | bytes) else json.dumps(content, indent=2)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
 
     return write
@@ -164,12 +165,15 @@ def test_sarif_has_what_its_schema_requires(run: Run, file: Callable[..., str]):
         ("a.asl.json", '{"StartAt": "A", "StartAt": "A", "States": {}}', 1, "'StartAt' stands twice"),
         ("a.asl.yaml", "StartAt: A\nStates:\n  A: {Type: Pass\n", 4, "not YAML"),
         ("a.asl.yaml", "StartAt: A\nStates: {}\nStartAt: B\n", 3, "'StartAt' stands twice"),
+        ("a.asl.yaml", "StartAt: A\nStates:\n  A\x1b: {Type: Pass}\n", 3, "U+001B"),
+        ("a.asl.json", b'{"StartAt": "A",\n"Comment": "gr\xfc\xdfe"}', 2, "not UTF-8"),
+        ("a.asl.json", json.dumps(RIGHT).encode("utf-16"), 1, "not UTF-8"),
         ("a.json", "[]", 1, "not a template"),
         ("template.yaml", TEMPLATE, 1, "does not exist"),
     ],
 )
 def test_a_broken_file_is_an_error_with_its_line(
-    run: Run, file: Callable[..., str], name: str, text: str, line: int, said: str
+    run: Run, file: Callable[..., str], name: str, text: str | bytes, line: int, said: str
 ):
     """And the other files are read nevertheless."""
     code, told = run(file(text, name), file(WARNED))

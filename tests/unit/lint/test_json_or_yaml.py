@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,14 +143,45 @@ ALIASES = [
         ("\n".join(["a: &a [x, x, x, x, x, x, x, x, x]", *ALIASES]), "more than 1,000,000 values"),
         ('{"States": ' + "9" * 5_000 + "}", "thousands of digits"),
         ("States: " + "9" * 5_000, "thousands of digits"),
+        ("States: 0x" + "F" * 5_000, "thousands of digits"),
         ("? [a]\n: b\n", "A key is a list"),
     ],
-    ids=["brackets", "lists", "YAML", "cycle", "aliases", "number", "number in YAML", "key"],
+    ids=["brackets", "lists", "YAML", "cycle", "aliases", "number", "number in YAML", "in hex", "key"],
 )
 def test_what_no_rule_could_walk_through_is_unreadable(text: str, said: str):
     """The message says why. Python would run out of stack or memory."""
     with pytest.raises(Unreadable, match=said):
         read_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('\x1b[32m{"StartAt": "A"}\x1b[0m', 1, "U+001B"),
+        ("StartAt: A\nComment: a\x00b\n", 2, "U+0000"),
+        ("StartAt: A\x7f\n", 1, "U+007F"),
+        ("StartAt: \ufffe\n", 1, "U+FFFE"),
+    ],
+    ids=["colours", "NUL", "DEL", "U+FFFE"],
+)
+def test_a_character_that_yaml_has_not_is_named(text: str, line: int, said: str):
+    """Nobody can see it."""
+    with pytest.raises(Unreadable, match=re.escape(said)) as raised:
+        read_text(text)
+    assert line == raised.value.line
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("!!timestamp 99999-01-01", "!!timestamp 2001-99-01", "!!int x", "!!int ''", "!!bool x", "!!map x"),
+        *("!!map [1]", "{!!timestamp 2001-01-01: x}", "{!!binary eA==: x}"),
+    ],
+)
+def test_a_value_is_what_its_tag_says(value: str):
+    """PyYAML raises anything else than its own error."""
+    with pytest.raises(Unreadable, match="not what its tag says"):
+        read_text(f"States: {value}\n")
 
 
 def test_a_date_in_yaml_is_text():
