@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -25,6 +26,9 @@ Resources:
 """
 ROLE = "      Role: !GetAtt R.Arn\n  R:\n    Type: AWS::IAM::Role\n"
 ANOTHER = "  F:\n    Type: AWS::Serverless::Function\n    Properties: {{Handler: a.b, {}}}\n"
+ALIASES = "  a: &a [x]\n" + "".join(
+    f"  {this}: &{this} [{', '.join([f'*{last}'] * 9)}]\n" for last, this in itertools.pairwise("abcdefghij")
+)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -41,6 +45,7 @@ def write(folder: Path, text: str) -> Path:
         (f"{HEAD}Parameters: [a]\n{MACHINE}", "Parameters is no object"),
         (f"{HEAD}{MACHINE}  X: hi\n", "X is no object"),
         (f"{HEAD}{MACHINE}  X: " + "[" * 500 + "]" * 500, "nested too deeply"),
+        (f"{HEAD}Metadata:\n{ALIASES}{MACHINE}", "more than 1,000,000 values"),
         (
             f"{HEAD}{MACHINE}  X: 2020-13-45\n",
             r"cannot be read: month must be in 1\.\.12.*\. Write it in quotes",
