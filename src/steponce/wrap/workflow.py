@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from steponce.lint.asl import Machine, reachable
@@ -52,9 +52,16 @@ def with_free_placeholders(definition: Machine, theirs: Iterable[str]) -> tuple[
     Returns:
         The definition, and the name of each placeholder of the workflow in it.
     """
-    text = json.dumps(definition)
-    names = {name: _PREFIX + name if name in set(theirs) else name for name in sorted(placeholders(text))}
+    text, taken = json.dumps(definition), set(theirs)
+    names = {name: _free(name, taken) for name in sorted(placeholders(text))}
     for before, after in names.items():
         text = text.replace(f"${{{before}}}", f"${{{after}}}")
     renamed: Machine = json.loads(text)
     return renamed, names
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, with as many prefixes as it takes."""
+    while name in taken:
+        name = _PREFIX + name
+    return name

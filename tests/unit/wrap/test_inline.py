@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -152,6 +153,18 @@ def test_a_placeholder_that_both_have_keeps_its_meaning_for_the_machine():
     assert "arn:${Partition}:states:::dynamodb:updateItem" in text
     assert "arn:${SteponcePartition}:states:::lambda:invoke" in text
     assert source.placeholders(text) == {*result.substitutions.values(), "Partition", "EffectsTable"}
+
+
+def test_a_placeholder_gets_as_many_prefixes_as_it_takes():
+    """The machine may have the name with the first one, too."""
+    definition = copy.deepcopy(ORDER.definition)
+    first = definition["States"][definition["StartAt"]]
+    first["Comment"] = "${LocksTable} ${SteponceLocksTable}"
+    for result in (wrapped(definition), wrap_around(json.dumps(definition))):
+        text = source.write(result.definition)
+        assert "SteponceSteponceLocksTable" == result.substitutions["LocksTable"]
+        assert '"TableName": "${SteponceSteponceLocksTable}"' in text
+        assert '"TableName": "${SteponceLocksTable}"' not in text
 
 
 @pytest.mark.parametrize("text", ["nonsense", "[]", "StartAt: Hello"])
