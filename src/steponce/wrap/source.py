@@ -19,7 +19,6 @@ _BARE = "\x00bare:"
 _TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<placeholder>\$\{[\w.-]+\})')
 _WRITTEN = re.compile(r'"\\u0000bare:(\$\{[\w.-]+\})"')
 _RESOURCE = re.compile(r'("Resource": )"\$\{([\w.-]+)\}"')
-_FIRST_WRITE = re.compile(r'"\$\{(?:Steponce)?FirstWrite\}"')
 _PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
 
 
@@ -84,11 +83,10 @@ def with_values(definition: dict[str, Any]) -> str:
     """
     The text that AWS may get once the placeholders have values, for a check.
 
-    Only those that a check needs have one: a number, a task's resource and the state that comes first.
+    Only those that a check needs have one: a number and a task's resource.
     """
     text = write(definition)
     text = _TEXT_OR_PLACEHOLDER.sub(lambda match: match[0] if match["placeholder"] is None else "1", text)
-    text = _FIRST_WRITE.sub('"AcquireLock"', text)
     return _RESOURCE.sub(r'\1"arn:aws:lambda:us-east-1:123456789012:function:\2"', text)
 
 
