@@ -29,6 +29,8 @@ from steponce.request.envelope import Envelope
 from steponce.request.expressions import find
 from steponce.request.names import OPEN_SHARDS, attempt_name, name_of, split_attempt
 from steponce.request.settings import RequestRules
+from steponce.triggers.start_request import StartRequest
+from tests.rules.documents import ROOT
 
 RULES = RequestRules(key_prefix="shop")
 PAYLOAD = {"orderId": "1", "amount": 500, "card": "tok_visa"}
@@ -176,6 +178,23 @@ def test_an_envelope_has_text_for_all_but_the_payload() -> None:
     envelope = Envelope.make("order-1", PAYLOAD, RULES).to_dict()
     assert PAYLOAD == envelope.pop("payload")
     assert {str} == {type(value) for value in envelope.values()}
+
+
+@pytest.mark.parametrize("request_id", ["order-1", "o" * 2_048])
+def test_the_page_says_what_an_envelope_has_beside_the_payload(request_id: str) -> None:
+    """The id is in it, and a message's once more."""
+    page = (ROOT / "docs" / "limits-and-costs.md").read_text(encoding="utf-8")
+    redelivery = StartRequest(request_id, {}).redelivery
+
+    def ours(ids: int, **options: Any) -> int:
+        envelope = Envelope.make(request_id, PAYLOAD, RULES, **options)
+        given = len(canonical_json(PAYLOAD)) + len(envelope.lockToken) + ids * len(request_id)
+        return len(envelope.to_json()) - given
+
+    assert "payload, lock token, request id and about 330 bytes of ours" in page
+    assert "of a message the id once more, and about 40 bytes" in page
+    assert 330 == pytest.approx(ours(1), abs=5)
+    assert 330 + 40 == pytest.approx(ours(2, redelivery=redelivery), abs=5)
 
 
 def test_times_count_from_starting_and_from_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
