@@ -249,10 +249,16 @@ def fan(size: int) -> dict[str, Any]:
     return machine(Ask=choice(*ways), **dict.fromkeys(ways, END))
 
 
+def wide(size: int) -> dict[str, Any]:
+    """A Parallel of many branches."""
+    return machine(All={**END, "Type": "Parallel", "Branches": [chain(1)] * size})
+
+
 def test_a_long_definition_is_checked_and_priced_in_proportion():
     """Whoever offers a template to a pipeline does not keep it busy."""
     assert is_linear(lint, chain, 1_024)
     assert is_linear(lint, calls, 2_048)
+    assert is_linear(lint, wide, 1_024)
     assert is_linear(lambda definition: loops_of("S0", ways_of(definition)), chain, 2_048)
     assert is_linear(estimate, fan, 2_048)
 

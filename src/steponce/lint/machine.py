@@ -147,10 +147,17 @@ class Machine:
     def with_inner(self, state: State) -> Iterator[State]:
         """A state of this machine or of one inside, and the states inside that state."""
         yield state
+        for inner in self._inner_of.get(state.name, ()):
+            yield from inner.all_states()
+
+    @cached_property
+    def _inner_of(self) -> dict[str, list[Machine]]:
+        """The machines in each Map and Parallel, at any level, by the name of that state."""
+        found: dict[str, list[Machine]] = {}
         for machine in self.all():
-            if state.name in machine.states:
-                for inner in machine.inside(state):
-                    yield from inner.all_states()
+            for inner in machine.inner:
+                found.setdefault(inner.owner, []).append(inner)
+        return found
 
 
 def read_machine(body: Any) -> Machine:
