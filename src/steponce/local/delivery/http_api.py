@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import uuid
@@ -15,13 +16,16 @@ from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
 from steponce.aws.errors import error_code
-from steponce.local.template.plan import RoutePlan
+from steponce.local.template.plan import DEFAULT_ROUTE, RoutePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
 LONGEST_BODY = 10 * 2**20
 """Bytes that API Gateway takes. Source: Quotas for HTTP APIs."""
+
+# API Gateway's `{name}` and `{name+}`.
+_VARIABLE = re.compile(r"\{([^{}+]+)(\+?)\}")
 
 _TEXT = ("text/", "application/json", "application/javascript", "application/xml")
 
@@ -37,26 +41,32 @@ class HttpApi:
 
     def __init__(self) -> None:
         self._map = Map()
+        self._default: RoutePlan | None = None
         self._lambda: LambdaClient
 
     def deploy(self, routes: list[RoutePlan], lambda_client: LambdaClient) -> None:
         """Serve these routes; the functions are behind the given client."""
         rules = [
-            Rule(_pattern(route.path), methods=_methods(route.method), endpoint=route) for route in routes
+            Rule(_pattern(route.path), methods=_methods(route.method), endpoint=route)
+            for route in routes
+            if route.path != DEFAULT_ROUTE
         ]
+        self._default = next((route for route in routes if route.path == DEFAULT_ROUTE), None)
         self._lambda, self._map = lambda_client, Map(rules)
 
     def answer(self, request: Request) -> Response:
         """Answer one request."""
         try:
-            route, parameters = self._map.bind_to_environ(request.environ).match()
+            route, values = self._map.bind_to_environ(request.environ).match()
         except HTTPException:
-            return _message(404, "Not Found")
+            if self._default is None:
+                return _message(404, "Not Found")
+            route, values = self._default, {}
         if route.authorization != "NONE":
             return _message(401, _NO_AUTHORIZERS.format(kind=route.authorization))
         request.max_content_length = LONGEST_BODY
         try:
-            event = _event(request, route, parameters)
+            event = _event(request, route, _parameters(route.path, values))
             answer = self._lambda.invoke(FunctionName=route.function, Payload=json.dumps(event))
         except RequestEntityTooLarge:
             return _message(413, "Request Entity Too Large")
@@ -72,9 +82,14 @@ class HttpApi:
 
 
 def _pattern(path: str) -> str:
-    """API Gateway's `{name}` and `{name+}` in werkzeug's words."""
-    greedy = re.sub(r"\{([^{}+]+)\+\}", r"<path:\1>", path)
-    return greedy.replace("{", "<").replace("}", ">")
+    """The path in werkzeug's words, which has no hyphens and dots in names: so `v0`, `v1` and so on."""
+    numbers = itertools.count()
+    return _VARIABLE.sub(lambda found: f"<{'path:' if found[2] else ''}v{next(numbers)}>", path)
+
+
+def _parameters(path: str, values: Mapping[str, str]) -> dict[str, str]:
+    """The path parameters under their own names."""
+    return {found[1]: values[f"v{number}"] for number, found in enumerate(_VARIABLE.finditer(path))}
 
 
 def _methods(method: str) -> list[str] | None:
@@ -85,7 +100,6 @@ def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) ->
     """An event of payload format 2.0. Bodies that are no text, and forms, come in base64."""
     body = request.get_data()
     is_text = (request.mimetype.startswith(_TEXT) or not request.mimetype) and _is_utf8(body)
-    key = f"{route.method} {route.path}"
     http = {
         "method": request.method,
         "path": request.path,
@@ -95,7 +109,7 @@ def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) ->
     }
     event = {
         "version": "2.0",
-        "routeKey": key,
+        "routeKey": route.key,
         "rawPath": request.path,
         "rawQueryString": request.query_string.decode(),
         "headers": {name.lower(): value for name, value in request.headers.items()},
@@ -107,7 +121,7 @@ def _event(request: Request, route: RoutePlan, parameters: Mapping[str, str]) ->
             "domainName": request.host,
             "http": http,
             "requestId": uuid.uuid4().hex,
-            "routeKey": key,
+            "routeKey": route.key,
             "stage": "$default",
         },
         "isBase64Encoded": not is_text,

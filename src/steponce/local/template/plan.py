@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
 _SQS_ON_AWS = re.compile(r"https://sqs\.[a-z0-9-]+\.amazonaws\.com(?=/)")
 
+DEFAULT_ROUTE = "$default"
+"""The route key of the route that takes what no other one of its API does."""
+
 
 @dataclass(frozen=True)
 class FunctionPlan:
@@ -64,12 +67,21 @@ class MachinePlan:
 
 @dataclass(frozen=True)
 class RoutePlan:
-    """One route of an HTTP API, the function behind it, and who checks the caller on AWS (or NONE)."""
+    """
+    One route of an HTTP API, the function behind it, and who checks the caller on AWS (or NONE).
+
+    The path of the route that takes what no other one does is `DEFAULT_ROUTE`.
+    """
 
     method: str
     path: str
     function: str
     authorization: str = "NONE"
+
+    @property
+    def key(self) -> str:
+        """The route key, as events have it."""
+        return self.path if self.path == DEFAULT_ROUTE else f"{self.method} {self.path}"
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,14 @@ from typing import Any
 
 from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import HTTP_API, HTTP_INTEGRATION, HTTP_ROUTE
-from steponce.local.template.plan import RoutePlan
+from steponce.local.template.plan import DEFAULT_ROUTE, RoutePlan
 from steponce.local.template.resources import Resources
 
 _INVOCATION = re.compile(r"/functions/([^/]+)/invocations")
 _NOBODY = "NONE"
+_ANY = "x-amazon-apigateway-any-method"
+_OPERATIONS = {"delete", "get", "head", "options", "patch", "post", "put", "trace", _ANY}
+"""The keys of a path item that are methods. Source: OpenAPI 3.0, "Path Item Object"."""
 
 
 def read_routes(resources: Resources) -> list[RoutePlan]:
@@ -32,13 +35,14 @@ def read_routes(resources: Resources) -> list[RoutePlan]:
 
 def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
     found = []
-    for path, methods in paths.items():
-        for method, operation in methods.items():
+    for path, item in paths.items():
+        for method in (key for key in item if key.lower() in _OPERATIONS):
+            operation = item[method]
             uri = operation.get("x-amazon-apigateway-integration", {}).get("uri", "")
             if function := _INVOCATION.search(str(uri)):
                 schemes = {scheme for choice in operation.get("security", []) for scheme in choice}
                 authorization = ", ".join(sorted(schemes - {_NOBODY})) or _NOBODY
-                verb = "ANY" if method == "x-amazon-apigateway-any-method" else method.upper()
+                verb = "ANY" if method == _ANY else method.upper()
                 found.append(RoutePlan(verb, path, function.group(1), authorization))
     return found
 
@@ -54,8 +58,8 @@ def _native(resources: Resources) -> list[RoutePlan]:
         if integration not in functions:
             raise TemplateError(f"{logical_id}: Target names no integration that this template makes.")
         method, _, path = str(properties["RouteKey"]).partition(" ")
-        if not path:  # $default
-            method, path = "ANY", "/{proxy+}"
+        if not path:
+            method, path = "ANY", DEFAULT_ROUTE
         authorization = str(properties.get("AuthorizationType", _NOBODY))
         found.append(RoutePlan(method, path, functions[integration], authorization))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -78,3 +79,36 @@ def test_another_refusal_of_lambda_is_not_hidden():
     """It is a fault of the local stack."""
     with pytest.raises(ClientError):
         post_to(Refuses("ResourceNotFoundException"))
+
+
+class Told:
+    """A Lambda that keeps the events it gets."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def invoke(self, *, Payload: str, **_: Any) -> dict[str, Any]:
+        self.events.append(json.loads(Payload))
+        return {"Payload": io.BytesIO(b'{"statusCode": 200, "body": ""}')}
+
+
+@pytest.mark.parametrize(
+    ("key", "parameters", "method", "path"),
+    [
+        ("GET /a/{order-id}", {"order-id": "7"}, "GET", "/a/7"),
+        ("POST /a/{1.x}/b/{rest+}", {"1.x": "7", "rest": "c/d"}, "POST", "/a/7/b/c/d"),
+        ("ANY /any/{proxy+}", {"proxy": "c"}, "PUT", "/any/c"),
+        ("$default", {}, "GET", "/"),
+        ("$default", {}, "POST", "/a/7"),
+        ("$default", {}, "GET", "/any"),
+    ],
+)
+def test_a_route_is_found_as_on_api_gateway(key: str, parameters: dict[str, str], method: str, path: str):
+    """Names of parameters may have hyphens and dots; `$default` takes what no other route does."""
+    function, api = Told(), HttpApi()
+    paths = [("GET", "/a/{order-id}"), ("POST", "/a/{1.x}/b/{rest+}"), ("ANY", "/any/{proxy+}")]
+    api.deploy([RoutePlan(*one, "f") for one in [("ANY", "$default"), *paths]], function)
+    Client(Request.application(lambda request: api.answer(request)), Response).open(path, method=method)
+    (event,) = function.events
+    assert (key, key) == (event["routeKey"], event["requestContext"]["routeKey"])
+    assert parameters == event["pathParameters"]

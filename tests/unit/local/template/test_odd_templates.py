@@ -310,3 +310,28 @@ def test_any_item_of_a_list_from_ssm_may_be_selected(tmp_path: Path):
     nets = "Parameters:\n  Nets: {Type: AWS::SSM::Parameter::Value<List<String>>, Default: /nets}\n"
     second = "Outputs: {N: {Value: !Select [1, !Ref Nets]}, All: {Value: !Join [' ', !Ref Nets]}}\n"
     assert {"N": "/nets", "All": "/nets"} == read(tmp_path, f"{nets}{_QUEUE}{second}").outputs
+
+
+_HTTP = """
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: python3.13, Handler: f.f, InlineCode: "", Events: {All: {Type: HttpApi}}}
+  Api:
+    Type: AWS::ApiGatewayV2::Api
+    Properties:
+      Body:
+        paths:
+          /a/{id}:
+            summary: One
+            parameters: [{name: id, in: path}]
+            get:
+              x-amazon-apigateway-integration: {uri: !Sub "x/functions/${F.Arn}/invocations"}
+"""
+
+
+def test_routes_are_read_from_any_openapi(tmp_path: Path):
+    """SAM's event without a path is the default route; a path item has more keys than methods."""
+    found = {route.key for route in read(tmp_path, _HTTP).routes}
+    assert {"GET /a/{id}", "$default"} == found
