@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from steponce.local.errors import TemplateError
@@ -47,12 +48,29 @@ _SUBSCRIPTION_ATTRIBUTES = ("FilterPolicy", "FilterPolicyScope", "RawMessageDeli
 
 
 def read_queues(resources: Resources) -> list[QueuePlan]:
-    """The queues, each after the one that takes its dead letters."""
-    queues = [
-        QueuePlan(name, _in_range(logical_id, _attributes(properties, _QUEUE_ATTRIBUTES)))
+    """
+    The queues, each after the one that takes its dead letters.
+
+    Raises:
+        TemplateError: an attribute is out of its range, or dead letters would go round in a circle.
+    """
+    queues = {
+        name: QueuePlan(name, _in_range(logical_id, _attributes(properties, _QUEUE_ATTRIBUTES)))
         for logical_id, name, properties in resources.of_kind(QUEUE)
-    ]
-    return sorted(queues, key=lambda queue: "RedrivePolicy" in queue.attributes)
+    }
+    needed = {
+        name: [other for other in queues if _redrives_to(queue, resources.names.arn(QUEUE, other))]
+        for name, queue in queues.items()
+    }
+    try:
+        return [queues[name] for name in TopologicalSorter(needed).static_order()]
+    except CycleError as error:
+        circle = ", ".join(error.args[1])
+        raise TemplateError(f"Each of these queues is the dead-letter queue of another: {circle}.") from None
+
+
+def _redrives_to(queue: QueuePlan, arn: str) -> bool:
+    return json.dumps(arn) in queue.attributes.get("RedrivePolicy", "")
 
 
 def read_topics(resources: Resources) -> list[TopicPlan]:

@@ -335,3 +335,25 @@ def test_routes_are_read_from_any_openapi(tmp_path: Path):
     """SAM's event without a path is the default route; a path item has more keys than methods."""
     found = {route.key for route in read(tmp_path, _HTTP).routes}
     assert {"GET /a/{id}", "$default"} == found
+
+
+def _redriven(*arrows: str) -> str:
+    """A template with these queues; `A>B` sends the dead letters of A to B."""
+    queues = "Resources:\n"
+    for source, _, target in (arrow.partition(">") for arrow in arrows):
+        arn = f"!Sub 'arn:aws:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{target}'"
+        policy = f"RedrivePolicy: {{maxReceiveCount: 3, deadLetterTargetArn: {arn}}}" if target else ""
+        queues += f"  {source}: {{Type: AWS::SQS::Queue, Properties: {{QueueName: {source}, {policy}}}}}\n"
+    return queues
+
+
+def test_each_queue_of_a_chain_is_made_after_its_dead_letter_queue(tmp_path: Path):
+    """A dead-letter queue may have one of its own."""
+    assert ["C", "B", "A"] == [queue.name for queue in read(tmp_path, _redriven("A>B", "B>C", "C")).queues]
+
+
+@pytest.mark.parametrize(("arrows", "circle"), [(("A>A",), "A, A"), (("A>B", "B>A"), "A, B, A")])
+def test_a_circle_of_dead_letter_queues_is_named(tmp_path: Path, arrows: tuple[str, ...], circle: str):
+    """CloudFormation cannot make one either."""
+    with pytest.raises(TemplateError, match=f"dead-letter queue of another: {circle}"):
+        read(tmp_path, _redriven(*arrows))
