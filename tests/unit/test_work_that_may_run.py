@@ -596,6 +596,73 @@ def test_an_execution_that_is_the_work_is_named_and_waited_for(world: World, mon
         world.client.wait("order-1", timeout_seconds=60)
 
 
+def held_with_child(world: World) -> tuple[Lock, str]:
+    """A request that waits for a person, and the execution that is its work: it was redriven and runs."""
+    failure = json.dumps({"Error": "States.TaskFailed", "Cause": None})
+    lock = world.put(status=FAILED, openStatus="FAILED#3", failure=failure, workTimeoutSeconds=WORK_TIMEOUT)
+    child = world.start_child(lock)
+    world.sfn.executions[arn("order-1")]["stopDate"] = NOW - WAIT
+    return lock, child
+
+
+def test_a_person_is_told_that_the_execution_that_is_the_work_runs_again(world: World):
+    """`show` named commands that were all refused, and said that nothing else runs."""
+    _, child = held_with_child(world)
+
+    story = collect(world.client, "order-1")
+
+    assert ("waits for a person", ()) == (story.diagnosis, story.next_steps)
+    assert f"{child}, which it has started for its work, still runs. Wait for its end" in story.summary
+
+    world.sfn.close(child, "FAILED", at=NOW)
+    story = collect(world.client, "order-1")
+    assert f"may run until {UNTIL} or later; both commands are refused until then" in story.summary
+
+
+def test_an_execution_that_is_the_work_and_has_succeeded_ends_the_work(world: World, alice: Operator):
+    """The lock is completed at once, and `show` names nothing else. It said to run the work again."""
+    lock, child = held_with_child(world)
+    world.sfn.executions[child]["output"] = '{"paid":7}'
+    world.sfn.close(child, "SUCCEEDED", at=NOW)
+
+    story = collect(world.client, "order-1")
+
+    assert (NextStep("complete lock", lock.lock_token),) == story.next_steps
+    assert f"{child}, which is its work, has succeeded" in story.summary
+    assert "COMPLETED" == alice.complete(alice.prepare("complete", lock), '{"paid":7}', "looked").status
+
+
+def test_an_execution_that_is_only_a_part_of_the_work_does_not_end_it(world: World, alice: Operator):
+    """Its name says so. Its success says nothing about the rest."""
+    _, child = held_with_child(world)
+    lock = world.put(
+        status=FAILED, openStatus="FAILED#3", attempt=2, workTimeoutSeconds=WORK_TIMEOUT, failure="{}"
+    )
+    world.sfn.executions[child]["output"] = "1"
+    world.sfn.close(child, "SUCCEEDED", at=NOW)
+
+    assert f"may run until {UNTIL}" in collect(world.client, "order-1").summary
+    with pytest.raises(Refused, match=f"may still run until {UNTIL}"):
+        alice.prepare("complete", lock)
+
+
+def test_show_says_until_when_another_function_of_failed_work_may_run(world: World):
+    """The error on record proves nothing about it, and the commands are refused."""
+    failed(world, "Boom", NOW)
+    failure = '{"Error": "Boom", "Cause": null}'
+    at = times.to_text(NOW)
+    world.put(
+        status=FAILED, openStatus="FAILED#3", failure=failure, actualCompletion=at, workTimeoutSeconds=60
+    )
+    assert "may run until" not in collect(world.client, "order-1").summary
+
+    world.sfn.histories[arn("order-1")][3:3] = tasks(*LEFT["another branch"])
+    for one in world.sfn.histories[arn("order-1")]:
+        one.setdefault("timestamp", NOW)
+        one.setdefault("id", 9)
+    assert f"may run until {UNTIL} or later" in collect(world.client, "order-1").summary
+
+
 @pytest.mark.parametrize(
     "error", ["ThrottlingException", "KmsInvalidStateException", HistoryTooLong("order-1")], ids=str
 )

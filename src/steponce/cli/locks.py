@@ -27,16 +27,14 @@ from steponce.cli.target import AwsStack, Target, where_to_which
 from steponce.cli.timeline import intervention, record_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.client import Client
-from steponce.executions import OpenWork
 from steponce.locks.record import Lock
 from steponce.locks.results import LARGEST_KEPT
 from steponce.operator.locks import Operator, result_text
 from steponce.operator.next_steps import next_steps
 from steponce.operator.records import open_locks
-from steponce.recovery.owner import unsettled_work
-from steponce.recovery.work import failed_work_until
+from steponce.recovery.owner import Work, work_of
 from steponce.report.collector import collect_owner
-from steponce.report.story import GONE, LEASED, Attempt, Record
+from steponce.report.story import GONE, Attempt, Record
 from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
@@ -111,9 +109,9 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     own = holds or not lock.is_of_an_execution
     token = client.machine.token_to_give(lock.request_id, lock.lock_token) if holds else None
     is_gone = owner.status == GONE
-    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token)
-    what_next = machines.commands(allowed)
-    work = None if owner.is_open else _open_work(client, lock, owner)
+    known = Work() if owner.is_open else _work(client, lock)
+    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token, work=known)
+    what_next, work = machines.commands(allowed), known.open
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
@@ -126,6 +124,8 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     if work is not None:
         until = f"{work.until} or later" if work.until else f"{work.execution_arn} has ended"
         rows["refused"] = f"until {until}, while its work may run: release, complete and retry"
+    if known.done_by is not None:
+        rows["done by"] = f"{known.done_by}, which is its work and has succeeded: complete with its output"
     if not own:
         rows["note"] = "another machine's record: commands for that machine settle it"
     say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows), *to_copy(what_next)))
@@ -189,12 +189,9 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _open_work(client: Client, lock: Lock, owner: Attempt) -> OpenWork | None:
-    """What may still run of the work of an owner that is closed. None if nothing, or if it is not known."""
-    if lock.status != INPROGRESS or owner.status in (GONE, LEASED):
-        until = failed_work_until(lock, owner.stopped)
-        return OpenWork(until) if until else None
-    return unsettled_work(lock, client.machine.owner(lock), client.machine.sfn)
+def _work(client: Client, lock: Lock) -> Work:
+    """What is known of the work of an owner that does not run."""
+    return work_of(lock, client.machine.owner(lock), client.machine.sfn)
 
 
 def _prepared(

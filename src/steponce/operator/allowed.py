@@ -12,7 +12,6 @@ from steponce.next_step import NextStep
 from steponce.recovery.child import Child
 from steponce.recovery.leases import lease_is_over
 from steponce.recovery.owner import left_by
-from steponce.recovery.work import longest_work, works_until
 from steponce.request.machine import Machine
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 
@@ -74,24 +73,19 @@ def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> Ch
         raise Refused(
             f"What the execution {lock.locked_by} has left cannot be seen yet. Try again in a minute."
         )
-    child = left.child
-    if child is not None and child.state == "running":
+    work = left.open_work(lock, owner, work_timeout_seconds)
+    if work is not None and work.execution_arn is not None:
         raise Refused(
-            f"The execution {child.arn}, which is the work of {lock.lock_token!r}, still runs. Wait for "
-            "its end, or stop it first."
+            f"The execution {work.execution_arn}, which is the work of {lock.lock_token!r}, still runs. Wait "
+            "for its end, or stop it first."
         )
-    since = lock.actual_completion if owner is None else owner.closed
-    if child is not None:  # it may have ended long after its owner
-        since = max(since or "", child.execution.closed or "")
-    failure = None if left.has_open_tasks else lock.failure
-    until = works_until(failure, since, longest_work(lock, work_timeout_seconds))
-    if lock.status == FAILED and until is not None:
+    if lock.status == FAILED and work is not None:
         error = (lock.failure and lock.failure.error) or "an error without a name"
         raise Refused(
             f"The record {lock.lock_token!r} is FAILED with {error}, which does not say that the work is "
-            f"over: it may still run until {until}; try again then."
+            f"over: it may still run until {work.until}; try again then."
         )
-    return child
+    return left.child
 
 
 def expect_no_result(lock: Lock, child: Child | None) -> None:

@@ -6,7 +6,10 @@ from functools import partial
 
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
+from steponce.recovery.owner import Work
 from steponce.workflow import FAILED, INPROGRESS, RELEASED
+
+_UNKNOWN = Work()
 
 
 def steps_after_cancel(lock: Lock) -> list[NextStep]:
@@ -17,7 +20,13 @@ def steps_after_cancel(lock: Lock) -> list[NextStep]:
 
 
 def next_steps(
-    lock: Lock, *, runs: bool, own: bool = True, is_forgotten: bool = False, token: str | None = None
+    lock: Lock,
+    *,
+    runs: bool,
+    own: bool = True,
+    is_forgotten: bool = False,
+    token: str | None = None,
+    work: Work = _UNKNOWN,
 ) -> list[NextStep]:
     """
     The commands for a lock.
@@ -29,6 +38,7 @@ def next_steps(
         is_forgotten: Whether its owner can no longer be described. Then its payload is gone, too.
         token: Its lock token, if its request has one of its own. Without it `show` finds nothing once the
             request's executions are forgotten.
+        work: What is known of the work of its owner, if that does not run.
     """
     step = partial(NextStep, key=lock.lock_token)
     if not own:
@@ -42,4 +52,8 @@ def next_steps(
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
     if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
         return [NextStep("show request", lock.request_id, lock_token=token)]
+    if work.open is not None and work.open.execution_arn is not None:
+        return []  # each would be refused until that execution ends
+    if work.done_by is not None:
+        return [step("complete lock")]
     return [step("complete lock"), *retry, step("release lock")]

@@ -197,6 +197,32 @@ class Left:
     has_open_tasks: bool = False
     is_visible: bool = True
 
+    @property
+    def done_by(self) -> str | None:
+        """The execution that is the whole work, and has succeeded. None if there is none."""
+        return self.child.arn if self.child is not None and self.child.state == "succeeded" else None
+
+    def open_work(self, lock: Lock, owner: Execution | None, deployed_seconds: float) -> OpenWork | None:
+        """
+        What may still run of the work. Nothing does if the execution that is the work has succeeded.
+
+        Args:
+            lock: The lock, as it was read. Its failure may prove that the work has ended.
+            owner: As for `left_by`.
+            deployed_seconds: The time-out that the work has now. A record that says longer is believed.
+        """
+        child = self.child
+        if child is not None and child.state == "running":
+            return OpenWork(execution_arn=child.arn)
+        if self.done_by is not None:
+            return None
+        since = lock.actual_completion if owner is None else owner.closed
+        if child is not None:  # it may have ended long after its owner
+            since = max(since or "", child.execution.closed or "")
+        failure = None if self.has_open_tasks else lock.failure
+        until = works_until(failure, since, longest_work(lock, deployed_seconds))
+        return None if until is None else OpenWork(until)
+
 
 def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
     """
@@ -220,6 +246,44 @@ def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
         return Left(is_visible=_age(lock.created) >= YOUNG)
     child = None if history.child_arn is None else look_at_child(lock, history.child_arn, sfn)
     return Left(child, history.open_tasks > 0, owner is None or history.is_whole(owner))
+
+
+@dataclass(frozen=True)
+class Work:
+    """
+    What is known of the work of a closed owner whose lock is open.
+
+    Args:
+        open: What may still run. None if nothing does, or if that is not known.
+        done_by: The execution that is the whole work, and has succeeded. None if there is none.
+    """
+
+    open: OpenWork | None = None
+    done_by: str | None = None
+
+
+def work_of(lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_seconds: float = 0) -> Work:
+    """
+    What is known of the work of a closed owner, whether it has recorded a failure or nothing.
+
+    The commands of operators refuse a lock while this says that its work may run. Arguments and errors as
+    for `unsettled_work`.
+    """
+    if not lock.waits_for_person:
+        return Work(unsettled_work(lock, owner, sfn, deployed_seconds))
+    if owner is not None and owner.owns(lock) is False:
+        owner = None  # another execution has its name now
+    is_known = lock.work_timeout_seconds is not None or deployed_seconds > 0
+    if not lock.is_of_an_execution or (owner is not None and owner.is_open):
+        return Work()
+    try:
+        left = left_by(lock, owner, sfn)
+    except OwnerHidden:
+        return Work()
+    work = left.open_work(lock, owner, deployed_seconds)
+    if work is not None and work.execution_arn is None and not is_known:
+        work = None
+    return Work(work, left.done_by)
 
 
 def unsettled_work(

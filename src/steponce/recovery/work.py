@@ -50,25 +50,6 @@ def works_until(failure: Failure | None, since: str | None, work_timeout: timede
     return times.to_text(until) if times.now() < until else None
 
 
-def failed_work_until(lock: Lock, closed: str | None) -> str | None:
-    """
-    Until when, at least, the work of a request that has failed may still run, by its record alone.
-
-    It is later if a deployment has raised the time-out since, and if a child has ended after its owner.
-
-    Args:
-        lock: The lock.
-        closed: When the execution closed (UTC text). None if that is not known.
-
-    Returns:
-        UTC text. None if the record does not wait for a person or does not say it, or the work may be over.
-    """
-    known = lock.is_of_an_execution and lock.work_timeout_seconds is not None
-    if not known or not lock.waits_for_person:
-        return None
-    return works_until(lock.failure, closed or lock.actual_completion, lock.work_timeout(0))
-
-
 def proves_the_end(error: str | None) -> bool:
     """
     Whether an error of the work proves that its function ended, or never ran.

@@ -17,10 +17,10 @@ from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.step import AwaitingStep
 from steponce.client import Client
 from steponce.errors import InvalidRequest, OwnerHidden, RequestNotFound, ResultUnreadable
-from steponce.executions import Execution, OpenWork, execution_events, looking_at
+from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
-from steponce.recovery.owner import unsettled_work
+from steponce.recovery.owner import Work, work_of
 from steponce.report.diagnosis import Case
 from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
 from steponce.request.belonging import answers_too, is_own, made_it
@@ -121,7 +121,7 @@ class _Collector:
             holder,
             lock is not None and self.owner_is_stranger(lock),
             lock is not None and self._is_answered(lock, attempts[-1]),
-            None if lock is None else self._open_work(lock),
+            Work() if lock is None else self._work(lock),
         )
         advice = case.judge()
         story = Story(
@@ -136,10 +136,9 @@ class _Collector:
         )
         return story, lock
 
-    def _open_work(self, lock: Lock) -> OpenWork | None:
-        """What may still run of the work of a dead owner, if its outcome is not on record."""
-        owner = self._executions.get(lock.locked_by)
-        return unsettled_work(lock, owner, self._client.machine.sfn)
+    def _work(self, lock: Lock) -> Work:
+        """What is known of the work of a lock's owner, if the record has no answer yet."""
+        return work_of(lock, self._executions.get(lock.locked_by), self._client.machine.sfn)
 
     def _is_known(self, token: str | None, attempts: list[Attempt]) -> bool:
         """Whether the request has an execution with this lock token. A caller may have given a wrong one."""

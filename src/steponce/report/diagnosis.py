@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from steponce.aws import times
-from steponce.executions import YOUNG, OpenWork, machine_of
+from steponce.executions import YOUNG, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
-from steponce.recovery.work import failed_work_until
+from steponce.recovery.owner import Work
 from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
 from steponce.workflow import (
     BEFORE_WORK,
@@ -54,7 +54,7 @@ class Case:
         holder: The execution of another request, if that one holds the lock.
         owner_is_stranger: Whether another execution now has the name of the lock's owner.
         is_answered: Whether the record tells this request's outcome.
-        open_work: What may still run of the work of a dead owner without an outcome.
+        work: What is known of the work of the lock's owner, if that is closed and the record has no answer.
     """
 
     request_id: str
@@ -66,7 +66,7 @@ class Case:
     holder: Attempt | None
     owner_is_stranger: bool
     is_answered: bool
-    open_work: OpenWork | None = None
+    work: Work
 
     def judge(self) -> Advice:
         """Judge the request by its record first, and by its executions where no record decides."""
@@ -184,13 +184,26 @@ class Case:
                 "work took effect.",
                 (NextStep("cancel request", record.request_id),),
             )
+        if self.work.done_by is not None:
+            return Advice(
+                "waits for a person",
+                f"{failed} But the execution {self.work.done_by}, which is its work, has succeeded. So the "
+                "work is done. Complete the lock with the output of that execution.",
+                (NextStep("complete lock", record.lock_token),),
+            )
+        work, refused = self.work.open, ""
+        if work is not None and work.execution_arn is not None:
+            return Advice(
+                "waits for a person",
+                f"{failed} But the execution {work.execution_arn}, which it has started for its work, still "
+                "runs. Wait for its end, or stop it, and look again. No command changes the lock before.",
+            )
         again = "run it again."
         is_gone = owner.status == GONE or self.owner_is_stranger
         if is_gone:  # and its payload with it
             again = "release the lock, and start the request with its payload."
-        closed, refused = None if self.owner_is_stranger else owner.stopped, ""
-        if self.lock is not None and (until := failed_work_until(self.lock, closed)):
-            refused = f" The work may run until {until} or later; both commands are refused until then."
+        if work is not None:
+            refused = f" The work may run until {work.until} or later; both commands are refused until then."
         return Advice(
             "waits for a person",
             f"{failed} This is no final answer: it waits for a person, and nothing else runs under this lock "
@@ -356,11 +369,11 @@ class Case:
         )
 
     def _settle(self, how: str) -> Advice:
-        if self.open_work is not None:
+        if self.work.open is not None:
             return Advice(
                 "unsettled",
                 f"The execution that holds its lock {how}, and its outcome is not on record. "
-                f"{self.open_work.in_words} Wait until then, and look again.",
+                f"{self.work.open.in_words} Wait until then, and look again.",
                 (self._request("wait for request"),),
             )
         return Advice(

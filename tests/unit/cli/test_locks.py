@@ -772,6 +772,26 @@ def test_inspect_names_the_execution_that_is_the_work_of_a_dead_owner(
     assert f"until {child} has ended" in " ".join(capsys.readouterr().out.split())
 
 
+def test_inspect_names_only_what_works_while_the_execution_that_is_the_work_runs_again(
+    world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Its request waits for a person. It named three commands that were all refused."""
+    failure = json.dumps({"Error": "States.TaskFailed", "Cause": None})
+    lock = world.put(status="FAILED", openStatus="FAILED#3", failure=failure, workTimeoutSeconds=60)
+    child = world.start_child(lock)
+
+    told = run("locks", "inspect", "order-1")[1]
+    assert (None, child, []) == (told["workMayRunUntil"], told["workRunsIn"], told["next"])
+
+    world.sfn.executions[child]["output"] = "7"
+    world.sfn.close(child, "SUCCEEDED")
+    told = run("locks", "inspect", "order-1")[1]
+    assert (None, ["steponce locks complete m/order-1 FILE --token"]) == (told["workRunsIn"], told["next"])
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
+    commands.run(["locks", "inspect", "order-1"])
+    assert f"{child}, which is its work and has succeeded" in " ".join(capsys.readouterr().out.split())
+
+
 def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
