@@ -197,7 +197,14 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     steps = awaiting_steps(stack) if AWAITING_STEPS_TABLE in stack.outputs else None
     with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
-        story = collector.collect(client, request_id, lock_token=key, steps=steps, with_payload=with_payload)
+        story = collector.collect(
+            client,
+            request_id,
+            lock_token=key,
+            steps=steps,
+            with_payload=with_payload,
+            deployed_seconds=machines.work_timeout_of(client),
+        )
     what_next = machines.commands(story.next_steps)
     answer = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
     say(answer | {"next": what_next}, timeline(story, what_next))

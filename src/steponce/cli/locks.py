@@ -35,7 +35,6 @@ from steponce.operator.records import open_locks
 from steponce.recovery.owner import Work, work_of
 from steponce.report.collector import collect_owner
 from steponce.report.story import GONE, Attempt, Record
-from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.workflow import FAILED as HELD
 from steponce.workflow import INPROGRESS
 
@@ -109,7 +108,7 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     own = holds or not lock.is_of_an_execution
     token = client.machine.token_to_give(lock.request_id, lock.lock_token) if holds else None
     is_gone = owner.status == GONE
-    known = Work() if owner.is_open else _work(client, lock)
+    known = Work() if owner.is_open else _work(machines, client, lock)
     allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token, work=known)
     what_next, work = machines.commands(allowed), known.open
     answer = {
@@ -189,9 +188,11 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _work(client: Client, lock: Lock) -> Work:
+def _work(machines: Machines, client: Client, lock: Lock) -> Work:
     """What is known of the work of an owner that does not run."""
-    return work_of(lock, client.machine.owner(lock), client.machine.sfn)
+    machine = client.machine
+    deployed = machines.work_timeout_of(client) if machine.holds(lock) else 0
+    return work_of(lock, machine.owner(lock), machine.sfn, deployed)
 
 
 def _prepared(
@@ -203,15 +204,8 @@ def _prepared(
 
 
 def _operator(machines: Machines, client: Client, confirmation: Confirmation) -> Operator:
-    work_timeout = _work_timeout(machines, client)
+    work_timeout = machines.work_timeout_of(client)
     return Operator(client.machine, by=confirmation.by, work_timeout_seconds=work_timeout)
-
-
-def _work_timeout(machines: Machines, client: Client) -> float:
-    """How long the work of a workflow may run. Where its settings do not say it, it is Lambda's longest."""
-    if machines.workflows.others:
-        return client.rules.work_timeout_seconds
-    return float(machines.stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
 
 
 def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:

@@ -41,6 +41,7 @@ def collect(
     lock_token: str | None = None,
     steps: AwaitingSteps | None = None,
     with_payload: bool = False,
+    deployed_seconds: float = 0,
 ) -> Story:
     """
     Collect the report on a request.
@@ -51,6 +52,8 @@ def collect(
         lock_token: The lock token that it was started with. Default: the executions' input names it.
         steps: The table of awaiting steps. None: the report has no awaiting steps.
         with_payload: Whether to include payloads, causes and answers, which may be confidential.
+        deployed_seconds: The time-out that the machine's work has now, if it is known. A record that says
+            longer is believed.
 
     Raises:
         RequestNotFound: the request has neither a record nor an execution with this lock token.
@@ -58,7 +61,7 @@ def collect(
         InvalidRequestId: the id is invalid.
         Unavailable: throttled or no answer; safe to try again.
     """
-    return _Collector(client, request_id, lock_token, steps, with_payload).collect()
+    return _Collector(client, request_id, lock_token, steps, with_payload, deployed_seconds).collect()
 
 
 def collect_owner(client: Client, lock: Lock, *, steps: AwaitingSteps | None = None) -> Attempt:
@@ -81,12 +84,14 @@ class _Collector:
         lock_token: str | None,
         steps: AwaitingSteps | None,
         with_payload: bool,
+        deployed_seconds: float = 0,
     ) -> None:
         self._client = client
         self._request_id = request_id
         self._given_token = lock_token
         self._steps = steps
         self._with_payload = with_payload
+        self._deployed_seconds = deployed_seconds
         self._name = name_of(request_id)
         self._executions: dict[str, Execution] = {}
 
@@ -138,7 +143,9 @@ class _Collector:
 
     def _work(self, lock: Lock) -> Work:
         """What is known of the work of a lock's owner, if the record has no answer yet."""
-        return work_of(lock, self._executions.get(lock.locked_by), self._client.machine.sfn)
+        machine = self._client.machine
+        deployed = self._deployed_seconds if machine.holds(lock) else 0
+        return work_of(lock, self._executions.get(lock.locked_by), machine.sfn, deployed)
 
     def _is_known(self, token: str | None, attempts: list[Attempt]) -> bool:
         """Whether the request has an execution with this lock token. A caller may have given a wrong one."""

@@ -6,7 +6,7 @@ import getpass
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ import pytest
 from moto import mock_aws
 
 from steponce import Client
-from steponce.cli import commands, confirmation, target
-from steponce.cli import locks as locks_commands
+from steponce.aws import times
+from steponce.cli import commands, confirmation, machines, target
 from steponce.cli.console import links
 from steponce.locks.record import Lock
+from steponce.workflow import INIT_TIME
 from tests.unit.cli.fakes import Run
 from tests.unit.locks.large import bucket
-from tests.unit.one_machine import LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
+from tests.unit.one_machine import ARN, LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
 OUTPUTS = {"AwaitingStepsTable": "steps", "WorkTimeoutSeconds": "60", "FunctionLogs": "/aws/s logs"}
@@ -810,6 +811,32 @@ def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     assert f"until {until} or later" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("status", ["INPROGRESS", "FAILED"])
+def test_the_reports_know_a_time_out_that_was_raised_since(world: World, run: Run, status: str):
+    """`show` named a start that settles nothing, or commands that were refused: the record says 5 seconds."""
+    closed = datetime.now(UTC) - timedelta(seconds=30)
+    failure = json.dumps({"Error": "States.Timeout", "Cause": None}) if status == "FAILED" else None
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
+    world.put(status=status, openStatus=f"{status}#3", failure=failure, workTimeoutSeconds=5)
+
+    until = run("locks", "inspect", "order-1")[1]["workMayRunUntil"]
+
+    assert until == times.to_text(closed + timedelta(seconds=60) + INIT_TIME)
+    assert f"may run until {until} or later" in run("show", "order-1")[1]["summary"]
+    assert until in run("locks", "release", "order-1", *SIGNED)[1]["error"]["message"]
+
+
+def test_another_machine_s_time_out_is_not_this_one_s(world: World, run: Run):
+    """Its own record decides, as for the functions that settle it."""
+    other = ARN.replace(":m", ":other").replace(":stateMachine:", ":execution:") + ":order-1"
+    world.execution("order-1", "ABORTED", *TO_WORK)
+    world.sfn.put(other, input=json.dumps({"callId": "call-1"}))
+    world.sfn.close(other, "ABORTED", at=datetime.now(UTC) - timedelta(seconds=30))
+    world.put(lockedBy=other, workTimeoutSeconds=5)
+
+    assert run("locks", "inspect", "order-1")[1]["workMayRunUntil"] is None
+
+
 DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "in its work": (["ABORTED", *TO_WORK], {}, "start"),
     "unwritten": (["FAILED", *TO_WORK], {"error": "States.DataLimitExceeded"}, "locks complete"),
@@ -948,7 +975,7 @@ def test_a_stack_that_does_not_tell_how_long_its_work_takes_is_waited_for(
     world: World, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     """As long as Lambda allows."""
-    monkeypatch.setattr(locks_commands, "LONGEST_WORK_SECONDS", 36_000)
+    monkeypatch.setattr(machines, "LONGEST_WORK_SECONDS", 36_000)
     stack = FakeStack(world, {})
     monkeypatch.setattr(target.Target, "reach", lambda _target: stack)
     world.execution("order-1", "ABORTED", *TO_WORK, closed=LONG_AGO)
