@@ -134,14 +134,18 @@ class OpenWork:
     Args:
         until: Until when, at least, its function may run (UTC text). None if an execution runs for it.
         execution_arn: The execution that the owner has started for its work, which runs.
+        hidden: Why it cannot be looked at from here. Then it may run. None if it can be.
     """
 
     until: str | None = None
     execution_arn: str | None = None
+    hidden: str | None = None
 
     @property
     def in_words(self) -> str:
         """A sentence that says what runs."""
+        if self.hidden is not None:
+            return f"{self.hidden} No command settles it before."
         if self.execution_arn is not None:
             return (
                 f"The execution {self.execution_arn}, which it has started for its work, still runs, and no "

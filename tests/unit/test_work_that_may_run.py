@@ -632,6 +632,45 @@ def test_an_execution_that_is_the_work_and_has_succeeded_ends_the_work(world: Wo
     assert "COMPLETED" == alice.complete(alice.prepare("complete", lock), '{"paid":7}', "looked").status
 
 
+def test_an_execution_that_is_the_work_and_hidden_is_named(world: World):
+    """`show` named commands that were all refused, and said nothing of it."""
+    _, child = held_with_child(world)
+    world.sfn.refuse("describe_execution", "AccessDeniedException", child)
+
+    story = collect(world.client, "order-1")
+
+    assert () == story.next_steps
+    assert f"{child} may not be looked at from here" in story.summary
+
+
+def test_a_start_that_was_in_vain_is_not_advised_again_while_the_work_is_hidden(world: World):
+    """Nor is the execution that is hidden kept back."""
+    child = world.start_child(world.put(workTimeoutSeconds=WORK_TIMEOUT), "ABORTED")
+    world.sfn.executions[arn("order-1")]["stopDate"] = NOW - WAIT
+    world.sfn.refuse("describe_execution", "AccessDeniedException", child)
+    story = collect(world.client, "order-1")
+    assert ["start request"] == [step.action for step in story.next_steps]
+    assert f"{child} may not be looked at from here" in story.summary
+
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress", closed=NOW)
+    story = collect(world.client, "order-1")
+    assert ("unsettled", ()) == (story.diagnosis, story.next_steps)
+
+
+def test_the_commands_settle_what_the_functions_may_not_look_at(world: World, alice: Operator):
+    """`show` named a start for ever, and each left one more execution that found the owner alive."""
+    child = world.start_child(world.put(workTimeoutSeconds=WORK_TIMEOUT), "ABORTED")
+    world.sfn.executions[arn("order-1")]["stopDate"] = NOW - WAIT
+    world.sfn.close(child, "FAILED", "Mine", at=NOW - WAIT)
+    assert ["start request"] == [step.action for step in collect(world.client, "order-1").next_steps]
+
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress", closed=NOW)
+    story = collect(world.client, "order-1")
+    assert ["start request", "complete lock", "retry lock"] == [step.action for step in story.next_steps]
+    assert f"may not look at the execution {child}" in story.summary
+    assert FAILED == alice.prepare("retry", world.lock()).status
+
+
 def test_an_execution_that_is_only_a_part_of_the_work_does_not_end_it(world: World, alice: Operator):
     """Its name says so. Its success says nothing about the rest."""
     _, child = held_with_child(world)

@@ -120,7 +120,9 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
         "next": what_next,
     }
     rows = {f"{name} on AWS": link for name, link in links.items()}
-    if work is not None:
+    if work is not None and work.hidden is not None:
+        rows["refused"] = work.hidden
+    elif work is not None:
         until = f"{work.until} or later" if work.until else f"{work.execution_arn} has ended"
         rows["refused"] = f"until {until}, while its work may run: release, complete and retry"
     if known.done_by is not None:

@@ -52,8 +52,8 @@ def next_steps(
         return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
     if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
         return [NextStep("show request", lock.request_id, lock_token=token)]
-    if work.open is not None and work.open.execution_arn is not None:
-        return []  # each would be refused until that execution ends
+    if work.open is not None and work.open.until is None:
+        return []  # each would be refused while an execution runs, or cannot be looked at
     if work.done_by is not None:
         return [step("complete lock")]
     return [step("complete lock"), *retry, step("release lock")]

@@ -256,10 +256,12 @@ class Work:
     Args:
         open: What may still run. None if nothing does, or if that is not known.
         done_by: The execution that is the whole work, and has succeeded. None if there is none.
+        child_arn: The execution in which an owner without an outcome has left its work. None if in none.
     """
 
     open: OpenWork | None = None
     done_by: str | None = None
+    child_arn: str | None = None
 
 
 def work_of(lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_seconds: float = 0) -> Work:
@@ -270,7 +272,7 @@ def work_of(lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_second
     for `unsettled_work`.
     """
     if not lock.waits_for_person:
-        return Work(unsettled_work(lock, owner, sfn, deployed_seconds))
+        return _unsettled(lock, owner, sfn, deployed_seconds)
     if owner is not None and owner.owns(lock) is False:
         owner = None  # another execution has its name now
     is_known = lock.work_timeout_seconds is not None or deployed_seconds > 0
@@ -278,8 +280,8 @@ def work_of(lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_second
         return Work()
     try:
         left = left_by(lock, owner, sfn)
-    except OwnerHidden:
-        return Work()
+    except OwnerHidden as hidden:
+        return Work(OpenWork(hidden=str(hidden)))
     work = left.open_work(lock, owner, deployed_seconds)
     if work is not None and work.execution_arn is None and not is_known:
         work = None
@@ -307,27 +309,33 @@ def unsettled_work(
     Raises:
         Unavailable: Step Functions did not answer; safe to try again.
     """
+    return _unsettled(lock, owner, sfn, deployed_seconds).open
+
+
+def _unsettled(lock: Lock, owner: Execution | None, sfn: SFNClient, deployed_seconds: float) -> Work:
+    """As `work_of`, for an owner that has recorded nothing."""
     is_known = lock.work_timeout_seconds is not None or deployed_seconds > 0
     if lock.status != INPROGRESS or owner is None or owner.is_open or not is_known:
-        return None
+        return Work()
     try:
         with looking_at(lock.locked_by):
             history = History.read(sfn, lock.locked_by)
             child = None if history is None else _child(lock, history, sfn)
-    except OwnerHidden:
-        return None
+    except OwnerHidden as hidden:
+        return Work() if owner.owns(lock) is False else Work(OpenWork(hidden=str(hidden)))
     if history is None or not history.is_whole(owner):
-        return None
+        return Work()
     owned = owner.owns(lock)
     if not (history.call_id == lock.call_id if owned is None else owned):
-        return None
+        return Work()
+    child_arn = history.child_arn if _has_child(history) else None
     work_timeout, end = longest_work(lock, deployed_seconds), _end(owner, history, None, child)
     if _verdict_by_end(end, owner, work_timeout) != "alive":
-        return None
+        return Work(child_arn=child_arn)
     if child is not None and child.state == "running":
-        return OpenWork(execution_arn=child.arn)
+        return Work(OpenWork(execution_arn=child.arn), child_arn=child_arn)
     until = works_until(None, child.execution.closed if child else owner.closed, work_timeout)
-    return None if until is None else OpenWork(until)
+    return Work(None if until is None else OpenWork(until), child_arn=child_arn)
 
 
 def _work_timeout(

@@ -22,6 +22,9 @@ from steponce.workflow import (
     TOO_LARGE,
 )
 
+_FOUND_ALIVE = "AlreadyInProgress"
+_BY_HAND: tuple[Action, ...] = ("complete lock", "retry lock")
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -198,6 +201,8 @@ class Case:
                 f"{failed} But the execution {work.execution_arn}, which it has started for its work, still "
                 "runs. Wait for its end, or stop it, and look again. No command changes the lock before.",
             )
+        if work is not None and work.hidden is not None:
+            return Advice("waits for a person", f"{failed} {work.in_words}")
         again = "run it again."
         is_gone = owner.status == GONE or self.owner_is_stranger
         if is_gone:  # and its payload with it
@@ -369,19 +374,46 @@ class Case:
         )
 
     def _settle(self, how: str) -> Advice:
-        if self.work.open is not None:
+        dead = f"The execution that holds its lock {how}, and its outcome is not on record."
+        start, work = self._request("start request", check_owner=True), self.work.open
+        tried = self._tried_in_vain
+        if work is not None and work.hidden is not None:
+            steps = () if tried else (start,)
+            start_it = "" if tried else " A start with the same payload settles it if the functions may look."
+            return Advice("unsettled", f"{dead} {work.hidden}{start_it}", steps)
+        if work is not None:
             return Advice(
                 "unsettled",
-                f"The execution that holds its lock {how}, and its outcome is not on record. "
-                f"{self.work.open.in_words} Wait until then, and look again.",
+                f"{dead} {work.in_words} Wait until then, and look again.",
                 (self._request("wait for request"),),
+            )
+        if tried and self.lock is not None and self.work.child_arn is not None:
+            return Advice(
+                "unsettled",
+                f"{dead} Attempt {self.attempts[-1].number} has tried to settle it, and has found it alive. "
+                "If another start does so, too, the stack's functions may not look at the execution "
+                f"{self.work.child_arn}, which it has started for its work: name that one's state machine in "
+                "OtherStateMachines. Or find out whether the work took effect, and settle it by "
+                "hand: these commands record first how that one ended.",
+                (start, *(NextStep(one, self.lock.lock_token) for one in _BY_HAND)),
             )
         return Advice(
             "unsettled",
-            f"The execution that holds its lock {how}, and its outcome is not on record. To settle it, start "
-            "it with the same payload, and let that check the owner.",
-            (self._request("start request", check_owner=True),),
+            f"{dead} To settle it, start it with the same payload, and let that check the owner.",
+            (start,),
         )
+
+    @property
+    def _tried_in_vain(self) -> bool:
+        """Whether the newest attempt has found a dead owner of the lock alive."""
+        newest = self.attempts[-1]
+        owner = next((one for one in self.attempts if one.execution_arn == self._owner_arn), self.holder)
+        stopped = None if owner is None else owner.stopped
+        return newest.error == _FOUND_ALIVE and stopped is not None and (newest.stopped or "") > stopped
+
+    @property
+    def _owner_arn(self) -> str | None:
+        return None if self.lock is None else self.lock.locked_by
 
     def _request(self, action: Action, *, check_owner: bool = False) -> NextStep:
         return NextStep(action, self.request_id, lock_token=self.key, check_owner=check_owner)

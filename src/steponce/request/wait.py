@@ -114,6 +114,11 @@ class Wait:
         work = self._open_work(lock, execution)
         if work is not None and work.execution_arn is not None:
             return  # like an owner that lives, it may still end the work
+        if work is not None and work.hidden is not None:
+            raise Unsettled(
+                f"Request {self._request_id!r}: {how} and left its lock open. {work.hidden}",
+                next_steps=[NextStep("show request", self._request_id, lock_token=token)],
+            )
         if work is not None:
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. {work.in_words} Then start it "
