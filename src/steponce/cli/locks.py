@@ -36,7 +36,7 @@ from steponce.recovery.owner import Work, work_of
 from steponce.report.collector import collect_owner
 from steponce.report.story import GONE, Attempt, Record
 from steponce.workflow import FAILED as HELD
-from steponce.workflow import INPROGRESS
+from steponce.workflow import INPROGRESS, RELEASED
 
 _RESULT = "Expected is one JSON value: the result that everyone who asks will get."
 _LONGEST_RESULT = 6 * LARGEST_KEPT
@@ -109,7 +109,16 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     token = client.machine.token_to_give(lock.request_id, lock.lock_token) if holds else None
     is_gone = owner.status == GONE
     known = Work() if owner.is_open else _work(machines, client, lock)
-    allowed = next_steps(lock, runs=owner.is_open, own=own, is_forgotten=is_gone, token=token, work=known)
+    again = lock.status == RELEASED and owner.has_worked_since(lock.actual_completion)
+    allowed = next_steps(
+        lock,
+        runs=owner.is_open,
+        own=own,
+        is_forgotten=is_gone,
+        token=token,
+        work=known,
+        worked_since=again,
+    )
     what_next, work = machines.commands(allowed), known.open
     answer = {
         "record": json_object(Record.from_lock(lock)),
@@ -127,6 +136,8 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
         rows["refused"] = f"until {until}, while its work may run: release, complete and retry"
     if known.done_by is not None:
         rows["done by"] = f"{known.done_by}, which is its work and has succeeded: complete with its output"
+    if again:
+        rows["redriven"] = "since its release: find out how often the work took effect before it runs again"
     if not own:
         rows["note"] = "another machine's record: commands for that machine settle it"
     say(answer, Group(_shown(lock), fields(_owner_fields(owner) | rows), *to_copy(what_next)))
@@ -186,7 +197,8 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     given = operator.payload_of(lock)
     why = confirmation.ask(_shown(lock), f"Run the work of {lock.lock_token} again?")
     lock, receipt = operator.retry(lock, given, why)
-    _done("retried", lock, confirmation, why, receipt=receipt.to_dict())
+    done = receipt.status.lower() if receipt.duplicate else "retried"
+    _done(done, lock, confirmation, why, receipt=receipt.to_dict())
     return FAILED if receipt.status == "FAILED" else DONE
 
 
@@ -213,10 +225,11 @@ def _operator(machines: Machines, client: Client, confirmation: Confirmation) ->
 def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:
     record = json_object(Record.from_lock(lock))
     answer = {"done": what, "by": confirmation.by, "why": why, "record": record, **more}
-    execution = more.get("receipt", {}).get("executionArn")
+    receipt = more.get("receipt", {})
+    started = {"found" if receipt.get("duplicate") else "started": receipt.get("executionArn")}
     say(
         answer,
-        Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields({"started": execution})),
+        Group(Text(f"{what.capitalize()}.", "bold green"), _shown(lock), fields(started)),
     )
     return DONE
 

@@ -27,6 +27,7 @@ def next_steps(
     is_forgotten: bool = False,
     token: str | None = None,
     work: Work = _UNKNOWN,
+    worked_since: bool = False,
 ) -> list[NextStep]:
     """
     The commands for a lock.
@@ -39,11 +40,15 @@ def next_steps(
         token: Its lock token, if its request has one of its own. Without it `show` finds nothing once the
             request's executions are forgotten.
         work: What is known of the work of its owner, if that does not run.
+        worked_since: Whether its owner was redriven, and may have worked, since the lock was released.
     """
     step = partial(NextStep, key=lock.lock_token)
     if not own:
         return []
     retry = [step("retry lock")] if lock.is_of_an_execution and not is_forgotten else []
+    if lock.status == RELEASED and worked_since:
+        request = partial(NextStep, key=lock.request_id, lock_token=token)
+        return [request("wait for request")] if runs else [step("complete lock"), request("start request")]
     if lock.status == RELEASED:
         return retry
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:

@@ -313,9 +313,7 @@ class Case:
         record, owner = self.record, self._released
         if record is None or owner is None or self.owner_is_stranger:
             return None
-        if not owner.redrive_count or not owner.has_worked:
-            return None
-        return owner if owner.is_open or (owner.stopped or "") > (record.actual_completion or "") else None
+        return owner if owner.has_worked_since(record.actual_completion) else None
 
     def _worked_again(self, record: Record, owner: Attempt) -> Advice:
         """Advise on a released request whose work may have run since. Its record does not tell."""

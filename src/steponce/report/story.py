@@ -172,6 +172,11 @@ class Attempt:
         visited = {visit.state for visit in self.visits}
         return WORK in visited and RELEASE_LOCK not in visited
 
+    def has_worked_since(self, released: str | None) -> bool:
+        """Whether it was redriven, and may have worked, since its lock was released (UTC text)."""
+        is_later = self.is_open or (self.stopped or "") > (released or "")
+        return self.redrive_count > 0 and self.has_worked and is_later
+
     @property
     def waits_for(self) -> Waiting | None:
         """The open step of the state that the execution is in, else None."""

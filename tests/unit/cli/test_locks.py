@@ -837,6 +837,24 @@ def test_another_machine_s_time_out_is_not_this_one_s(world: World, run: Run):
     assert run("locks", "inspect", "order-1")[1]["workMayRunUntil"] is None
 
 
+def test_inspect_advises_as_show_for_a_released_request_that_was_redriven(world: World, run: Run):
+    """It named a retry, which ran the work once more, or started nothing and said "Retried"."""
+    released = times.to_text(LONG_AGO)
+    world.put(status="RELEASED", openStatus=None, ttl=4_000_000_000, actualCompletion=released)
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.sfn.executions[arn("order-1")]["redriveCount"] = 1
+
+    assert ["steponce wait order-1"] == run("locks", "inspect", "order-1")[1]["next"]
+    assert ["steponce wait order-1"] == run("show", "order-1")[1]["next"]
+    told = run("locks", "retry", "order-1", *SIGNED)[1]
+    assert ("running", [], True) == (told["done"], world.sfn.started, told["receipt"]["duplicate"])
+
+    world.sfn.close("order-1", "FAILED", "Boom")
+    looked = run("locks", "inspect", "order-1")[1]["next"]
+    assert looked == run("show", "order-1")[1]["next"]
+    assert ["steponce locks complete m/order-1 FILE --token", "steponce start order-1 FILE"] == looked
+
+
 DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "in its work": (["ABORTED", *TO_WORK], {}, "start"),
     "unwritten": (["FAILED", *TO_WORK], {"error": "States.DataLimitExceeded"}, "locks complete"),
