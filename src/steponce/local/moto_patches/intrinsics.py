@@ -4,7 +4,7 @@ A call of an intrinsic function, `States.Format('it\\'s {}', $['n'][0])`, and th
 moto reads the call as the JSON of the definition has it, with JSON's own escapes, and knows none of the
 language's four. Of a path it takes one step in brackets after each dot, and drops the next ones in silence,
 as it drops what follows `$.gr` in `$.größe`, and `-id` in `$.order-id`. So each path is handed to it as a
-name that its lexer takes, and what it cannot read is refused.
+name that its lexer takes, which knows no null either, and what it cannot read is refused.
 Its `States.JsonToString` writes six characters for each that is not in ASCII, so a text in another alphabet
 grew threefold and passed the limit of a state.
 
@@ -36,15 +36,16 @@ from moto.stepfunctions.parser.asl.parse.intrinsic.preprocessor import Preproces
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ESCAPE_OR_BRACES = re.compile(r"\\.?|\{\}|[{}]", re.DOTALL)
 _ESCAPED = "'{}\\"
-# Text in quotes, or to the end of a call that moto refuses; and a path of the input or the context object.
+# Text in quotes, or to the end of a call that moto refuses; null; and a path of input or context object.
 _QUOTED_OR_PATH = re.compile(
-    r"""'(?:[^'\\]|\\.)*'?"""
+    r"""'(?:[^'\\]|\\.)*'?|(?<![\w$.-])null(?![\w-])"""
     r"""|(\$\$?)(?=[.\[])((?:[^\s,()\[\]'"]|\["""
     r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\[\]'"]"""
     r"""|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\[\]'"])*\])*\])+)""",
     re.DOTALL,
 )
 _STAND_IN = ".path"
+_NULL = "$" + _STAND_IN
 _CONTROLS = {control: 0xFDD0 + control for control in range(32)}
 """moto's lexer takes no control character. The 32 code points from U+FDD0 on are no characters."""
 _TO_CONTROLS = {stand_in: control for control, stand_in in _CONTROLS.items()}
@@ -86,14 +87,17 @@ def _parse(text: str) -> tuple[Any, Any]:
 
 
 def _readable(found: re.Match[str]) -> str:
-    """What moto's lexer takes, for text in quotes or for a path."""
+    """What moto's lexer takes, for text in quotes, for null or for a path."""
+    if found[0] == "null":
+        return _NULL
     if found[1] is None:
         return found[0].translate(_CONTROLS)
     return f"{found[1]}{_STAND_IN}{found[2].encode().hex()}"
 
 
-def _path(_preprocessor: Preprocessor, call: Any) -> ArgumentJsonPath:
-    return ArgumentJsonPath(_as_written(call.JSON_PATH_STRING().getText()))
+def _path(_preprocessor: Preprocessor, call: Any) -> ArgumentJsonPath | ArgumentLiteral:
+    path = call.JSON_PATH_STRING().getText()
+    return ArgumentLiteral(None) if path == _NULL else ArgumentJsonPath(_as_written(path))
 
 
 def _context_path(_preprocessor: Preprocessor, call: Any) -> ArgumentContextPath:

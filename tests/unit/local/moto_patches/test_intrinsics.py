@@ -17,7 +17,7 @@ INPUT = {
     "o'c": {"a b": {"tab\there": "x"}},
     "detail": {"order-id": 10, "lines": [{"sku": "s-1"}, {"sku": "s-2"}]},
     "grid": [[6, 7], [8, [9]]],
-    "said": {"é": "ü\n\U0001f600"},
+    "said": {"é": "ü\n\U0001f600", "null": 0},
     "template": "{} of $.n",
     "braces": "{}",
 }
@@ -37,7 +37,7 @@ TEXTS = {
     r"States.ArrayGetItem(States.Array('it\'s', '\{', '\\', 'a'), 0)": "it's",
     r"States.ArrayGetItem(States.StringSplit('a\\b', '\\'), 1)": "b",
     r"States.Format('{} {}', States.Format('\'{}\'', $.n), '\}')": "'5' }",
-    "States.JsonToString($.said)": '{"é":"ü\\n\U0001f600"}',
+    "States.JsonToString($.said)": '{"é":"ü\\n\U0001f600","null":0}',
 }
 PATHS = {
     "States.Format('{}', $['detail']['order-id'])": "10",
@@ -66,9 +66,13 @@ def test_a_path_in_a_call_is_read_to_its_end(workflows):
     assert list(PATHS.values()) == answers(workflows, PATHS)
 
 
-def test_numbers_and_booleans(workflows):
-    """With a fraction, or an exponent."""
-    calls = {"States.Array(1.5, -0.25, 1e3, 2, true)": [1.5, -0.25, 1000.0, 2, True]}
+def test_numbers_booleans_and_null(workflows):
+    """With a fraction, or an exponent. Source: Amazon States Language, Appendix B, States.Array."""
+    calls = {
+        "States.Array(1.5, -0.25, 1e3, 2, true)": [1.5, -0.25, 1000.0, 2, True],
+        "States.Array('null', 2020, $.n,null, $.said.null)": ["null", 2020, 5, None, 0],
+        "States.Array($$.Execution.Input.said['null'], null)": [0, None],
+    }
     assert list(calls.values()) == answers(workflows, calls)
 
 
