@@ -13,7 +13,7 @@ from rich.text import Text
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.camelcase import json_object
 from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
-from steponce.cli.keys import expecting
+from steponce.cli.keys import expecting, lock_token_of_request, of_request
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
 from steponce.cli.not_found import explained
@@ -36,10 +36,11 @@ SHOWN = 100
 
 
 @click.command()
-@click.argument("request_id", callback=expecting("Give the request's id."))
+@of_request
+@lock_token_of_request
 @changes_record
 @where_to_which
-def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
+def cancel(request_id: str, key: str | None, confirmation: Confirmation, target: Target) -> int:
     """
     Cancel a request: stop its execution, and record that it was cancelled.
 
@@ -49,9 +50,9 @@ def cancel(request_id: str, confirmation: Confirmation, target: Target) -> int:
     the answer says so.
     """
     machines = Machines.reach(target)
-    with explained(machines, request_id):
-        machine = machines.of_request(request_id).machine
-        running = find_running(machine, request_id)
+    with explained(machines, request_id, key):
+        machine = machines.of_request(request_id, key).machine
+        running = find_running(machine, request_id, key)
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     done = cancel_running(machine, running, by=confirmation.by, why=why)
     lock = done.lock

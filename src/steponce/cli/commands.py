@@ -15,7 +15,7 @@ from steponce.cli.callback import callback
 from steponce.cli.cancel_erase import cancel, erase
 from steponce.cli.cost import cost
 from steponce.cli.errors import EXIT_CODES, say_error
-from steponce.cli.keys import expecting
+from steponce.cli.keys import lock_token_of_request, of_request
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.lint import lint_files
@@ -68,13 +68,6 @@ def _seconds(_context: click.Context, _option: click.Parameter, value: float | N
     return value
 
 
-_request_id = click.argument("request_id", callback=expecting("Give the request's id."))
-_key = click.option(
-    "--key",
-    metavar="K",
-    callback=expecting("Give the business key, or leave --key out."),
-    help="The lock token, if it is not made from the request id.",
-)
 _timeout = click.option(
     "--timeout",
     type=float,
@@ -121,9 +114,9 @@ steponce.add_command(wrap)
 
 
 @steponce.command()
-@_request_id
+@of_request
 @click.argument("file")
-@_key
+@lock_token_of_request
 @click.option(
     "--check-owner", is_flag=True, help="Look now whether the lock's owner lives, and settle it if not."
 )
@@ -156,8 +149,8 @@ def start(
 
 
 @steponce.command()
-@_request_id
-@_key
+@of_request
+@lock_token_of_request
 @where_to_which
 def status(request_id: str, key: str | None, target: Target) -> int:
     """Show what is known about a request now."""
@@ -168,8 +161,8 @@ def status(request_id: str, key: str | None, target: Target) -> int:
 
 
 @steponce.command()
-@_request_id
-@_key
+@of_request
+@lock_token_of_request
 @_timeout
 @where_to_which
 def wait(request_id: str, key: str | None, timeout: float | None, target: Target) -> int:
@@ -181,8 +174,8 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
 
 
 @steponce.command()
-@_request_id
-@_key
+@of_request
+@lock_token_of_request
 @click.option("--payload", "with_payload", is_flag=True, help="Show payloads, causes and answers, too.")
 @where_to_which
 def show(request_id: str, key: str | None, with_payload: bool, target: Target) -> int:

@@ -25,3 +25,15 @@ def expecting(hint: str) -> Callable[[click.Context, click.Parameter, str | None
         return text
 
     return check
+
+
+of_request = click.argument("request_id", callback=expecting("Give the request's id."))
+"""Gives the command a `request_id`."""
+
+lock_token_of_request = click.option(
+    "--key",
+    metavar="K",
+    callback=expecting("Give the business key, or leave --key out."),
+    help="The lock token, if it is not made from the request id.",
+)
+"""Gives the command a `key`, or None."""

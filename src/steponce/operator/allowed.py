@@ -64,7 +64,13 @@ def expect_dead(machine: Machine, lock: Lock, work_timeout_seconds: float) -> Ch
             raise Refused(
                 f"The execution {lock.locked_by} of {lock.lock_token!r} still runs. "
                 "Wait, or cancel it first.",
-                next_steps=[NextStep("cancel request", lock.request_id)],
+                next_steps=[
+                    NextStep(
+                        "cancel request",
+                        lock.request_id,
+                        lock_token=machine.token_to_give(lock.request_id, lock.lock_token),
+                    )
+                ],
             )
         left = left_by(lock, owner, machine.sfn)
     except OwnerHidden as hidden:

@@ -51,25 +51,32 @@ class Running:
         return lock is not None and (lock.status, lock.locked_by) == (INPROGRESS, self.execution_arn)
 
 
-def find_running(machine: Machine, request_id: str) -> Running:
+def find_running(machine: Machine, request_id: str, lock_token: str | None = None) -> Running:
     """
     Find what can be cancelled of a request.
 
     That is an execution that runs, or the open lock of a dead execution, or a request without an outcome that
     may be resent or started again.
 
+    Args:
+        machine: The request's machine.
+        request_id: As its caller gave it.
+        lock_token: The one that it was started with. Default: its executions say it. None of them can if they
+            are forgotten, while the attempt that the record names runs.
+
     Raises:
         InvalidRequestId: the id cannot be one.
-        RequestNotFound: it has no execution.
+        RequestNotFound: it has no execution with this lock token.
         Refused: it has its answer, is cancelled already, or waits for a person.
         Unavailable: no answer; safe to ask again.
     """
     name = name_of(request_id)
-    found = _find(machine, request_id, name)
+    found = _find(machine, request_id, name, lock_token)
     if found is None:
-        _expect_no_plain_python(machine, request_id, name)
+        _expect_no_plain_python(machine, request_id, lock_token or machine.lock_token_of(name, {}))
+        under = f" with the lock token {lock_token!r}" if lock_token else ""
         raise RequestNotFound(
-            f"There is no execution of a request {request_id!r}. Check its id, or list the open locks.",
+            f"There is no execution of a request {request_id!r}{under}. Check it, or list the open locks.",
             next_steps=[NextStep("list locks")],
         )
     running, status = found
@@ -84,9 +91,8 @@ def find_running(machine: Machine, request_id: str) -> Running:
     return running
 
 
-def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> None:
+def _expect_no_plain_python(machine: Machine, request_id: str, token: str | None) -> None:
     """Refuse if a guard or Powertools holds the request's lock: no command can stop that program."""
-    token = machine.lock_token_of(name, {})
     lock = machine.locks.get(token) if token else None
     if lock is not None and lock.status == INPROGRESS and not lock.is_of_an_execution:
         expect_own(machine, lock)
@@ -98,24 +104,26 @@ def _expect_no_plain_python(machine: Machine, request_id: str, name: str) -> Non
 
 
 def _find(
-    machine: Machine, request_id: str, name: str, first: Execution | None = None
+    machine: Machine, request_id: str, name: str, given_token: str | None, first: Execution | None = None
 ) -> tuple[Running, str] | None:
     """What there is of a request, and its execution's status. `first` is its first attempt, if known."""
     first = first or machine.describe(name, 1)
     first_input = first.input if first else {}
-    token = machine.lock_token_of_request(request_id, first)
+    token = given_token or machine.lock_token_of_request(request_id, first)
     lock = machine.locks.get(token) if token else None
     recorded = machine.attempt_of(lock, request_id)
     newest, attempt = newest_beside(machine, lock, request_id, first)
     if first is None and newest is not None and attempt == 1:
-        return _find(machine, request_id, name, newest)  # visible only now, and it knows its lock token
+        return _find(
+            machine, request_id, name, given_token, newest
+        )  # visible only now, and it knows its lock token
     found, arn = newest, machine.execution_arn(name, attempt)
     if lock is not None and lock.open_status is not None and recorded:
         holder = machine.describe_arn(lock.locked_by)  # a failed request's execution may have been redriven
         is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
         if is_owner_open(holder, lock) or is_left:
             found, arn = holder or newest, lock.locked_by
-    if found is None:
+    if found is None or (given_token and machine.lock_token_asked_for(name, found) != given_token):
         return None
     return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
 

@@ -54,7 +54,8 @@ def next_steps(
     if lock.status not in (INPROGRESS, FAILED) or lock.open_status is None:
         return []
     if runs:
-        return [NextStep("cancel request", lock.request_id)] if lock.is_of_an_execution else []
+        cancel = NextStep("cancel request", lock.request_id, lock_token=token)
+        return [cancel] if lock.is_of_an_execution else []
     if lock.status == INPROGRESS and lock.is_of_an_execution:  # how its owner ended decides what is allowed
         return [NextStep("show request", lock.request_id, lock_token=token)]
     if work.open is not None and work.open.until is None:

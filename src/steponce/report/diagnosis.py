@@ -185,7 +185,7 @@ class Case:
                 "waits for a person",
                 f"{failed} {_runs_again(owner)} Wait for its end, or cancel it. Then find out how often the "
                 "work took effect.",
-                (NextStep("cancel request", record.request_id),),
+                (NextStep("cancel request", record.request_id, lock_token=self.record_key),),
             )
         if self.work.done_by is not None:
             return Advice(
@@ -244,7 +244,7 @@ class Case:
                 f"Overdue since {record.expected_completion}, but its owner lives: it is in "
                 f"{owner.last_state or 'no state yet'}. {waits_for or 'Find out there what delays it.'} "
                 "Do not start it under another id. To end it, cancel it.",
-                (*answer, NextStep("cancel request", record.request_id)),
+                (*answer, NextStep("cancel request", record.request_id, lock_token=self.record_key)),
             )
         if waits_for:
             return Advice("running", f"Running normally, in {owner.last_state}. {waits_for}", answer)

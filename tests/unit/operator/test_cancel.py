@@ -68,6 +68,28 @@ def test_a_request_that_has_no_record_yet_is_cancelled_on_record(world: World, g
     says_so(world, lock)
 
 
+def test_a_later_attempt_is_cancelled_by_its_lock_token(world: World):
+    """After 90 days nothing but its record names it, and nothing but that token leads to the record."""
+    world.execution("order-1--3", "RUNNING", *TO_WORK, given=envelope("acme/1"))
+    world.put("acme/1", lockedBy=arn("order-1--3"), executionName="order-1--3", attempt=3)
+    with pytest.raises(RequestNotFound):
+        find_running(world.machine, "order-1")
+    running = find_running(world.machine, "order-1", "acme/1")
+    assert (arn("order-1--3"), "acme/1", True) == (running.execution_arn, running.lock_token, running.is_open)
+    assert running.holds_the_lock
+
+
+@pytest.mark.parametrize("given", [envelope(), {"payload": PAYLOAD}], ids=["by the client", "by hand"])
+@pytest.mark.parametrize("status", ["RUNNING", "FAILED"])
+def test_another_lock_token_is_not_the_requests(world: World, given: Any, status: str):
+    """It would be cancelled instead, and the execution be stopped."""
+    world.execution("order-1", status, given=given)
+    with pytest.raises(RequestNotFound, match="with the lock token 'acme/1'"):
+        find_running(world.machine, "order-1", "acme/1")
+    token = find_running(world.machine, "order-1").lock_token
+    assert token == find_running(world.machine, "order-1", token).lock_token
+
+
 @pytest.mark.parametrize("closed", ["FAILED", "ABORTED", "TIMED_OUT"])
 def test_a_request_that_waits_to_be_sent_again_is_cancelled(world: World, closed: str):
     """Nothing of it runs, and nothing will when its message comes."""
