@@ -15,6 +15,9 @@ _MOST = 1_000_000
 
 _DATE = "tag:yaml.org,2002:timestamp"
 _TOO_LONG = "It has a number with thousands of digits."
+UNREADABLE_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What readers of YAML raise for a value that is not what its tag or its escape says."""
+
 _NO_VALUE = "It has a number with thousands of digits, or a value that is not what its tag says."
 _TOO_DEEP = f"It is nested more than {DEEPEST} levels deep."
 
@@ -134,5 +137,5 @@ def _read_yaml(text: str) -> Any:
     except yaml.reader.ReaderError as error:
         character, line = text[error.position], text.count("\n", 0, error.position) + 1
         raise Unreadable(f"It is not YAML: it has the character U+{ord(character):04X}.", line) from None
-    except (AttributeError, LookupError, TypeError, ValueError):  # as !!int and !!timestamp raise them
+    except UNREADABLE_VALUE:  # as !!int and !!timestamp raise them
         raise Unreadable(_NO_VALUE) from None

@@ -20,7 +20,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.tag import Tag
 
-from steponce.lint.json_or_yaml import Unreadable, expect_shallow
+from steponce.lint.json_or_yaml import UNREADABLE_VALUE, Unreadable, expect_shallow
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.kept_lines import keep_lines
 
@@ -69,7 +69,7 @@ def _loaded(text: str) -> Any:
         raise CannotWrap([f"The template cannot be read. {error}"]) from None
     except RecursionError:
         raise CannotWrap(["The template is nested too deeply. Move a part into a nested stack."]) from None
-    except ValueError as error:  # a date or a number that Python does not know
+    except UNREADABLE_VALUE as error:
         raise CannotWrap(
             [f"The template has a value that cannot be read: {error}. Write it in quotes."]
         ) from None

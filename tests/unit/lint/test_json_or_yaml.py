@@ -175,7 +175,7 @@ def test_a_character_that_yaml_has_not_is_named(text: str, line: int, said: str)
     "value",
     [
         *("!!timestamp 99999-01-01", "!!timestamp 2001-99-01", "!!int x", "!!int ''", "!!bool x", "!!map x"),
-        *("!!map [1]", "{!!timestamp 2001-01-01: x}", "{!!binary eA==: x}"),
+        *("!!map [1]", "{!!timestamp 2001-01-01: x}", "{!!binary eA==: x}", r'"\UFFFFFFFF"'),
     ],
 )
 def test_a_value_is_what_its_tag_says(value: str):

@@ -50,6 +50,8 @@ def write(folder: Path, text: str) -> Path:
             f"{HEAD}{MACHINE}  X: 2020-13-45\n",
             r"cannot be read: month must be in 1\.\.12.*\. Write it in quotes",
         ),
+        (f"{HEAD}{MACHINE}  X: !!int ''\n", "has a value that cannot be read"),
+        (f"{HEAD}{MACHINE}  X: !!bool x\n", "has a value that cannot be read"),
         (MACHINE.replace("orders.asl.json", '"a\\0b"').join([HEAD, ""]), "no local file"),
         (f"{HEAD}{MACHINE}  X:\n    Type: A\n    Properties: [a]\n", "X: Properties is no object"),
         (f"{HEAD}{MACHINE}      DefinitionSubstitutions: [a]\n", "DefinitionSubstitutions is no object"),
