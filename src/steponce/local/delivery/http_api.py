@@ -48,9 +48,12 @@ class HttpApi:
         """Serve these routes; the functions are behind the given client."""
         rules = [
             Rule(_pattern(route.path), methods=_methods(route.method), endpoint=route)
-            for route in routes
+            for route in sorted(routes, key=lambda route: route.method == "ANY")
             if route.path != DEFAULT_ROUTE
         ]
+        for rule in rules:
+            if rule.methods and rule.endpoint.method != "HEAD":
+                rule.methods.discard("HEAD")  # which werkzeug adds to GET
         self._default = next((route for route in routes if route.path == DEFAULT_ROUTE), None)
         self._lambda, self._map = lambda_client, Map(rules)
 

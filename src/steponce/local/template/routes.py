@@ -43,7 +43,8 @@ def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
                 schemes = {scheme for choice in operation.get("security", []) for scheme in choice}
                 authorization = ", ".join(sorted(schemes - {_NOBODY})) or _NOBODY
                 verb = "ANY" if method == _ANY else method.upper()
-                found.append(RoutePlan(verb, path, function.group(1), authorization))
+                place = DEFAULT_ROUTE if operation.get("isDefaultRoute") else path
+                found.append(RoutePlan(verb, place, function.group(1), authorization))
     return found
 
 

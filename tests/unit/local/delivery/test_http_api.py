@@ -101,12 +101,16 @@ class Told:
         ("$default", {}, "GET", "/"),
         ("$default", {}, "POST", "/a/7"),
         ("$default", {}, "GET", "/any"),
+        ("$default", {}, "HEAD", "/a/7"),
+        ("PUT /both", {}, "PUT", "/both"),
+        ("ANY /both", {}, "HEAD", "/both"),
     ],
 )
 def test_a_route_is_found_as_on_api_gateway(key: str, parameters: dict[str, str], method: str, path: str):
-    """Names of parameters may have hyphens and dots; `$default` takes what no other route does."""
+    """Names of parameters may have hyphens and dots. `$default` and ANY take what no other route does."""
     function, api = Told(), HttpApi()
     paths = [("GET", "/a/{order-id}"), ("POST", "/a/{1.x}/b/{rest+}"), ("ANY", "/any/{proxy+}")]
+    paths += [("ANY", "/both"), ("PUT", "/both")]
     api.deploy([RoutePlan(*one, "f") for one in [("ANY", "$default"), *paths]], function)
     Client(Request.application(lambda request: api.answer(request)), Response).open(path, method=method)
     (event,) = function.events

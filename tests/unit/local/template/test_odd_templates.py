@@ -327,14 +327,16 @@ Resources:
             summary: One
             parameters: [{name: id, in: path}]
             get:
-              x-amazon-apigateway-integration: {uri: !Sub "x/functions/${F.Arn}/invocations"}
+              x-amazon-apigateway-integration: &f {uri: !Sub "x/functions/${F.Arn}/invocations"}
+          /$default:
+            x-amazon-apigateway-any-method: {isDefaultRoute: true, x-amazon-apigateway-integration: *f}
 """
 
 
 def test_routes_are_read_from_any_openapi(tmp_path: Path):
     """SAM's event without a path is the default route; a path item has more keys than methods."""
-    found = {route.key for route in read(tmp_path, _HTTP).routes}
-    assert {"GET /a/{id}", "$default"} == found
+    found = sorted(route.key for route in read(tmp_path, _HTTP).routes)
+    assert ["$default", "$default", "GET /a/{id}"] == found
 
 
 def _redriven(*arrows: str) -> str:
