@@ -125,6 +125,8 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
         "owner": _owner(owner),
         "workMayRunUntil": work and work.until,
         "workRunsIn": work and work.execution_arn,
+        "workHidden": work and work.hidden,
+        "workDoneBy": known.done_by,
         "links": links,
         "next": what_next,
     }
@@ -204,6 +206,8 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
 
 def _work(machines: Machines, client: Client, lock: Lock) -> Work:
     """What is known of the work of an owner that does not run."""
+    if lock.open_status is None or not lock.is_of_an_execution:
+        return Work()
     machine = client.machine
     deployed = machines.work_timeout_of(client) if machine.holds(lock) else 0
     return work_of(lock, machine.owner(lock), machine.sfn, deployed)

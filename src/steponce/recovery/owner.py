@@ -244,6 +244,8 @@ def left_by(lock: Lock, owner: Execution | None, sfn: SFNClient) -> Left:
         history = History.read(sfn, lock.locked_by)
     if history is None:
         return Left(is_visible=_age(lock.created) >= YOUNG)
+    if history.call_id not in (None, lock.call_id):
+        return Left()  # it is that of the execution which has its name now
     child = None if history.child_arn is None else look_at_child(lock, history.child_arn, sfn)
     return Left(child, history.open_tasks > 0, owner is None or history.is_whole(owner))
 

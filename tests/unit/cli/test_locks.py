@@ -722,7 +722,10 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
 
     code, told = run("locks", "inspect", "order-1")
 
-    assert (0, {"record", "owner", "workMayRunUntil", "workRunsIn", "links", "next"}) == (code, set(told))
+    assert (
+        0,
+        {"record", "owner", "workMayRunUntil", "workRunsIn", "workHidden", "workDoneBy", "links", "next"},
+    ) == (code, set(told))
     assert ("m/order-1", "Boom") == (told["record"]["lockToken"], told["record"]["error"])
     assert ("FAILED", "RecordError", arn("order-1")) == (
         told["owner"]["status"],

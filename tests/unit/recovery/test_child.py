@@ -280,6 +280,14 @@ def state_of_child(sfn: StepFunctions) -> str | None:
     return child and child.state
 
 
+def test_the_child_of_another_request_under_the_owner_s_name_is_not_its_own():
+    """The owner is forgotten, and its name is free again. That child must not be stopped for it."""
+    sfn = world(*BOTH, child={"status": "RUNNING"})
+    assert "running" == state_of_child(sfn)
+    lock = Lock.from_item(HELD | {"callId": {"S": "another"}})
+    assert owner.Left() == owner.left_by(lock, None, sfn)
+
+
 def test_who_settles_by_hand_hears_of_the_child():
     """Unless the owner has started none, or is forgotten."""
     assert "running" == state_of_child(world(*BOTH, child={"status": "RUNNING"}))
