@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from steponce.local.template.event_patterns import Pattern
 from steponce.local.template.physical_names import ACCOUNT
 from steponce.local.template.plan import RulePlan
 
@@ -48,14 +50,11 @@ def make_event(
 
 
 class Bus:
-    """The default bus: hands an event to the rules that it matches, by moto's matcher."""
+    """The default bus: hands an event to the rules that it matches, in a thread of its own."""
 
     def __init__(self, rules: list[RulePlan], deliver: Deliver) -> None:
-        # To read a template, moto's events are not needed.
-        from moto.events.models import EventPattern
-
         self._deliver = deliver
-        self._rules = [(rule, EventPattern.load(rule.pattern)) for rule in rules if rule.pattern]
+        self._rules = [(rule, Pattern(json.loads(rule.pattern))) for rule in rules if rule.pattern]
         self._pool = ThreadPoolExecutor(1)
 
     def put(self, event: Event) -> None:
@@ -65,7 +64,7 @@ class Bus:
     def _match(self, event: Event) -> None:
         for rule, pattern in self._rules:
             try:
-                if pattern.matches_event(event):
+                if pattern.matches(event):
                     self._deliver(rule, event)
-            except Exception as error:  # moto's matcher met what it does not expect
+            except Exception as error:  # the target or a detail that is nested too deep
                 _log.error("Rule %s could not match event %s: %s", rule.name, event["id"], error)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steponce.local.errors import TemplateError
+from steponce.local.template.event_patterns import InvalidPattern, Pattern
 from steponce.local.template.physical_names import EVENT_INVOKE, FUNCTION, RULE
 from steponce.local.template.plan import RulePlan, TargetPlan
 from steponce.local.template.resources import Resources
@@ -51,19 +52,13 @@ def _pattern(rule: str, given: object) -> str | None:
         raise TemplateError(f"Rule {rule}: the EventPattern is no JSON.") from None
     if not isinstance(pattern, dict):
         raise TemplateError(f"Rule {rule}: the EventPattern is no object.")
-    _expect_lists(rule, pattern)
+    try:
+        Pattern(pattern)
+    except InvalidPattern as error:
+        raise TemplateError(
+            f"Rule {rule}: {error.field_name!r} of the EventPattern {error.problem}."
+        ) from None
     return json.dumps(pattern)
-
-
-def _expect_lists(rule: str, pattern: Mapping[str, Any]) -> None:
-    """Refuse a pattern that PutRule refuses: each of its fields is an object, or a list of what matches."""
-    for key, part in pattern.items():
-        if isinstance(part, dict):
-            _expect_lists(rule, part)
-        elif not isinstance(part, list) or not part:
-            raise TemplateError(
-                f"Rule {rule}: {key!r} of the EventPattern must be an object or a list that is not empty."
-            )
 
 
 def _target(rule: str, target: Mapping[str, Any]) -> TargetPlan:

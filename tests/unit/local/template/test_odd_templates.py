@@ -153,6 +153,10 @@ def test_an_event_pattern_may_be_text(tmp_path: Path, pattern: str):
     [
         ("{source: shop}", "shop-R: 'source' of the EventPattern must be an object or a list"),
         ("{detail: {state: []}}", "'state' of the EventPattern must be"),
+        (
+            "{detail: {state: [{exists: 1}]}}",
+            "shop-R: 'state' of the EventPattern gives 'exists' 1. It takes true or",
+        ),
         ("'{source}'", "the EventPattern is no JSON"),
         ("[shop]", "the EventPattern is no object"),
     ],
