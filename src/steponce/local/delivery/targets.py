@@ -67,7 +67,7 @@ class Targets:
     def _send(self, rule: RulePlan, target: TargetPlan, event: Event) -> None:
         service = target.arn.split(":")[2]
         try:
-            text = _input(target, event)
+            text = target_input(rule, target, event)
             if service == "sqs":
                 self._to_queue(target, text)
             elif service == "lambda":
@@ -137,38 +137,71 @@ def invocation_record(function_arn: str, payload: Any, answer: Mapping[str, Any]
     }
 
 
-def _input(target: TargetPlan, event: Event) -> str:
+def target_input(rule: RulePlan, target: TargetPlan, event: Event) -> str:
     """What the target gets: the event, a constant, or what its template makes of the event."""
     if target.constant is not None:
         return target.constant
     if target.template is None:
         return json.dumps(event)
-    return transformed(target.template, _values(target.paths, event))
+    return transformed(target.template, _found(target.paths, event) | _predefined(rule, event))
 
 
-def transformed(template: str, values: dict[str, Any]) -> str:
+def transformed(template: str, values: Mapping[str, Any]) -> str:
     """
     The template with its placeholders replaced: inside of a text by text, elsewhere by JSON.
 
-    moto's own replaces text by bare words, and breaks the JSON.
+    An object or a list inside of a text loses its quotes. moto's own replaces text by bare words, and
+    breaks the JSON.
+
+    Raises:
+        ValueError: an object or a list inside of a text of a JSON template. AWS sends nothing then, since
+            it keeps the quotes there.
 
     Source: EventBridge User Guide, "Input transformation".
     """
+    is_json = template.lstrip()[:1] in ("{", "[")
 
     def inside(match: re.Match[str]) -> str:
-        value = values.get(match.group(1), "")
-        return json.dumps(value if isinstance(value, str) else json.dumps(value))[1:-1]
+        value = values[match.group(1)]
+        if is_json and isinstance(value, dict | list):
+            raise ValueError(f"the InputTemplate has {match.group()} in quotes, and its value is JSON")
+        return json.dumps(_bare(value))[1:-1]
 
     def replaced(match: re.Match[str]) -> str:
         if match.group().startswith('"'):
             return _PLACEHOLDER.sub(inside, match.group())
-        return json.dumps(values.get(match.group()[1:-1]))
+        return json.dumps(values[match.group()[1:-1]])
 
     return _TEXT_OR_PLACEHOLDER.sub(replaced, template)
 
 
-def _values(paths: dict[str, str], event: Event) -> dict[str, Any]:
+def _bare(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace('"', "")
+
+
+def _found(paths: Mapping[str, str], event: Event) -> dict[str, Any]:
+    """What each path finds first; what finds nothing is an empty text."""
     from jsonpath_ng.ext.parser import parse
 
     found = {name: parse(path).find(event) for name, path in paths.items()}
-    return {name: matches[0].value for name, matches in found.items() if matches}
+    return {name: matches[0].value if matches else "" for name, matches in found.items()}
+
+
+def _predefined(rule: RulePlan, event: Event) -> dict[str, Any]:
+    """
+    The variables that a template may use without a path.
+
+    `aws.events.event` has no detail, and AWS spells its `detail-type` as `detailType`.
+
+    Source: EventBridge User Guide, "Input transformation", Predefined variables.
+    """
+    head = {"detailType" if key == "detail-type" else key: event[key] for key in event if key != "detail"}
+    return {
+        "aws.events.rule-arn": rule.arn,
+        "aws.events.rule-name": rule.name,
+        "aws.events.event.ingestion-time": times.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "aws.events.event": head,
+        "aws.events.event.json": event,
+    }

@@ -21,6 +21,18 @@ _DEFAULT_BUS = "default"
 
 # A text in a template of an input, if need be to its end; or a placeholder outside of all texts.
 _TEXT_OR_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"?|<[^<>]+>')
+_PLACEHOLDER = re.compile(r"<([^<>]+)>")
+
+PREDEFINED = frozenset(
+    {
+        "aws.events.rule-arn",
+        "aws.events.rule-name",
+        "aws.events.event.ingestion-time",
+        "aws.events.event",
+        "aws.events.event.json",
+    }
+)
+"""The variables that an InputTemplate may use without a path."""
 
 
 def read_rules(resources: Resources) -> list[RulePlan]:
@@ -67,6 +79,7 @@ def _target(rule: str, target: Mapping[str, Any]) -> TargetPlan:
         transformer = {"InputPathsMap": {"input": target["InputPath"]}, "InputTemplate": "<input>"}
     _expect_json(rule, "Input", target.get("Input"))
     _expect_json(rule, "InputTemplate", transformer.get("InputTemplate"))
+    _expect_placeholders(rule, str(target.get("Id")), transformer)
     return TargetPlan(
         arn=str(target["Arn"]),
         constant=target.get("Input"),
@@ -86,6 +99,17 @@ def _expect_json(rule: str, what: str, text: object) -> None:
         raise TemplateError(
             f"Rule {rule}: the {what} of a target is no JSON. Look at the parameters that it is made of."
         ) from None
+
+
+def _expect_placeholders(rule: str, target: str, transformer: Mapping[str, Any]) -> None:
+    """Refuse a placeholder that PutTargets refuses: it has no path and is not predefined."""
+    known = PREDEFINED.union(transformer.get("InputPathsMap", {}))
+    for name in _PLACEHOLDER.findall(str(transformer.get("InputTemplate", ""))):
+        if name not in known:
+            raise TemplateError(
+                f"Rule {rule}: the InputTemplate of target {target} has the placeholder <{name}>. "
+                "Add it to the InputPathsMap, or use a predefined variable."
+            )
 
 
 def _without_placeholder(found: re.Match[str]) -> str:

@@ -17,10 +17,11 @@ from steponce.local import LocalStack
 from steponce.local.delivery.event_bus import make_event
 from steponce.local.delivery.mappings import failures, record
 from steponce.local.delivery.schedules import Schedule, seconds_between
-from steponce.local.delivery.targets import transformed
+from steponce.local.delivery.targets import target_input, transformed
 from steponce.local.errors import TemplateError
-from steponce.local.template.plan import Deliveries, RulePlan
+from steponce.local.template.plan import Deliveries, RulePlan, TargetPlan
 from steponce.local.template.reader import read_plan
+from steponce.local.template.rules import PREDEFINED
 from tests.patience import PATIENCE_SECONDS, eventually
 
 TEMPLATE = Path(__file__).parents[1] / "fixture" / "deliveries.yaml"
@@ -348,14 +349,55 @@ def test_a_function_that_fails_is_tried_three_times(stack):
         ({"a": 'x"y'}, '{"a": <text>}'),
         ({"a": 'say x"y'}, '{"a": "say <text>"}'),
         ({"a": {"b": 1}}, '{"a": <object>}'),
-        ({"a": '{"b": 1}'}, '{"a": "<object>"}'),
-        ({"a": None, "b": ""}, '{"a": <gone>, "b": "<gone>"}'),
+        ({"a": "", "b": ""}, '{"a": <gone>, "b": "<gone>"}'),
         ({"a": "1 < 2"}, '{"a": "1 < 2"}'),
+        ('Payload of {b:1} with gone  and x"y', '"Payload of <object> with gone <gone> and <text>"'),
+        ("[HIGH,größer] and true", '"<list> and <truth>"'),
     ],
 )
 def test_a_template_stays_json(expected, template):
-    """Whatever the values are, inside of texts and outside."""
-    assert expected == json.loads(transformed(template, {"text": 'x"y', "object": {"b": 1}}))
+    """Whatever the values are, inside of texts and outside, as AWS's answers are."""
+    values = {
+        "text": 'x"y',
+        "object": {"b": 1},
+        "list": ["HIGH", "größer"],
+        "truth": True,
+        "gone": "",
+    }
+    assert expected == json.loads(transformed(template, values))
+
+
+@pytest.mark.parametrize("value", [{"b": 1}, ["HIGH"]])
+def test_json_in_the_quotes_of_a_json_template_is_not_sent(value):
+    """AWS keeps its quotes, which breaks the template's JSON."""
+    with pytest.raises(ValueError, match="<it> in quotes"):
+        transformed('{"a": "all <it>"}', {"it": value})
+
+
+_EVENT = make_event("shop", "Sold", {"amount": 5}, region="eu-west-1", resources=[], event_id="1")
+_RULE = RulePlan("tick", "arn:aws:events:eu-west-1:1:rule/tick", None, None, [])
+
+
+def test_a_path_that_finds_nothing_is_an_empty_text():
+    """Outside of the template's texts, too."""
+    target = TargetPlan(
+        "a", None, {"a": "$.detail.gone", "b": "$.detail.amount"}, '{"a": <a>, "b": <b>}', None
+    )
+    assert {"a": "", "b": 5} == json.loads(target_input(_RULE, target, _EVENT))
+
+
+def test_the_predefined_variables_are_the_event_and_the_rule():
+    """The event without its detail has `detailType`, as AWS spells it there."""
+    template = "{" + ", ".join(f'"{name}": <{name}>' for name in PREDEFINED) + "}"
+    found = json.loads(target_input(_RULE, TargetPlan("a", None, {}, template, None), _EVENT))
+    datetime.datetime.strptime(found.pop("aws.events.event.ingestion-time"), "%Y-%m-%dT%H:%M:%S%z")
+    head = {key: value for key, value in _EVENT.items() if key not in ("detail", "detail-type")}
+    assert {
+        "aws.events.rule-arn": _RULE.arn,
+        "aws.events.rule-name": "tick",
+        "aws.events.event": {**head, "detailType": "Sold"},
+        "aws.events.event.json": _EVENT,
+    } == found
 
 
 # -- Schedules ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from steponce.local.errors import TemplateError
 from steponce.local.template.plan import Plan
 from steponce.local.template.reader import read_plan, read_renderings
+from steponce.local.template.rules import PREDEFINED
 
 _QUEUE = "Resources:\n  Q: {Type: AWS::SQS::Queue}\n"
 _WITH = "Resources:\n  Q: {Type: AWS::SQS::Queue, Properties: {%s}}\n"
@@ -113,6 +114,14 @@ def test_a_boolean_is_given_as_text(tmp_path: Path, value: str, queues: int):
             _RULE % 'InputTransformer: {InputTemplate: \'{"a":<b>,"c":{d}}\'}',
             "the InputTemplate .* is no JSON",
         ),
+        (
+            _RULE % "InputTransformer: {InputPathsMap: {k: $.id}, InputTemplate: '\"<k> <notdefined>\"'}",
+            "Rule shop-R: the InputTemplate of target b has the placeholder <notdefined>",
+        ),
+        (
+            _RULE % "InputTransformer: {InputTemplate: '{\"a\": <aws.events.event.id>}'}",
+            "target b has the placeholder <aws.events.event.id>",
+        ),
     ],
 )
 def test_a_wrong_part_is_named(tmp_path: Path, text: str, message: str):
@@ -134,8 +143,17 @@ def test_a_template_that_nests_itself_is_named_once(tmp_path: Path):
 )
 def test_an_input_may_have_placeholders(tmp_path: Path, template: str):
     """Inside of texts and outside, and the lines may be texts."""
-    found = read(tmp_path, _RULE % f"InputTransformer: {{InputTemplate: {json.dumps(template)}}}")
+    paths = dict.fromkeys("abcde", "$.id")
+    transformer = json.dumps({"InputPathsMap": paths, "InputTemplate": template})
+    found = read(tmp_path, _RULE % f"InputTransformer: {transformer}")
     assert template == found.deliveries.rules[0].targets[0].template
+
+
+@pytest.mark.parametrize("name", sorted(PREDEFINED))
+def test_an_input_may_have_predefined_variables(tmp_path: Path, name: str):
+    """They need no InputPathsMap."""
+    found = read(tmp_path, _RULE % f"InputTransformer: {{InputTemplate: '<{name}>'}}")
+    assert f"<{name}>" == found.deliveries.rules[0].targets[0].template
 
 
 _PATTERN = "Resources:\n  R: {Type: AWS::Events::Rule, Properties: {Targets: [], EventPattern: %s}}\n"
