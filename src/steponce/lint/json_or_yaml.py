@@ -126,7 +126,7 @@ def _read_yaml(text: str) -> Any:
         for first, known in Loader.yaml_implicit_resolvers.items()
     }
     try:
-        content = yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+        content = Loader(text).get_single_data()
         expect_shallow(content)
         return json.loads(json.dumps(content, default=str))
     except yaml.constructor.ConstructorError:

@@ -78,7 +78,7 @@ def _on_text(test: Callable[[str], bool]) -> Condition:
 def _exists(operand: Any) -> Condition | None:
     """An empty list is no value."""
     _expect(isinstance(operand, bool), "true or false")
-    return (lambda value: True) if operand else None  # noqa: ARG005 - each value will do
+    return (lambda _: True) if operand else None
 
 
 def _affix(has: Callable[[str, str], bool]) -> Callable[[Any], Condition]:
