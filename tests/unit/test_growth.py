@@ -258,7 +258,7 @@ def test_a_long_definition_is_checked_and_priced_in_proportion():
     """Whoever offers a template to a pipeline does not keep it busy."""
     assert is_linear(lint, chain, 1_024)
     assert is_linear(lint, calls, 2_048)
-    assert is_linear(lint, wide, 1_024)
+    assert is_linear(lint, wide, 512)
     assert is_linear(lambda definition: loops_of("S0", ways_of(definition)), chain, 2_048)
     assert is_linear(estimate, fan, 2_048)
 
