@@ -47,7 +47,7 @@ class Failure:
         try:
             return None if found is None else times.from_text(found[1])
         except ValueError:
-            return None  # somebody else's words: the workflow writes times that the calendar has
+            return None  # the workflow writes no such time, so the words are somebody else's
 
     @property
     def refuses_a_duplicate(self) -> bool:

@@ -39,7 +39,7 @@ def next_steps(
         is_forgotten: Whether its owner can no longer be described. Then its payload is gone, too.
         token: Its lock token, if its request has one of its own. Without it `show` finds nothing once the
             request's executions are forgotten.
-        work: What is known of the work of its owner, if that does not run.
+        work: What is known of the work of a closed owner.
         worked_since: Whether its owner was redriven, and may have worked, since the lock was released.
     """
     step = partial(NextStep, key=lock.lock_token)

@@ -50,7 +50,7 @@ def make_event(
 
 
 class Bus:
-    """The default bus: hands an event to the rules that it matches, in a thread of its own."""
+    """The default bus. A thread of its own hands each event to the rules whose patterns it matches."""
 
     def __init__(self, rules: list[RulePlan], deliver: Deliver) -> None:
         self._deliver = deliver

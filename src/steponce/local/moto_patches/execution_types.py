@@ -1,8 +1,8 @@
 """
 The ExecutionType of a distributed Map.
 
-moto knows STANDARD alone, and refuses the whole definition for EXPRESS. The items of a Map have no executions
-of their own here, so both run alike.
+moto knows STANDARD alone, and refuses the whole definition for EXPRESS. On this stack no item of a Map is an
+execution, so both types run alike.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _conditions(key: str, listed: list[Any]) -> list[Condition | None]:
 
 @dataclass
 class _Node:
-    """The event, or an element of an array: what it has outside of the elements of its own arrays."""
+    """The values of an event, or of an object in an array. The objects in its arrays are nodes below it."""
 
     values: dict[str, list[Any]] = field(default_factory=dict)
     arrays: list[list[_Node]] = field(default_factory=list)
