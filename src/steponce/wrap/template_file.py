@@ -155,7 +155,9 @@ def write(template: CommentedMap, before: str) -> str:
     was = _written(yaml, yaml.load(before))
     written = _written(yaml, template)
     kept = keep_lines(before, was, written)
-    whole = kept if _written_anew(yaml, kept) == _written_anew(yaml, written) else written
+    anew = _written_anew(yaml, kept)
+    fits = anew == written or anew == _written_anew(yaml, written)
+    whole = kept if fits else written
     return whole if end is None else whole + end[0]
 
 
