@@ -17,7 +17,7 @@ from botocore.config import Config
 from steponce.aws.clients import client_of
 from steponce.local.controls import Controls
 from steponce.local.deploy import Deployment
-from steponce.local.engine.instructions import Instructions
+from steponce.local.engine.instructions import Instructions, api_service
 from steponce.local.engine.process import EngineProcess
 from steponce.local.errors import LocalStackError
 from steponce.local.runtime.functions import log_file
@@ -56,8 +56,9 @@ class RunningStack:
     Attributes:
         name: The stack's name.
         outputs: The template's Outputs.
-        endpoints: The addresses of `states`, `dynamodb` and `lambda`; of `http`, where the template's HTTP
-            APIs are; and of `aws`, which is all other services that functions may call.
+        endpoints: The addresses of `states`, `dynamodb` and `lambda`; of `http`, the template's first HTTP
+            API, while each of the others has an address of its own, which `outputs` tell; and of `aws`,
+            which is all other services that functions may call.
     """
 
     def __init__(
@@ -304,27 +305,29 @@ class LocalStack(RunningStack):
         self._servers = LocalServers(os.environ, self._running)
         embedded = {*SERVICES, *_ALWAYS_EMBEDDED} - set(self._running) - self._servers.services
         self._embedded = embedded
+        apis = max(1, len(self._plan.apis))
         self._engine = EngineProcess(
-            embedded, self._logs, keep_logs=self._keep_logs, has_controls=self._has_controls
+            embedded, self._logs, keep_logs=self._keep_logs, has_controls=self._has_controls, apis=apis
         )
         # The engine starts meanwhile: this is the slowest part of a stack.
         started = self._servers.start_dynamodb(self._logs) if "dynamodb" in self._servers.services else None
         addresses = self._engine.addresses()
         self._controls = Controls(addresses.pop("controls")) if self._has_controls else None
+        http = [addresses["http"], *(addresses.pop(api_service(number)) for number in range(1, apis))]
         addresses |= {"dynamodb": started} if started else {}
         given = {key: url if isinstance(url, str) else url(addresses) for key, url in self._running.items()}
         self.endpoints = {**addresses, **given}
         called = {key: self._through.get(key, str)(url) for key, url in self.endpoints.items()}
         if "states" in self._servers.services:
             self.endpoints["states"] = self._servers.start_states(self._logs, self.region, called)
-        plan = self._plan.at(http=addresses["http"], aws=addresses["aws"])
+        plan = self._plan.at(http=http, aws=addresses["aws"])
         self.outputs = dict(plan.outputs)
         self._engine.instruct(self._instructions(plan, {"states": self.endpoints["states"], **called}))
 
     def _instructions(self, plan: Plan, called: dict[str, str]) -> Instructions:
         return Instructions(
             functions=plan.functions,
-            routes=plan.routes,
+            apis=plan.apis,
             deliveries=plan.deliveries if self._delivers else Deliveries(),
             region=self.region,
             worker_endpoints=self._worker_endpoints(),

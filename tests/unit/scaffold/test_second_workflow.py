@@ -36,7 +36,8 @@ def test_everything_that_leads_to_a_workflow_serves_its_machine(plan: Plan, outp
     (mapping,) = [one for one in plan.deliveries.mappings if one.queue.name == queue]
     (machine,) = [one for one in plan.machines if one.arn == arn]
     states = json.loads(machine.definition)["States"]
-    routes = [machine_of(plan, one.function) for one in plan.routes if "/requests" in one.path]
+    every = [one for api in plan.apis for one in api.routes]
+    routes = [machine_of(plan, one.function) for one in every if "/requests" in one.path]
 
     assert arn == workflow["stateMachineArn"] == machine_of(plan, mapping.function)
     assert arn == machine_of(plan, workflow["startFromEventFunction"])

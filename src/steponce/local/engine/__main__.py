@@ -28,7 +28,7 @@ from werkzeug.wrappers import Request
 
 from steponce.local import stack_time
 from steponce.local.delivery.http_api import HttpApi
-from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, PROBLEM, Instructions
+from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, PROBLEM, Instructions, api_service
 from steponce.local.http.server import serve, url_of
 from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
@@ -50,6 +50,7 @@ def main() -> None:
     )
     arguments.add_argument("--logs", required=True, type=Path)
     arguments.add_argument("--forget-logs", action="store_true", help="remove them at the end")
+    arguments.add_argument("--apis", type=int, default=1, help="how many HTTP APIs; each has its own address")
     arguments.add_argument("--controls", action="store_true", help="serve a test's: faults, time, quiet")
     options = arguments.parse_args()
     # The terminal's Ctrl-C is for the owner, which then closes our input.
@@ -58,7 +59,7 @@ def main() -> None:
     owner = os.getppid()
     forkserver = None
     try:
-        forkserver = _run(set(options.serve.split(",")), options.logs, owner, has_controls=options.controls)
+        forkserver = _run(options, set(options.serve.split(",")), owner)
     except Exception:
         traceback.print_exc()
         with contextlib.suppress(OSError):  # the owner may be gone
@@ -72,7 +73,8 @@ def main() -> None:
         os._exit(0)
 
 
-def _run(services: set[str], logs: Path, owner: int, *, has_controls: bool) -> ForkServerProcess | None:
+def _run(options: argparse.Namespace, services: set[str], owner: int) -> ForkServerProcess | None:
+    logs, has_controls = options.logs, options.controls
     clock = logs / CLOCK if has_controls else None
     if clock:
         stack_time.install(clock)
@@ -81,9 +83,10 @@ def _run(services: set[str], logs: Path, owner: int, *, has_controls: bool) -> F
     addresses: dict[str, str] = {}
     if functions:
         addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
-    http_api = HttpApi()
-    if "http" in services:
-        addresses["http"] = url_of(serve(Request.application(http_api.answer), is_for_people=True))
+    apis = [HttpApi() for _ in range(options.apis)] if "http" in services else []
+    for number, api in enumerate(apis):
+        address = url_of(serve(Request.application(api.answer), is_for_people=True))
+        addresses[api_service(number)] = address
     moto_services = services & {"states", "dynamodb", "aws"}
     if moto_services:
         from steponce.local.engine import moto_server
@@ -104,7 +107,8 @@ def _run(services: set[str], logs: Path, owner: int, *, has_controls: bool) -> F
         moto_server.route(instructions.interpreter_endpoints, instructions.region)
     session = isolated_session(instructions.region)
     lambda_client = _lambda_client(session, instructions.worker_endpoints["AWS_ENDPOINT_URL_LAMBDA"])
-    http_api.deploy(instructions.routes, lambda_client)
+    for api, plan in zip(apis, instructions.apis, strict=False):
+        api.deploy(plan.routes, lambda_client)
     if moto_services:
         from steponce.local.delivery import deliveries
 

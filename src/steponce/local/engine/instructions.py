@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steponce.local.template.plan import Deliveries, FunctionPlan, RoutePlan
+from steponce.local.template.plan import ApiPlan, Deliveries, FunctionPlan, RoutePlan
 
 ENGINE_LOG = "engine.log"
 PROBLEM = "problem"
@@ -15,12 +15,17 @@ CLOCK = "clock"
 """The file of the stack's time, among the logs."""
 
 
+def api_service(number: int) -> str:
+    """Under which name the engine tells the address of an HTTP API: of the first one under `http`."""
+    return "http" if number == 0 else f"http-{number + 1}"
+
+
 @dataclass(frozen=True)
 class Instructions:
     """What the owner knows only when it knows the addresses."""
 
     functions: list[FunctionPlan]
-    routes: list[RoutePlan]
+    apis: list[ApiPlan]
     deliveries: Deliveries
     region: str
     worker_endpoints: dict[str, str]
@@ -35,6 +40,9 @@ class Instructions:
         """The reverse of `to_json`."""
         fields: dict[str, Any] = json.loads(line)
         functions = [FunctionPlan(**plan) for plan in fields.pop("functions")]
-        routes = [RoutePlan(**plan) for plan in fields.pop("routes")]
+        apis = [
+            ApiPlan(plan["name"], [RoutePlan(**route) for route in plan["routes"]])
+            for plan in fields.pop("apis")
+        ]
         deliveries = Deliveries.from_fields(fields.pop("deliveries"))
-        return cls(functions=functions, routes=routes, deliveries=deliveries, **fields)
+        return cls(functions=functions, apis=apis, deliveries=deliveries, **fields)

@@ -18,10 +18,10 @@ class EngineProcess:
     """The child process that serves the embedded endpoints."""
 
     def __init__(
-        self, services: set[str], logs: Path, *, keep_logs: bool, has_controls: bool = False
+        self, services: set[str], logs: Path, *, keep_logs: bool, has_controls: bool = False, apis: int = 1
     ) -> None:
         self._log = logs / ENGINE_LOG
-        arguments = ["--serve", ",".join(sorted(services)), "--logs", str(logs)]
+        arguments = ["--serve", ",".join(sorted(services)), "--logs", str(logs), "--apis", str(apis)]
         if not keep_logs:
             arguments.append("--forget-logs")  # the engine also ends when we are killed
         if has_controls:

@@ -9,7 +9,7 @@ From a SAM template to a plan of what one stack creates.
     machines           state machines with their substitutions
     renderings         every definition that a template can give a state machine
     parameters         values of parameters, as far as their declarations allow them
-    routes             routes of HTTP APIs
+    routes             HTTP APIs and their routes
     messaging          queues, topics and subscriptions
     mappings           event source mappings
     rules              EventBridge rules, and destinations of failed invocations

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.literals import QueueAttributeNameType
 
-_API_ON_AWS = re.compile(r"https://[A-Za-z0-9-]+\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
+_API_ON_AWS = re.compile(r"https://([A-Za-z0-9-]+)\.execute-api\.[a-z0-9-]+\.amazonaws\.com")
 _SQS_ON_AWS = re.compile(r"https://sqs\.[a-z0-9-]+\.amazonaws\.com(?=/)")
 
 DEFAULT_ROUTE = "$default"
@@ -82,6 +82,14 @@ class RoutePlan:
     def key(self) -> str:
         """The route key, as events have it."""
         return self.path if self.path == DEFAULT_ROUTE else f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True)
+class ApiPlan:
+    """One HTTP API, and its routes that end in a function."""
+
+    name: str
+    routes: list[RoutePlan]
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ class Plan:
     queues: list[QueuePlan]
     topics: list[TopicPlan]
     subscriptions: list[SubscriptionPlan]
-    routes: list[RoutePlan]
+    apis: list[ApiPlan]
     deliveries: Deliveries
     outputs: dict[str, str]
     left_out: list[str] = field(default_factory=list)
@@ -203,7 +211,7 @@ class Plan:
             queues=[one for plan in plans for one in plan.queues],
             topics=[one for plan in plans for one in plan.topics],
             subscriptions=[one for plan in plans for one in plan.subscriptions],
-            routes=[one for plan in plans for one in plan.routes],
+            apis=_one_of_each(one for plan in plans for one in plan.apis),
             deliveries=Deliveries(
                 mappings=[one for plan in plans for one in plan.deliveries.mappings],
                 rules=[one for plan in plans for one in plan.deliveries.rules],
@@ -215,13 +223,31 @@ class Plan:
             left_out=[one for plan in plans for one in plan.left_out],
         )
 
-    def at(self, *, http: str, aws: str) -> Plan:
-        """The same, where what names an HTTP API or a queue by its address on AWS names it by these."""
+    def at(self, *, http: Sequence[str], aws: str) -> Plan:
+        """
+        The same, where what names an HTTP API or a queue by its address on AWS names it by these.
+
+        Args:
+            http: The address of each of `apis`. The first one stands for APIs that are not this plan's, too.
+            aws: Where the queues are.
+        """
+        addresses = {api.name: address for api, address in zip(self.apis, http, strict=False)}
+
+        def local(found: re.Match[str]) -> str:
+            return addresses.get(found[1], http[0])
 
         def moved(values: Mapping[str, str]) -> dict[str, str]:
-            return {key: _SQS_ON_AWS.sub(aws, _API_ON_AWS.sub(http, text)) for key, text in values.items()}
+            return {key: _SQS_ON_AWS.sub(aws, _API_ON_AWS.sub(local, text)) for key, text in values.items()}
 
         functions = [
             replace(function, environment=moved(function.environment)) for function in self.functions
         ]
         return replace(self, functions=functions, outputs=moved(self.outputs))
+
+
+def _one_of_each(apis: Iterable[ApiPlan]) -> list[ApiPlan]:
+    """A stack may add routes to the API of another one."""
+    routes: dict[str, list[RoutePlan]] = {}
+    for api in apis:
+        routes.setdefault(api.name, []).extend(api.routes)
+    return [ApiPlan(name, found) for name, found in routes.items()]

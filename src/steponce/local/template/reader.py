@@ -35,7 +35,7 @@ from steponce.local.template.renderings import (
     that_matter,
 )
 from steponce.local.template.resources import Resources
-from steponce.local.template.routes import read_routes
+from steponce.local.template.routes import read_apis
 from steponce.local.template.rules import read_destinations, read_rules
 from steponce.local.template.scalars import as_text, whole_number
 from steponce.local.template.source import read_source, well_formed
@@ -93,7 +93,7 @@ def _read_plan(path: Path, parameters: Mapping[str, str], stack_name: str, regio
         queues=queues,
         topics=read_topics(resources),
         subscriptions=read_subscriptions(resources),
-        routes=read_routes(resources),
+        apis=read_apis(resources),
         deliveries=Deliveries(
             read_mappings(resources, queues), read_rules(resources), read_destinations(resources)
         ),

@@ -1,14 +1,14 @@
-"""The routes of the template's HTTP APIs: those that SAM writes into OpenAPI, and native ones."""
+"""The template's HTTP APIs and their routes: those that SAM writes into OpenAPI, and native ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steponce.local.errors import TemplateError
 from steponce.local.template.physical_names import HTTP_API, HTTP_INTEGRATION, HTTP_ROUTE
-from steponce.local.template.plan import DEFAULT_ROUTE, RoutePlan
+from steponce.local.template.plan import DEFAULT_ROUTE, ApiPlan, RoutePlan
 from steponce.local.template.resources import Resources
 
 _INVOCATION = re.compile(r"/functions/([^/]+)/invocations")
@@ -18,19 +18,20 @@ _OPERATIONS = {"delete", "get", "head", "options", "patch", "post", "put", "trac
 """The keys of a path item that are methods. Source: OpenAPI 3.0, "Path Item Object"."""
 
 
-def read_routes(resources: Resources) -> list[RoutePlan]:
+def read_apis(resources: Resources) -> list[ApiPlan]:
     """
-    All routes that end in a function.
+    All HTTP APIs, with the routes that end in a function.
 
     Raises:
         TemplateError: a native route has no integration that the template makes.
     """
-    from_openapi = [
-        route
-        for _, _, properties in resources.of_kind(HTTP_API)
-        for route in _openapi(properties.get("Body", {}).get("paths", {}))
-    ]
-    return from_openapi + _native(resources)
+    routes = {
+        name: _openapi(properties.get("Body", {}).get("paths", {}))
+        for _, name, properties in resources.of_kind(HTTP_API)
+    }
+    for api, route in _native(resources):
+        routes.setdefault(api, []).append(route)
+    return [ApiPlan(name, found) for name, found in routes.items()]
 
 
 def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
@@ -48,12 +49,12 @@ def _openapi(paths: Mapping[str, Any]) -> list[RoutePlan]:
     return found
 
 
-def _native(resources: Resources) -> list[RoutePlan]:
+def _native(resources: Resources) -> Iterator[tuple[str, RoutePlan]]:
+    """Each native route, after the name of its API."""
     functions = {
         resources.names.ref(HTTP_INTEGRATION, name): _function(str(properties.get("IntegrationUri", "")))
         for _, name, properties in resources.of_kind(HTTP_INTEGRATION)
     }
-    found = []
     for logical_id, _, properties in resources.of_kind(HTTP_ROUTE):
         integration = str(properties.get("Target", "")).removeprefix("integrations/")
         if integration not in functions:
@@ -62,8 +63,7 @@ def _native(resources: Resources) -> list[RoutePlan]:
         if not path:
             method, path = "ANY", DEFAULT_ROUTE
         authorization = str(properties.get("AuthorizationType", _NOBODY))
-        found.append(RoutePlan(method, path, functions[integration], authorization))
-    return found
+        yield str(properties.get("ApiId", "")), RoutePlan(method, path, functions[integration], authorization)
 
 
 def _function(uri: str) -> str:

@@ -457,8 +457,9 @@ def read(**parameters):
 def test_what_a_condition_leaves_out_is_not_there():
     """Neither queue nor mapping, rule nor route; and all of them with the condition."""
     without, with_flood = read(), read(WithFlood="yes")
-    for one in ("queues", "routes"):
-        assert len(getattr(without, one)) + 1 == len(getattr(with_flood, one))
+    assert len(without.queues) + 1 == len(with_flood.queues)
+    assert [len(api.routes) for api in without.apis] == [3, 1]
+    assert [len(api.routes) for api in with_flood.apis] == [4, 1]
     for one in ("mappings", "rules"):
         assert len(getattr(without.deliveries, one)) + 1 == len(getattr(with_flood.deliveries, one))
 
@@ -513,7 +514,7 @@ def test_a_sam_route_with_an_authorizer_is_closed_as_well(tmp_path):
             "Events:\n": f"Events:\n        Signed: {{ Type: HttpApi, Properties: {signed} }}\n",
         },
     )
-    found = {route.path: route.authorization for route in plan.routes}
+    found = {route.path: route.authorization for api in plan.apis for route in api.routes}
     assert ("AWS_IAM", "NONE") == (found["/signed"], found["/notes"])
 
 
@@ -547,6 +548,13 @@ def test_a_native_route_reaches_its_function(stack):
     assert (200, 'GET /notes/{noteId} {"noteId": "7"}') == request("GET", f"{stack.outputs['Url']}/7")
     assert stack.endpoints["http"] == stack.outputs["Endpoint"]
     assert 404 == request("POST", f"{stack.outputs['Endpoint']}/flood", b"{}")[0]
+
+
+def test_each_api_has_its_own_address_and_routes(stack):
+    """Of two APIs with one route, one got the requests of both, and the default route of one took all."""
+    url = f"{stack.outputs['OtherEndpoint']}/notes/7"
+    assert (200, "$default {}") == request("GET", url)
+    assert 404 == request("GET", f"{stack.outputs['Endpoint']}/others")[0]
 
 
 def test_a_route_with_an_authorizer_is_closed_here(stack):

@@ -357,7 +357,7 @@ Resources:
 
 def test_routes_are_read_from_any_openapi(tmp_path: Path):
     """SAM's event without a path is the default route; a path item has more keys than methods."""
-    found = sorted(route.key for route in read(tmp_path, _HTTP).routes)
+    found = sorted(route.key for api in read(tmp_path, _HTTP).apis for route in api.routes)
     assert ["$default", "$default", "GET /a/{id}"] == found
 
 
