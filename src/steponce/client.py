@@ -22,7 +22,8 @@ from steponce.errors import (
     RequestFailed,
     shown,
 )
-from steponce.executions import unqualified
+from steponce.executions import Execution, OpenWork, unqualified
+from steponce.locks.record import Lock
 from steponce.locks.results import results_in
 from steponce.locks.table import Locks
 from steponce.next_step import NextStep
@@ -216,6 +217,7 @@ class Client:
         timeout_seconds: float = 60,
         lock_token: str | None = None,
         payload: Mapping[str, Any] | None = None,
+        deployed_seconds: float = 0,
     ) -> Receipt:
         """
         Wait until a request is finished. After AlreadyInProgress it waits for the lock's owner.
@@ -228,6 +230,8 @@ class Client:
             payload: The payload that it was started with. An execution may end before it has its lock. Then
                 somebody else may start the id, or the key, with another payload. With this argument the wait
                 refuses an answer for another payload; without it, it returns whatever answer the id has.
+            deployed_seconds: The time-out that the machine's work has now, if it is known. A record that says
+                longer is believed. Unsettled says how long the work of a dead owner may run.
 
         Returns:
             A receipt with the status COMPLETED or FAILED.
@@ -247,7 +251,7 @@ class Client:
         if isnan(seconds):
             raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
-        work_of = partial(unsettled_work, sfn=self.machine.sfn)
+        work_of = partial(self._work_of, deployed_seconds=deployed_seconds)
         return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, work_of).run()
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
@@ -272,3 +276,8 @@ class Client:
                 raise RateLimited(message, receipt.cause, receipt.resets_at, next_steps=[again])
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
+
+    def _work_of(self, lock: Lock, owner: Execution | None, *, deployed_seconds: float) -> OpenWork | None:
+        """What may still run of the work of a dead owner. What is deployed concerns this machine's alone."""
+        deployed = deployed_seconds if self.machine.holds(lock) else 0
+        return unsettled_work(lock, owner, self.machine.sfn, deployed)

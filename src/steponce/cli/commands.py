@@ -140,10 +140,11 @@ def start(
     if timeout is not None and not and_wait:
         raise click.UsageError("--timeout goes with --wait.")
     payload = read_payload(file)
-    client = Machines.reach(target).to_start()
+    machines = Machines.reach(target)
+    client = machines.to_start()
     receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
     if and_wait and receipt.status == "RUNNING":
-        done = _wait(client, request_id, receipt.lock_token, timeout, payload)
+        done = _wait(machines, client, request_id, receipt.lock_token, timeout, payload)
         receipt = done.as_duplicate(receipt.duplicate or done.duplicate)
     return say_receipt(receipt)
 
@@ -170,7 +171,7 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
     machines = Machines.reach(target)
     with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
-        return say_receipt(_wait(client, request_id, key, timeout))
+        return say_receipt(_wait(machines, client, request_id, key, timeout))
 
 
 @steponce.command()
@@ -225,6 +226,7 @@ def up(template: str, parameters: dict[str, str]) -> int:
 
 
 def _wait(
+    machines: Machines,
     client: Client,
     request_id: str,
     lock_token: str | None,
@@ -233,4 +235,10 @@ def _wait(
 ) -> Receipt:
     seconds = DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout
     with waiting_for(request_id):
-        return client.wait(request_id, lock_token=lock_token, timeout_seconds=seconds, payload=payload)
+        return client.wait(
+            request_id,
+            lock_token=lock_token,
+            timeout_seconds=seconds,
+            payload=payload,
+            deployed_seconds=machines.work_timeout_of(client),
+        )

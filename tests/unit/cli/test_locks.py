@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -827,6 +828,26 @@ def test_the_reports_know_a_time_out_that_was_raised_since(world: World, run: Ru
     assert until == times.to_text(closed + timedelta(seconds=60) + INIT_TIME)
     assert f"may run until {until} or later" in run("show", "order-1")[1]["summary"]
     assert until in run("locks", "release", "order-1", *SIGNED)[1]["error"]["message"]
+
+
+def test_a_wait_knows_a_time_out_that_was_raised_since(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """It named a start that settles nothing, while `show` said to wait. A longer one on record counts."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    closed = datetime.now(UTC) - timedelta(seconds=30)
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
+    for recorded, lasts in ((5, 60), (900, 900)):
+        world.put(workTimeoutSeconds=recorded)
+        until = times.to_text(closed + timedelta(seconds=lasts) + INIT_TIME)
+
+        told = run("wait", "order-1")[1]["error"]
+
+        assert ("Unsettled", ["steponce wait order-1"]) == (told["type"], told["next"])
+        assert f"may run until {until} or later" in told["message"]
+        assert until in run("show", "order-1")[1]["summary"]
 
 
 def test_another_machine_s_time_out_is_not_this_one_s(world: World, run: Run):
