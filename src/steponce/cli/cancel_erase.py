@@ -19,7 +19,7 @@ from steponce.cli.machines import Machines
 from steponce.cli.not_found import explained
 from steponce.cli.output import DONE, counted, fields, plain, say, to_copy
 from steponce.cli.target import Stack, Target, Unreachable, where_to, where_to_which
-from steponce.cli.timeline import record_fields
+from steponce.cli.timeline import record_fields, work_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.errors import RecordChanged
 from steponce.locks.record import Lock
@@ -28,7 +28,9 @@ from steponce.operator.cancel_report import meaning, what_was_done
 from steponce.operator.cancellable import find_running
 from steponce.operator.erasure import STAYS, Kept, find_kept
 from steponce.operator.erasure import erase as erase_kept
+from steponce.operator.left_work import work_left
 from steponce.operator.next_steps import steps_after_cancel
+from steponce.recovery.owner import Work
 from steponce.report.story import Record
 
 SHOWN = 100
@@ -51,18 +53,21 @@ def cancel(request_id: str, key: str | None, confirmation: Confirmation, target:
     """
     machines = Machines.reach(target)
     with explained(machines, request_id, key):
-        machine = machines.of_request(request_id, key).machine
+        client = machines.of_request(request_id, key)
+        machine = client.machine
         running = find_running(machine, request_id, key)
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     done = cancel_running(machine, running, by=confirmation.by, why=why)
     lock = done.lock
-    said = meaning(running, lock, by_itself=done.ended_by_itself)
+    work = work_left(machine, running, lock, machines.work_timeout_of(client))
+    said = meaning(running, lock, by_itself=done.ended_by_itself, work=work)
     record = None if lock is None else json_object(Record.from_lock(lock))
-    what_next = [] if lock is None else machines.commands(steps_after_cancel(lock))
+    what_next = [] if lock is None else machines.commands(steps_after_cancel(lock, work))
     what = what_was_done(running, lock, by_itself=done.ended_by_itself)
     answer: dict[str, Any] = {"done": what, "by": confirmation.by, "why": why, "requestId": request_id}
     answer |= {"stopped": running.is_open and not done.ended_by_itself, "said": said}
-    answer |= {"executionArn": running.execution_arn, "record": record, "next": what_next}
+    answer |= {"executionArn": running.execution_arn, "record": record}
+    answer |= work_fields(work or Work()) | {"next": what_next}
     shown = _shown(running.execution_arn, lock)
     say(answer, Group(plain(said, "bold green"), shown, *to_copy(what_next)))
     return DONE

@@ -24,7 +24,7 @@ from steponce.cli.machines import Machines
 from steponce.cli.output import COLOURS, DONE, FAILED, ask_which, fields, in_a_line, plain, say, to_copy
 from steponce.cli.payload import read_json
 from steponce.cli.target import AwsStack, Target, where_to_which
-from steponce.cli.timeline import intervention, record_fields
+from steponce.cli.timeline import intervention, record_fields, work_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
 from steponce.client import Client
 from steponce.locks.record import Lock
@@ -123,10 +123,7 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     answer = {
         "record": json_object(Record.from_lock(lock)),
         "owner": _owner(owner),
-        "workMayRunUntil": work and work.until,
-        "workRunsIn": work and work.execution_arn,
-        "workHidden": work and work.hidden,
-        "workDoneBy": known.done_by,
+        **work_fields(known),
         "links": links,
         "next": what_next,
     }

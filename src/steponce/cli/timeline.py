@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.output import COLOURS, cause_text, counted, fields, plain, pretty, to_copy
+from steponce.executions import OpenWork
 from steponce.locks.record import Intervention
+from steponce.recovery.owner import Work
 from steponce.report.story import Attempt, Record, Story, Waiting
 
 _DIAGNOSES = {
@@ -68,6 +70,17 @@ def record_fields(record: Record) -> dict[str, str | None]:
         "not read": record.unread,
         "error": record.error,
         "cause": cause_text(record.cause),
+    }
+
+
+def work_fields(work: Work) -> dict[str, str | None]:
+    """What is known of the work of a closed owner, for a pipe."""
+    left = work.open or OpenWork()
+    return {
+        "workMayRunUntil": left.until,
+        "workRunsIn": left.execution_arn,
+        "workHidden": left.hidden,
+        "workDoneBy": work.done_by,
     }
 
 

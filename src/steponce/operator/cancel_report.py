@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from steponce.aws import times
-from steponce.executions import CANCELLED
+from steponce.executions import CANCELLED, OpenWork
 from steponce.locks.record import Lock
 from steponce.operator.cancellable import Running, is_own
+from steponce.recovery.owner import Work
 from steponce.recovery.work import proves_the_end
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS
 
@@ -37,8 +38,8 @@ def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = Fals
     return "stopped" if running.is_open and not by_itself else "nothing"
 
 
-def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> str:
-    """What `cancel` has done, in words. `lock` and `by_itself` are as in `Cancelled`."""
+def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False, work: Work | None = None) -> str:
+    """What `cancel` has done, in words. `lock` and `by_itself` are of `Cancelled`, `work` of `work_left`."""
     end = "Its execution is stopped. " if running.is_open else "No execution of it was running. "
     if by_itself:
         end = "Its execution had ended by itself. "
@@ -53,24 +54,27 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False) -> 
         )
     match what_was_done(running, lock, by_itself=by_itself):
         case "cancelled":
-            return end + _cancelled(lock)
+            return end + _cancelled(lock, work)
         case "recorded":
-            return end + _own_outcome(lock)
+            return end + _own_outcome(lock, work)
         case _:
-            return end + _answer_of_another(lock)
+            return end + _answer_of_another(lock, work)
 
 
-def _cancelled(lock: Lock) -> str:
+def _cancelled(lock: Lock, work: Work | None) -> str:
     """What a record that says `Cancelled` means for later starts."""
     if lock.open_status is None:
-        return (
+        final = (
             f"A later start, also of another request with its lock token, gets the error {CANCELLED}"
             f"{_until(lock)}."
         )
-    return f"It was in its work, which may have taken effect: its record waits for a person. {_MAY_RUN}"
+        left = None if work is None else work.open
+        return final if left is None else f"{final} {_goes_on(left)} The record does not stop it."
+    held = "It was in its work, which may have taken effect: its record waits for a person."
+    return _together(held, _may_run(work))
 
 
-def _own_outcome(lock: Lock) -> str:
+def _own_outcome(lock: Lock, work: Work | None) -> str:
     """What the outcome of the request's own work is, and whether that work has ended."""
     outcome = lock.status
     if lock.failure is not None and lock.status == FAILED:
@@ -78,23 +82,54 @@ def _own_outcome(lock: Lock) -> str:
     stays = "waits for a person" if lock.open_status is not None else f"stays{_until(lock)}"
     is_over = lock.failure is not None and proves_the_end(lock.failure.error)
     if lock.open_status is not None and not is_over:
-        return f"It is not cancelled: its outcome, {outcome}, {stays}. {_MAY_RUN}"
+        return _together(f"It is not cancelled: its outcome, {outcome}, {stays}.", _may_run(work))
     return f"Its work had ended, so it is not cancelled: its outcome, {outcome}, {stays}."
 
 
-def _answer_of_another(lock: Lock) -> str:
+def _answer_of_another(lock: Lock, work: Work | None) -> str:
     """What a record that is not this request's means for its later starts."""
     if lock.open_status is not None:
-        return (
+        held = (
             f"The record of its lock token is {lock.status}, made by request {lock.request_id!r}, and waits "
             "for a person. After a release this request may run if it is started again."
         )
+        return held if work is None else _together(held, _may_run(work))
     if lock.is_reusable(times.now_text()):
         return (
             f"The answer of its lock token, {lock.status}, has just expired, at {lock.expires_at}. "
             "If this request is started again, it may run."
         )
     return f"Its lock token has an answer already, which stays{_until(lock)}: {lock.status}."
+
+
+def _may_run(work: Work | None) -> str:
+    """What may still run under a record that waits for a person. Empty if nothing does."""
+    if work is None:
+        return _MAY_RUN
+    if work.done_by is not None:
+        return (
+            f"But the execution {work.done_by}, which is its work, has succeeded. So the work is done. "
+            "Complete the lock with the output of that execution."
+        )
+    if work.open is None:
+        return ""
+    if work.open.until is None:
+        before = "Wait for its end, or stop it, and look again. No command changes the lock before."
+        return f"{_goes_on(work.open)} {before}"
+    until = f"{work.open.until} or later"
+    return f"The work may still run until {until}. The commands for it are refused until then."
+
+
+def _goes_on(work: OpenWork) -> str:
+    """That an execution goes on, or that it cannot be looked at."""
+    return (
+        work.hidden
+        or f"But the execution {work.execution_arn}, which it has started for its work, still runs."
+    )
+
+
+def _together(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _has_ended_meanwhile(running: Running, lock: Lock) -> bool:

@@ -12,11 +12,17 @@ from steponce.workflow import FAILED, INPROGRESS, RELEASED
 _UNKNOWN = Work()
 
 
-def steps_after_cancel(lock: Lock) -> list[NextStep]:
-    """The commands after `cancel`, with the record of its lock token, which may be another's."""
+def steps_after_cancel(lock: Lock, work: Work | None = None) -> list[NextStep]:
+    """
+    The commands after `cancel`.
+
+    Args:
+        lock: The record of its lock token, which may be another's.
+        work: What is known of the work under it.
+    """
     if lock.status == INPROGRESS:  # another request holds it, and goes on
         return [NextStep("inspect lock", lock.lock_token)]
-    return next_steps(lock, runs=False)
+    return next_steps(lock, runs=False, work=work or _UNKNOWN)
 
 
 def next_steps(

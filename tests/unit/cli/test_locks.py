@@ -17,9 +17,11 @@ from moto import mock_aws
 
 from steponce import Client
 from steponce.aws import times
-from steponce.cli import commands, confirmation, machines, target
+from steponce.cli import cancel_erase, commands, confirmation, machines, target
 from steponce.cli.console import links
 from steponce.locks.record import Lock
+from steponce.operator.left_work import work_left
+from steponce.recovery.owner import Work
 from steponce.workflow import INIT_TIME
 from tests.unit.cli.fakes import Run
 from tests.unit.locks.large import bucket
@@ -392,6 +394,106 @@ def test_cancelled(world: World, run: Run):
     assert told["said"].endswith("The commands for it are refused until then.")
     code, told = run("locks", "retry", "order-1", *SIGNED)
     assert (3, True) == (code, "it may still run until" in told["error"]["message"])
+
+
+def stays_inspected(run: Run, told: dict[str, Any]) -> None:
+    """`locks inspect` says the same of the work."""
+    inspected = run("locks", "inspect", "order-1")[1]
+    assert [inspected[name] for name in OF_WORK] == [told[name] for name in OF_WORK]
+    assert inspected["next"] == told["next"]
+
+
+OF_WORK = ("workMayRunUntil", "workRunsIn", "workHidden", "workDoneBy")
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "ABORTED"])
+def test_cancel_names_the_execution_that_goes_on_with_the_work(world: World, run: Run, status: str):
+    """It named none, and commands that were all refused."""
+    child = world.start_child(world.put(workTimeoutSeconds=60), status)
+    events = world.sfn.histories[arn("order-1")]
+    if status == "RUNNING":
+        events.append(events.pop(-2))  # in its work
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "cancelled", "FAILED") == (code, told["done"], told["record"]["status"])
+    assert (child, []) == (told["workRunsIn"], told["next"])
+    assert f"{child}, which it has started for its work, still runs. Wait for its end" in told["said"]
+    stays_inspected(run, told)
+
+
+def release(world: World, run: Run) -> str:
+    """A request that a person has released after the failure of the execution that was its work."""
+    failure = json.dumps({"Error": "States.TaskFailed", "Cause": None})
+    child = world.start_child(
+        world.put(status="FAILED", openStatus="FAILED#3", failure=failure, workTimeoutSeconds=60)
+    )
+    world.sfn.close(child, "FAILED", at=LONG_AGO)
+    assert 0 == run("locks", "release", "order-1", *SIGNED)[0]
+    return child
+
+
+@pytest.mark.parametrize("has_record", [True, False])
+@pytest.mark.parametrize("again", [True, False], ids=["redriven", "closed"])
+def test_a_cancellation_that_is_final_names_the_execution_that_goes_on(
+    world: World, run: Run, has_record: bool, again: bool
+):
+    """It said that everybody gets `Cancelled`, and nothing of the work that was running."""
+    child = release(world, run)
+    if again:
+        world.sfn.executions[child]["status"] = "RUNNING"
+    if not has_record:
+        world.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": "m/order-1"}})
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "cancelled", None) == (code, told["done"], world.lock().open_status)
+    assert (child if again else None) == told["workRunsIn"]
+    assert again == (f"But the execution {child}, which it has started for its work, still" in told["said"])
+
+
+@pytest.mark.parametrize("minutes", [0, 60])
+def test_cancel_says_until_when_the_work_may_run(world: World, run: Run, minutes: int):
+    """It said of work that had ended an hour before that it may still run."""
+    closed = datetime.now(UTC) - timedelta(minutes=minutes)
+    world.execution("order-1", "ABORTED", *TO_WORK, closed=closed)
+    world.put(workTimeoutSeconds=5)
+
+    told = run("cancel", "order-1", *SIGNED)[1]
+
+    until = times.to_text(closed + timedelta(seconds=60) + INIT_TIME) if minutes == 0 else None
+    assert until == told["workMayRunUntil"]
+    assert (until is not None) == ("may still run" in told["said"])
+    assert until is None or f"until {until} or later" in told["said"]
+    assert "steponce locks retry m/order-1 --token" in told["next"]
+    stays_inspected(run, told)
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        ("ThrottlingException", "a function until its time-out has passed"),
+        ("ValidationException", "a function until its time-out has passed"),
+        ("AccessDeniedException", "may not be looked at from here (AccessDeniedException)"),
+    ],
+)
+def test_what_cancel_cannot_look_at_does_not_hide_that_it_is_done(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch, refused: str, says: str
+):
+    """The work is only looked at for the words."""
+    world.execution("order-1", "ABORTED", *TO_WORK)
+    world.put(workTimeoutSeconds=60)
+
+    def then_refuse(*arguments: Any) -> Work | None:
+        world.sfn.refuse("get_execution_history", refused)
+        return work_left(*arguments)
+
+    monkeypatch.setattr(cancel_erase, "work_left", then_refuse)
+
+    code, told = run("cancel", "order-1", *SIGNED)
+
+    assert (0, "cancelled") == (code, told["done"])
+    assert says in told["said"]
 
 
 ENDED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
