@@ -20,7 +20,7 @@ from steponce.executions import CANCELLATION, CANCELLED, Execution
 from steponce.failure import Failure
 from steponce.locks.record import Lock, ttl_of
 from steponce.next_step import NextStep
-from steponce.operator.cancellable import Running, is_cancelled, is_free
+from steponce.operator.cancellable import Running, is_cancelled, is_free, step_for
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
 from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
@@ -75,7 +75,7 @@ def cancel(machine: Machine, running: Running, *, by: str, why: str) -> Cancelle
         raise RecordChanged(
             f"Request {running.request_id!r} has run since you looked: its record is {done.lock.status}, of "
             f"{done.lock.locked_by}. Look again.",
-            next_steps=[NextStep("show request", running.request_id)],
+            next_steps=[step_for(machine, running, "show request")],
         )
     return done
 
@@ -122,7 +122,7 @@ def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
             return True
     raise RecordChanged(
         f"The record {running.lock_token!r} keeps changing, so the request is not cancelled. Look again.",
-        next_steps=[NextStep("show request", running.request_id)],
+        next_steps=[step_for(machine, running, "show request")],
     )
 
 
@@ -146,7 +146,7 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
         raise RecordChanged(
             f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel "
             "that one.",
-            next_steps=[NextStep("cancel request", running.request_id)],
+            next_steps=[step_for(machine, running, "cancel request")],
         )
     return True
 
@@ -211,7 +211,7 @@ def _expect_own_answer(
     raise RecordChanged(
         f"The execution {running.execution_arn} has changed since you looked: {_how(execution)}, and not "
         "by this command. Look again.",
-        next_steps=[NextStep("show request", running.request_id)],
+        next_steps=[step_for(machine, running, "show request")],
     )
 
 

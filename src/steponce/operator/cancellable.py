@@ -11,7 +11,7 @@ from steponce.aws import times
 from steponce.errors import Refused, RequestNotFound
 from steponce.executions import CANCELLATION, CANCELLED, Execution, machine_of
 from steponce.locks.record import Lock
-from steponce.next_step import NextStep
+from steponce.next_step import Action, NextStep
 from steponce.operator.allowed import expect_own
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
@@ -86,7 +86,7 @@ def find_running(machine: Machine, request_id: str, lock_token: str | None = Non
         nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
         raise Refused(
             f"{done_before(running) or nothing_runs} Look at what to do.",
-            next_steps=[NextStep("show request", request_id)],
+            next_steps=[step_for(machine, running, "show request")],
         )
     return running
 
@@ -126,6 +126,12 @@ def _find(
     if found is None or (given_token and machine.lock_token_asked_for(name, found) != given_token):
         return None
     return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
+
+
+def step_for(machine: Machine, running: Running, action: Action) -> NextStep:
+    """A next step for a request. It names the lock token if the id alone does not give it."""
+    token = running.lock_token and machine.token_to_give(running.request_id, running.lock_token)
+    return NextStep(action, running.request_id, lock_token=token)
 
 
 def done_before(running: Running) -> str:

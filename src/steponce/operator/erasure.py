@@ -217,7 +217,9 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
             alive[owner] = _may_be_alive(machine, step)
         if alive[owner]:
             text = f"the step {step.step!r} of {step.lock_token!r} waits"
-            yield text, NextStep("cancel request", step.request_id, machine=machine_of(step.execution))
+            token = machine.token_to_give(step.request_id, step.lock_token)
+            where = machine_of(step.execution)
+            yield text, NextStep("cancel request", step.request_id, lock_token=token, machine=where)
 
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:

@@ -237,10 +237,11 @@ class Operator:
         try:
             return released, start.run() if may_have_begun else start.run_as(last + 1)
         except PayloadMismatch:
+            token = self._machine.token_to_give(lock.request_id, lock.lock_token)
             raise RecordChanged(
                 f"The lock {lock.lock_token!r} was free, and then somebody started the request "
                 f"{lock.request_id!r} with another payload. Look at that one.",
-                next_steps=[NextStep("show request", lock.request_id)],
+                next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
             ) from None
         except (BotoCoreError, ClientError, Unavailable) as error:
             if is_refusal(error):

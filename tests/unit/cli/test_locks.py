@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import json
+import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -552,6 +553,71 @@ def test_a_request_that_is_stopped_beside_another_s_record_is_not_called_cancell
     code, told = run("cancel", "order-1", *SIGNED)
 
     assert (0, "stopped", True) == (code, told["done"], told["stopped"])
+
+
+def ends(world: World) -> None:
+    world.sfn.close("order-1--3", "SUCCEEDED")
+
+
+def takes_the_lock(world: World, is_now: str = "RUNNING", **record: Any) -> None:
+    """The message of the request has come back, and its next attempt has the lock."""
+    world.execution("order-1--4", is_now, *TO_WORK, given=envelope("acme/1") | {"callId": "call-2"})
+    world.put("acme/1", "order-1--4", callId="call-2", attempt=4, **record)
+
+
+def has_run(world: World) -> None:
+    takes_the_lock(world, "SUCCEEDED", status="COMPLETED", openStatus=None, result="1")
+
+
+def keeps_changing(world: World) -> None:
+    world.machine.locks.cancel = lambda *_arguments, **_options: False  # type: ignore[method-assign]
+
+
+MEANWHILE: dict[str, tuple[bool, Callable[[World], None], str]] = {
+    "ended": (True, ends, "show"),
+    "runs again": (False, takes_the_lock, "cancel"),
+    "has run": (False, has_run, "show"),
+    "keeps changing": (False, keeps_changing, "show"),
+}
+
+
+@pytest.mark.parametrize(("is_open", "change", "verb"), MEANWHILE.values(), ids=MEANWHILE)
+def test_what_follows_a_refused_cancel_finds_the_request_by_its_lock_token(
+    world: World,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    is_open: bool,
+    change: Callable[[World], None],
+    verb: str,
+):
+    """Its first attempts are forgotten. It named the id alone, by which nothing is found."""
+    error = None if is_open else "RetryLater"
+    states, status = (*TO_WORK, "ReleaseLock")[: 3 if is_open else 4], "RUNNING" if is_open else "FAILED"
+    world.execution("order-1--3", status, *states, error=error, given=envelope("acme/1"))
+    freed = {} if is_open else {"status": "RELEASED", "openStatus": None, "ttl": 4_000_000_000}
+    world.put("acme/1", "order-1--3", attempt=3, **freed)
+
+    def think(asked: confirmation.Confirmation, _shown: Any, _question: str) -> str:
+        change(world)
+        return str(asked.why)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(confirmation.Confirmation, "ask", think)
+        code, told = run("cancel", "order-1", "--key", "acme/1", *SIGNED)
+
+    assert (3, [f"steponce {verb} order-1 --key acme/1"]) == (code, told["error"]["next"])
+    pasted = shlex.split(told["error"]["next"][0])[1:]
+    assert 0 == run(*pasted, *(SIGNED if verb == "cancel" else ()))[0]
+
+
+def test_what_follows_a_cancel_in_vain_finds_the_request_by_its_lock_token(world: World, run: Run):
+    """As above, for a request that has its answer."""
+    has_run(world)
+
+    code, told = run("cancel", "order-1", "--key", "acme/1", *SIGNED)
+
+    assert (3, ["steponce show order-1 --key acme/1"]) == (code, told["error"]["next"])
+    assert 0 == run("show", "order-1", "--key", "acme/1")[0]
 
 
 def test_cancelled_after_its_end(world: World, run: Run, monkeypatch: pytest.MonkeyPatch):

@@ -350,12 +350,13 @@ def test_erase_reaches_every_machine_s_records(world: TwoMachines, run: Run):
 def test_what_waits_is_cancelled_at_its_machine_before_it_is_erased(world: TwoMachines, run: Run):
     """Another machine knows a request of the same id. A stack with one workflow names no machine."""
     world.put("refunds/order-1", lockedBy=at_refunds("order-1"), status="COMPLETED", openStatus=None)
-    world.execution("order-1", "RUNNING", given={"callId": "as_1"})
+    world.execution("order-1", "RUNNING", given=envelope("acme/1") | {"callId": "as_1"})
     world.step("acme/1", "PENDING")
     code, told = run("erase", "acme/", *SIGNED)
-    assert (3, ["steponce cancel order-1 --machine m"]) == (code, told["error"]["next"])
+    assert (3, ["steponce cancel order-1 --key acme/1 --machine m"]) == (code, told["error"]["next"])
     del world.outputs["RefundsWorkflow"]
-    assert ["steponce cancel order-1"] == run("erase", "acme/", *SIGNED)[1]["error"]["next"]
+    assert ["steponce cancel order-1 --key acme/1"] == run("erase", "acme/", *SIGNED)[1]["error"]["next"]
+    assert 0 == run("cancel", "order-1", "--key", "acme/1", *SIGNED)[0]
 
 
 def test_nothing_is_erased_by_a_stack_that_does_not_know_the_table_of_steps(world: TwoMachines, run: Run):

@@ -120,7 +120,9 @@ def test_nothing_is_erased_while_something_runs_or_waits(world: World):
     world.execution("order-1", "RUNNING", given={"callId": "as_1"})
     with pytest.raises(Refused, match="step 'confirmation' of 'acme/o-1' waits") as raised:
         find_kept(world.machine, world.steps, "acme/")
-    assert (NextStep("cancel request", "order-1", machine=ARN),) == raised.value.next_steps
+    assert (
+        NextStep("cancel request", "order-1", lock_token="acme/o-1", machine=ARN),
+    ) == raised.value.next_steps
 
     for number in range(5):
         world.put(f"acme/p-{number}")
@@ -155,7 +157,9 @@ def test_a_step_of_another_machine_is_cancelled_there(world: World):
 
     with pytest.raises(Refused, match="waits") as raised:
         find_kept(world.machine, world.steps, "acme/")
-    assert (NextStep("cancel request", "order-1", machine=theirs),) == raised.value.next_steps
+    assert (
+        NextStep("cancel request", "order-1", lock_token="acme/o-1", machine=theirs),
+    ) == raised.value.next_steps
 
 
 def test_what_waits_for_a_person_is_not_erased(world: World):
