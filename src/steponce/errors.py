@@ -353,8 +353,8 @@ class WaitTimeout(SteponceError, TimeoutError):
 class Unavailable(SteponceError):
     """AWS throttled the call (then `throttled` is true) or did not answer. The call is safe to repeat."""
 
-    def __init__(self, message: str, *, throttled: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, throttled: bool = False, next_steps: Iterable[NextStep] = ()) -> None:
+        super().__init__(message, next_steps=next_steps)
         self.throttled = throttled
 
 

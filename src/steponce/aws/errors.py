@@ -90,6 +90,15 @@ def without_advice(error: Unavailable) -> str:
     return str(error).replace(f" {_AGAIN}", "").removesuffix(" Try again.")
 
 
+def what_happened(error: BotoCoreError | ClientError | Unavailable) -> str:
+    """A sentence that says what AWS or botocore said, without advice."""
+    if isinstance(error, Unavailable):
+        return without_advice(error)
+    if isinstance(error, ClientError):
+        return f"AWS refused {error.operation_name} with {error_code(error)}."
+    return f"{words_of(error).rstrip('.')}."
+
+
 def words_of(error: BotoCoreError) -> str:
     """
     What botocore says of an error. What it did not expect itself is not quoted: the error of a header that

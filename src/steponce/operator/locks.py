@@ -16,7 +16,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import error_code, is_refusal, without_advice, words_of
+from steponce.aws.errors import error_code, is_refusal, what_happened
 from steponce.errors import (
     InvalidEventTime,
     LockTokenMismatch,
@@ -294,9 +294,9 @@ class Operator:
     def _start_unknown(self, lock: Lock, error: BotoCoreError | ClientError | Unavailable) -> StartUnknown:
         token = self._machine.token_to_give(lock.request_id, lock.lock_token)
         return StartUnknown(
-            f"{_said(error)} The lock {lock.lock_token!r} is released, and the next attempt of request "
-            f"{lock.request_id!r} may have started. Look before you repeat the command: if that attempt "
-            "has failed already, the work runs once more.",
+            f"{what_happened(error)} The lock {lock.lock_token!r} is released, and the next attempt of "
+            f"request {lock.request_id!r} may have started. Look before you repeat the command: if that "
+            "attempt has failed already, the work runs once more.",
             next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
         )
 
@@ -430,14 +430,6 @@ def _refusal(error: ClientError) -> str:
             missing = "kms:Decrypt on the KMS key of the lock table"
         return f"{told} The command needs {missing}. Add the permission, and repeat it."
     return f"{told} Correct this, and repeat the command."
-
-
-def _said(error: BotoCoreError | ClientError | Unavailable) -> str:
-    if isinstance(error, Unavailable):
-        return without_advice(error)
-    if isinstance(error, ClientError):
-        return f"AWS refused {error.operation_name} with {error_code(error)}."
-    return f"{words_of(error).rstrip('.')}."
 
 
 def _place(reference: Reference) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steponce.aws.errors import answering
+from steponce.aws.errors import answering, is_refusal, what_happened
 from steponce.errors import Refused, SteponceError, Unavailable
 from steponce.next_step import NextStep
 from steponce.triggers.found_letters import DeadLetterQueue, Found
@@ -52,6 +52,10 @@ class LetterNotFound(SteponceError, LookupError):
     """No letter has this id, or another operator is looking at it."""
 
 
+class PartlyRedriven(Unavailable):
+    """AWS refused or did not answer while letters were redriven one by one. The message says how many are."""
+
+
 class Letters:
     """
     The dead letters of a stack.
@@ -65,6 +69,7 @@ class Letters:
         self._sqs = sqs
         self._queues = queues
         self._deleted: set[str] = set()
+        self._in_doubt = ""
 
     def look(self, limit: int) -> tuple[list[Found], int]:
         """
@@ -130,8 +135,28 @@ class Letters:
         that are too large for their queue do, and those that may have been answered.
 
         Raises:
-            Unavailable: throttled or no answer. The letters until then are redriven.
+            PartlyRedriven: AWS refused or did not answer, and some are redriven, or may be.
+            Unavailable, ClientError, BotoCoreError: the same, and none is.
         """
+        count = 0
+        try:
+            for found in self._redrive_each():
+                count += 1
+                yield found
+        except (Unavailable, ClientError, BotoCoreError) as error:
+            if not count and not self._in_doubt:
+                raise
+            sure = f"Put back until then: {count}, and deleted from the dead letters." if count else ""
+            said = " ".join(filter(None, (what_happened(error), sure, self._in_doubt)))
+            raise PartlyRedriven(
+                f"{said} Others are still there, and may be hidden for up to {HIDDEN_SECONDS} seconds. "
+                "Once the cause is gone, repeat the command: to redrive a letter twice does no harm.",
+                throttled=isinstance(error, Unavailable) and error.throttled,
+                next_steps=[NextStep("list letters")],
+            ) from error
+
+    def _redrive_each(self) -> Iterator[Found]:
+        """As `redrive_all`, with the errors of AWS."""
         for queue in self._queues:
             if queue.back_to is None:
                 continue
@@ -179,8 +204,15 @@ class Letters:
         if found.queue.back_to.endswith(".fifo"):
             # A new deduplication id: SQS silently drops a message with the old one for five minutes.
             more["MessageDeduplicationId"] = uuid.uuid4().hex
-        send(self._sqs, found.queue.back_to, body, attributes, **more)
+        self._in_doubt = ""
+        try:
+            send(self._sqs, found.queue.back_to, body, attributes, **more)
+        except Exception as error:
+            self._in_doubt = "" if is_refusal(error) else f"Letter {found.id} may be put back."
+            raise
+        self._in_doubt = f"Letter {found.id} is put back, and may not be deleted."
         self._delete(found)
+        self._in_doubt = ""
 
     def _delete(self, found: Found) -> None:
         with answering("SQS"):

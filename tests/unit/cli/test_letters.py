@@ -488,6 +488,57 @@ def test_a_death_between_sending_and_deleting_leaves_a_letter_and_one_request(
     assert ["order-1", "order-1"] == [one.request_id for one in stack.asked()]
 
 
+BROKEN = {
+    "throttled": ("send_message", ("RequestThrottled", 403), "Letter {} may be put back."),
+    "refused": ("send_message", ("AccessDenied", 403), ""),
+    "not deleted": (
+        "delete_message",
+        ("AccessDenied", 403),
+        "Letter {} is put back, and may not be deleted.",
+    ),
+    "not received": ("receive_message", ("AccessDenied", 403), ""),
+}
+
+
+@pytest.mark.parametrize("done", [0, 2])
+@pytest.mark.parametrize(("call", "error", "doubt"), BROKEN.values(), ids=BROKEN)
+def test_a_redrive_that_breaks_off_says_what_is_put_back(
+    stack: Stack,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    error: tuple[str, int],
+    doubt: str,
+    done: int,
+):
+    """It said what AWS had said alone, as if nothing were done."""
+    for number in range(3):
+        stack.lay_aside(f"order-{number}")
+    before = [letter["id"] for letter in run("list")[1]["letters"]]
+    answers, made = getattr(stack.sqs, call), []
+
+    def break_off(**given: Any) -> Any:
+        made.append(given)
+        if len(made) > (bool(done) if call == "receive_message" else done):
+            raise client_error(*error[:1], status=error[1])
+        return answers(**given)
+
+    with monkeypatch.context() as breaking:
+        breaking.setattr(stack.sqs, call, break_off)
+        code, told = run("redrive", "--all")
+
+    left = [letter["id"] for letter in run("list")[1]["letters"]]
+    put_back, said = len(before) - len(left), told["error"]["message"]
+    assert (4, 3 if done and call == "receive_message" else done) == (code, put_back)
+    assert bool(put_back) == (f"Put back until then: {put_back}, and deleted from" in said)
+    assert doubt.format(*left[:1]) in said
+    if not put_back and not doubt:
+        assert "AccessDenied" == told["error"]["type"]
+    else:
+        assert ["steponce letters list"] == told["error"]["next"]
+    assert len(left) == len(run("redrive", "--all")[1]["letters"])
+
+
 THROTTLED, DENIED = ("RequestThrottled", 403), ("AccessDenied", 403)
 
 
