@@ -43,6 +43,7 @@ All errors of this package, as one tree:
     ├── Unsettled                        the request's owner is dead, and its outcome is not on record
     ├── WaitTimeout (TimeoutError)       the request still runs after the time to wait
     ├── TooManyAttempts                  every name for a next attempt is taken
+    ├── StartRefused                     AWS refused the start of an operator's retry; its lock is released
     ├── StartUnknown                     an operator's retry may have started the next attempt; look first
     ├── Unavailable                      AWS throttled or did not answer; safe to try again
     ├── LockLost                         raised in the work: another owner has the lock, so do nothing
@@ -360,6 +361,10 @@ class Unavailable(SteponceError):
 
 class TooManyAttempts(SteponceError):
     """Every name for a next attempt of this request is taken by a closed execution."""
+
+
+class StartRefused(SteponceError):
+    """AWS refused the start of a retry. Its lock is released by then; the same command is safe to repeat."""
 
 
 class StartUnknown(SteponceError):

@@ -95,7 +95,8 @@ def what_happened(error: BotoCoreError | ClientError | Unavailable) -> str:
     if isinstance(error, Unavailable):
         return without_advice(error)
     if isinstance(error, ClientError):
-        return f"AWS refused {error.operation_name} with {error_code(error)}."
+        said = str(error.response["Error"].get("Message", "")).strip().rstrip(".")
+        return f"AWS refused {error.operation_name} with {error_code(error)}{said and f': {said}'}."
     return f"{words_of(error).rstrip('.')}."
 
 

@@ -30,6 +30,7 @@ from steponce.errors import (
     MachineAmbiguous,
     MachineNotFound,
     Refused,
+    StartRefused,
     SteponceError,
     Unavailable,
 )
@@ -132,6 +133,6 @@ def _code(error: SteponceError) -> int:
         return USAGE
     if isinstance(error, Conflict | Refused):
         return CONFLICT
-    if isinstance(error, Unavailable | Unreachable):
+    if isinstance(error, Unavailable | Unreachable | StartRefused):
         return UNREACHABLE
     return FAILED

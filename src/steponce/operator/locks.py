@@ -26,6 +26,7 @@ from steponce.errors import (
     RecordChanged,
     Refused,
     ResultForbidden,
+    StartRefused,
     StartUnknown,
     TooManyAttempts,
     Unavailable,
@@ -215,6 +216,7 @@ class Operator:
             Refused: the newest attempt has another lock token; nothing was written.
             StartUnknown: no answer to the start. The lock is released, and the attempt may have started. Look
                 before you repeat the retry: if that attempt has failed already, the work runs once more.
+            StartRefused: AWS refused the start. The lock is released, and nothing was started.
             Unavailable: no answer before the start; safe to try again.
             SteponceError: as `release`, and as `Client.start`; a lock that was released stays so.
         """
@@ -245,7 +247,7 @@ class Operator:
             ) from None
         except (BotoCoreError, ClientError, Unavailable) as error:
             if is_refusal(error):
-                raise
+                raise self._start_refused(lock, error) from error
             raise self._start_unknown(lock, error) from error
 
     def _envelope(self, lock: Lock, execution_input: Mapping[str, Any]) -> Envelope:
@@ -290,6 +292,14 @@ class Operator:
                 f"{whose}. Nothing was started. Look again.",
                 next_steps=[NextStep("inspect lock", lock.lock_token)],
             )
+
+    def _start_refused(self, lock: Lock, error: BotoCoreError | ClientError | Unavailable) -> StartRefused:
+        return StartRefused(
+            f"{what_happened(error)} The lock {lock.lock_token!r} is released, and this command has started "
+            f"nothing: the next start of request {lock.request_id!r} runs the work. Once the cause is gone, "
+            "repeat the command.",
+            next_steps=[NextStep("retry lock", lock.lock_token)],
+        )
 
     def _start_unknown(self, lock: Lock, error: BotoCoreError | ClientError | Unavailable) -> StartUnknown:
         token = self._machine.token_to_give(lock.request_id, lock.lock_token)

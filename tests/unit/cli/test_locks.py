@@ -373,6 +373,23 @@ def test_retried(world: World, run: Run):
     assert "tok_secret" not in json.dumps(told)
 
 
+def test_a_retry_whose_start_is_refused_says_that_its_lock_is_released(world: World, run: Run):
+    """And the same command starts it, once it is allowed."""
+    world.held()
+    world.sfn.refuse("start_execution", "AccessDeniedException")
+
+    code, told = run("locks", "retry", "order-1", *SIGNED)
+
+    assert (4, "StartRefused", "RELEASED") == (code, told["error"]["type"], world.lock().status)
+    assert "The lock 'm/order-1' is released" in told["error"]["message"]
+    assert ["steponce locks retry m/order-1 --token"] == told["error"]["next"]
+    world.sfn.heal()
+    assert (0, "retried") == (
+        (told := run("locks", "retry", "m/order-1", "--token", *SIGNED))[0],
+        told[1]["done"],
+    )
+
+
 def test_a_retry_whose_start_has_no_answer_does_not_ask_to_be_repeated(world: World, run: Run):
     """Exit code 4 would be an invitation to a script. The next command is to look."""
     world.held()

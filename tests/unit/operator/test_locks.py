@@ -24,6 +24,7 @@ from steponce.errors import (
     RecordChanged,
     Refused,
     ResultForbidden,
+    StartRefused,
     StartUnknown,
     Unavailable,
 )
@@ -566,7 +567,7 @@ SENT_TWICE.response["ResponseMetadata"]["RetryAttempts"] = 1
         (None, "Step Functions did not answer ("),
         (client_error("ThrottlingException"), "Step Functions said ThrottlingException. The lock"),
         (CredentialRetrievalError(provider="sso", error_msg="closed"), "closed. The lock"),
-        (SENT_TWICE, "AWS refused Operation with ExpiredTokenException. The lock"),
+        (SENT_TWICE, "AWS refused Operation with ExpiredTokenException: Invalid: ''. The lock"),
     ],
     ids=["lost", "throttled", "logged out", "logged out after a lost answer"],
 )
@@ -594,11 +595,12 @@ def test_a_repeated_retry_whose_start_has_no_answer_is_not_called_safe_either(wo
 
 
 def test_a_retry_whose_start_is_refused_says_so(world: World, alice: Operator):
-    """Nothing has started, and the same command is safe."""
+    """Nothing has started, and the same command is safe. It did not say that the lock is released."""
     lock = alice.prepare("retry", world.held())
     world.sfn.refuse("start_execution", "AccessDeniedException")
-    with pytest.raises(ClientError, match="AccessDeniedException"):
+    with pytest.raises(StartRefused, match=r"AccessDeniedException.* is released, .* has started nothing"):
         alice.retry(lock, alice.payload_of(lock), "again")
+    assert (RELEASED, []) == (world.lock().status, world.sfn.started)
 
 
 def test_a_retry_without_an_answer_before_its_start_is_safe_to_repeat(
