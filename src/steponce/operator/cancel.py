@@ -23,6 +23,7 @@ from steponce.next_step import NextStep
 from steponce.operator.cancellable import Running, is_cancelled, is_free, step_for
 from steponce.recovery.owner import settle_owner
 from steponce.request.machine import Machine, is_owner_open
+from steponce.request.newest import running_without_lock
 from steponce.workflow import CAUSE_LIMIT, FAILED, INPROGRESS
 
 _SEEN_WITHIN_SECONDS = 15.0
@@ -118,6 +119,9 @@ def _answer(machine: Machine, running: Running, *, by: str, why: str) -> bool:
         lock = machine.locks.get(running.lock_token)
         if lock is not None and not is_free(lock):
             return not _is_left(machine, running, lock)
+        redriven = running_without_lock(machine, lock, running.request_id, running.execution_arn)
+        if redriven is not None:
+            raise _runs_again(machine, running, redriven[1])
         if machine.locks.cancel(lock, _record_of(machine, running, lock), by=by, why=why):
             return True
     raise RecordChanged(
@@ -143,12 +147,16 @@ def _is_left(machine: Machine, running: Running, lock: Lock) -> bool:
     except OwnerHidden:
         return False
     if alive:
-        raise RecordChanged(
-            f"Request {running.request_id!r} runs again, as {lock.locked_by}, and is not cancelled. Cancel "
-            "that one.",
-            next_steps=[step_for(machine, running, "cancel request")],
-        )
+        raise _runs_again(machine, running, lock.locked_by)
     return True
+
+
+def _runs_again(machine: Machine, running: Running, execution_arn: str) -> RecordChanged:
+    return RecordChanged(
+        f"Request {running.request_id!r} runs again, as {execution_arn}, and is not cancelled. Cancel that "
+        "one.",
+        next_steps=[step_for(machine, running, "cancel request")],
+    )
 
 
 def _record_of(machine: Machine, running: Running, lock: Lock | None) -> Lock:

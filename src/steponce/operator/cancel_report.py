@@ -28,6 +28,11 @@ _MAY_RUN = (
     "it until that one ends. The commands for it are refused until then."
 )
 
+_WORKED_WITHOUT_LOCK = (
+    "It was redriven after its lock was released. So its work may have taken effect, and may still run: a "
+    "function until its time-out has passed, and an execution that was started for it until that one ends."
+)
+
 
 def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = False) -> Done:
     """What `cancel` has done, in a word. Arguments as for `meaning`."""
@@ -54,22 +59,24 @@ def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False, wor
         )
     match what_was_done(running, lock, by_itself=by_itself):
         case "cancelled":
-            return end + _cancelled(lock, work)
+            return end + _cancelled(running, lock, work)
         case "recorded":
             return end + _own_outcome(lock, work)
         case _:
             return end + _answer_of_another(lock, work)
 
 
-def _cancelled(lock: Lock, work: Work | None) -> str:
+def _cancelled(running: Running, lock: Lock, work: Work | None) -> str:
     """What a record that says `Cancelled` means for later starts."""
     if lock.open_status is None:
         final = (
             f"A later start, also of another request with its lock token, gets the error {CANCELLED}"
             f"{_until(lock)}."
         )
+        worked = _WORKED_WITHOUT_LOCK if running.works_without_lock else ""
         left = None if work is None else work.open
-        return final if left is None else f"{final} {_goes_on(left)} The record does not stop it."
+        goes_on = "" if left is None else f"{_goes_on(left)} The record does not stop it."
+        return _together(final, worked, goes_on)
     held = "It was in its work, which may have taken effect: its record waits for a person."
     return _together(held, _may_run(work))
 

@@ -15,8 +15,8 @@ from steponce.next_step import Action, NextStep
 from steponce.operator.allowed import expect_own
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
-from steponce.request.newest import newest_beside
-from steponce.workflow import FAILED, INPROGRESS
+from steponce.request.newest import newest_beside, running_without_lock
+from steponce.workflow import FAILED, INPROGRESS, RELEASED
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
@@ -29,12 +29,14 @@ class Running:
 
     Args:
         request_id: As it was given.
-        execution_arn: The execution that has its lock, else its newest attempt.
+        execution_arn: The execution that has its lock, or was redriven after its lock was released. Else its
+            newest attempt.
         lock_token: The request's business key; None if it is not known.
         lock: The record of that key, also if another request holds it. None if there is none.
         is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
             died and left its lock.
         given: What that execution was started with.
+        is_redriven: Whether that execution runs again, after somebody has redriven it.
     """
 
     request_id: str
@@ -43,12 +45,20 @@ class Running:
     lock: Lock | None
     is_open: bool
     given: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    is_redriven: bool = False
 
     @property
     def holds_the_lock(self) -> bool:
         """Whether this execution holds the lock."""
         lock = self.lock
         return lock is not None and (lock.status, lock.locked_by) == (INPROGRESS, self.execution_arn)
+
+    @property
+    def works_without_lock(self) -> bool:
+        """Whether this execution was redriven after its lock was released."""
+        lock = self.lock
+        was_released = lock is not None and (lock.status, lock.locked_by) == (RELEASED, self.execution_arn)
+        return was_released and self.is_redriven
 
 
 def find_running(machine: Machine, request_id: str, lock_token: str | None = None) -> Running:
@@ -123,9 +133,13 @@ def _find(
         is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
         if is_owner_open(holder, lock) or is_left:
             found, arn = holder or newest, lock.locked_by
+    redriven = running_without_lock(machine, lock, request_id, arn)
+    if redriven is not None:
+        found, arn = redriven
     if found is None or (given_token and machine.lock_token_asked_for(name, found) != given_token):
         return None
-    return Running(request_id, arn, token, lock, found.is_open, found.input or first_input), found.status
+    given, is_redriven = found.input or first_input, found.is_open and found.redrive_count > 0
+    return Running(request_id, arn, token, lock, found.is_open, given, is_redriven), found.status
 
 
 def step_for(machine: Machine, running: Running, action: Action) -> NextStep:

@@ -50,7 +50,7 @@ from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT, name_of
-from steponce.request.newest import newest_under
+from steponce.request.newest import newest_under, running_without_lock
 from steponce.request.receipt import Receipt
 from steponce.request.start import Start
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED, WORKFLOW_LIMIT
@@ -235,7 +235,12 @@ class Operator:
             self._expect_newest_key(start, newest, lock)
         released = self._again(lock) if lock.status == RELEASED else self.release(lock, why)
         self._expect_free(lock, released)
-        may_have_begun = lock.status == RELEASED and (newest is None or newest.is_open)
+        known = self._machine.execution_arn(name_of(lock.request_id), last)
+        may_have_begun = lock.status == RELEASED and (
+            newest is None
+            or newest.is_open
+            or running_without_lock(self._machine, lock, lock.request_id, known) is not None
+        )
         try:
             return released, start.run() if may_have_begun else start.run_as(last + 1)
         except PayloadMismatch:

@@ -78,7 +78,7 @@ class Case:
         if record is not None and again is not None and (again is newest or not newest.is_open):
             return self._worked_again(record, again)
         if record is None or lock is None or record.expired or record.status == RELEASED:
-            return self._without_record(record if self.is_answered else None, newest)
+            return self._without_record(record if self.is_answered else None, self._running_or(newest))
         if newest.is_open and not self.is_answered:
             return self._without_record(None, newest)
         another = record.request_id != self.request_id
@@ -306,6 +306,11 @@ class Case:
         if record is None or record.status != RELEASED:
             return None
         return next((one for one in self.attempts if one.execution_arn == record.locked_by), None)
+
+    def _running_or(self, newest: Attempt) -> Attempt:
+        """The attempt whose lock was released, if it runs and the newest does not. Else the newest."""
+        released = None if self.owner_is_stranger else self._released
+        return released if released is not None and released.is_open and not newest.is_open else newest
 
     @property
     def _redriven_since_release(self) -> Attempt | None:

@@ -15,7 +15,7 @@ from steponce.request.belonging import answers_too, is_own, made_it, payload_mis
 from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
-from steponce.request.newest import newest_beside, newest_of_request
+from steponce.request.newest import newest_beside, newest_of_request, running_without_lock
 from steponce.request.receipt import Receipt
 
 _READINGS = 3
@@ -91,7 +91,7 @@ class Lookup:
         if newest.is_open:
             if not lock.has_payload(self._payload_hash):
                 self._expect_payload_of(newest)
-            return self._running(attempt)
+            return self._running(self._arn(attempt))
         if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
             return self._answer(lock, now)
         if not newest.failure.turns_away:
@@ -105,7 +105,12 @@ class Lookup:
             return None
         if newest is not None and newest.is_open:
             self._expect_payload_of(newest)
-            return self._running(attempt)
+            return self._running(self._arn(attempt))
+        redriven = running_without_lock(self._machine, lock, self._request_id, self._arn(attempt))
+        if redriven is not None:
+            execution, arn = redriven
+            self._expect_payload_of(execution)
+            return self._running(arn)
         if lock is not None:
             is_known_by_id = newest is None and lock.request_id == self._request_id
             if is_known_by_id or (newest and made_it(self._machine, lock, self._request_id, newest, attempt)):
@@ -123,14 +128,15 @@ class Lookup:
         results, duplicate = self._machine.results, not self._machine.made(lock, self._request_id)
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
-    def _running(self, attempt: int) -> Receipt:
-        arn = self._machine.execution_arn(self._name, attempt)
+    def _arn(self, attempt: int) -> str:
+        return self._machine.execution_arn(self._name, attempt)
+
+    def _running(self, arn: str) -> Receipt:
         return Receipt.running(self._request_id, self._lock_token, arn, duplicate=False)
 
     def _failed(self, execution: Execution, attempt: int, *, is_free: bool) -> Receipt:
         self._expect_payload_of(execution)
-        arn = self._machine.execution_arn(self._name, attempt)
-        token, answer = self._lock_token, execution.answer
+        arn, token, answer = self._arn(attempt), self._lock_token, execution.answer
         return Receipt.failed(self._request_id, token, arn, answer, duplicate=False, is_free=is_free)
 
     def _expect_payload_of(self, execution: Execution) -> None:

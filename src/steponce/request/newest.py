@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.machine import Machine, is_attempt_of
+from steponce.request.machine import Machine, is_attempt_of, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, name_of
+from steponce.workflow import RELEASED
 
 
 def newest_under(machine: Machine, name: str, attempt: int) -> tuple[Execution | None, int]:
@@ -78,3 +79,25 @@ def newest_beside(
         first = machine.describe(name_of(request_id), 1)
     recorded = machine.recorded_attempt(lock, request_id, first)
     return newest_of_request(machine, request_id, recorded, first if recorded == 1 else None)
+
+
+def running_without_lock(
+    machine: Machine, lock: Lock | None, request_id: str, known: str
+) -> tuple[Execution, str] | None:
+    """
+    Find the attempt whose lock was released, if it runs. Somebody has redriven it, and it has no lock.
+
+    Args:
+        machine: The request's machine.
+        lock: The record under the request's lock token.
+        request_id: As the caller gave it.
+        known: The ARN of an execution that is not described again.
+
+    Returns:
+        The execution and its ARN. None if it does not run, is known, or the record is not a released one of
+        this request.
+    """
+    if lock is None or lock.status != RELEASED or lock.locked_by == known:
+        return None
+    owner = machine.describe_arn(lock.locked_by) if machine.made(lock, request_id) else None
+    return (owner, lock.locked_by) if owner is not None and is_owner_open(owner, lock) else None

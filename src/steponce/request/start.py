@@ -24,6 +24,7 @@ from steponce.request.comparison import Comparison
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import MAX_ATTEMPT, attempt_name
+from steponce.request.newest import running_without_lock
 from steponce.request.next_attempts import DeadOwner, expect_written
 from steponce.request.receipt import Receipt
 from steponce.workflow import INPROGRESS
@@ -49,7 +50,8 @@ class Start:
 
         A call makes at most two StartExecution calls. It describes three executions, and more only to find
         the newest of several attempts that no record names, after another caller was quicker, or while
-        DescribeExecution does not show an attempt that was started.
+        DescribeExecution does not show an attempt that was started. If the record is released, and does not
+        name the newest attempt, the one that it names is described as well.
         """
         if self._start_execution(1):
             return self._running(1, duplicate=False)
@@ -132,10 +134,22 @@ class Start:
             return None
         if newest is not None and self._comparison.was_just_refused(newest):
             return self._failed(last, newest, duplicate=True, is_free=True)
+        redriven = self._redriven(lock)
+        if redriven is not None:
+            return redriven
         receipt = self._start_next(last + 1)
         if receipt.duplicate:
             self._comparison.expect_same_request(self._attempts.describe_started(last + 1))
         return receipt
+
+    def _redriven(self, lock: Lock | None) -> Receipt | None:
+        """The attempt that was redriven after its lock was released, if it runs. The first is closed."""
+        found = running_without_lock(self._machine, lock, self._request_id, self._attempts.arn(1))
+        if found is None:
+            return None
+        execution, arn = found
+        self._comparison.expect_payload_of(execution)
+        return Receipt.running(self._request_id, self._envelope.lockToken, arn, duplicate=True)
 
     def _by_execution(self, attempt: int, execution: Execution, lock: Lock | None) -> Receipt | None:
         mine = self._comparison.is_of_this_call(execution)

@@ -1064,6 +1064,34 @@ def test_inspect_advises_as_show_for_a_released_request_that_was_redriven(world:
     assert ["steponce locks complete m/order-1 FILE --token", "steponce start order-1 FILE"] == looked
 
 
+@pytest.mark.parametrize("error", ["AlreadyInProgress", "States.Runtime"])
+@pytest.mark.parametrize("released", [1, 2])
+def test_a_released_request_that_was_redriven_runs_however_a_later_attempt_has_ended(
+    world: World, run: Run, file: str, released: int, error: str
+):
+    """`cancel` said that nothing runs, `status` said FAILED, and a retry ran the work beside it."""
+    Path(file).write_text(json.dumps(PAYLOAD))
+    name, later = ("order-1", "order-1--2", "order-1--3")[released - 1 : released + 1]
+    world.execution("order-1", "FAILED", "AcquireLock", error="LockContended")
+    world.execution(name, "RUNNING", *TO_WORK)
+    world.sfn.executions[arn(name)]["redriveCount"] = 1
+    given, closed = envelope() | {"callId": "call-9"}, datetime.now(UTC)
+    world.execution(later, "FAILED", "AcquireLock", error=error, given=given, closed=closed)
+    free = {"status": "RELEASED", "openStatus": None, "ttl": 4_000_000_000}
+    before = world.put(name=name, **free, actualCompletion=times.to_text(LONG_AGO))
+
+    for look in (["show", "order-1"], ["locks", "inspect", "order-1"]):
+        assert ["steponce wait order-1"] == run(*look)[1]["next"]
+    receipts = [run("status", "order-1")[1], run("start", "order-1", file)[1]]
+    receipts.append(run("locks", "retry", "order-1", *SIGNED)[1]["receipt"])
+    assert [("RUNNING", arn(name))] * 3 == [(one["status"], one["executionArn"]) for one in receipts]
+    assert ([], before) == (world.sfn.started, world.lock())
+
+    told = run("cancel", "order-1", *SIGNED)[1]
+    assert ("cancelled", True, arn(name)) == (told["done"], told["stopped"], told["executionArn"])
+    assert "its work may have taken effect" in told["said"]
+
+
 DEAD: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "in its work": (["ABORTED", *TO_WORK], {}, "start"),
     "unwritten": (["FAILED", *TO_WORK], {"error": "States.DataLimitExceeded"}, "locks complete"),

@@ -25,7 +25,7 @@ from steponce.operator.next_steps import steps_after_cancel
 from steponce.request.names import name_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
 from tests.fakes.errors import client_error
-from tests.unit.one_machine import HASH, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
+from tests.unit.one_machine import HASH, LONG_AGO, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 from tests.unit.two_machines import REFUNDS, at_refunds
 
 PAST, TTL = "2020-01-01T00:00:00.000Z", 4_000_000_000
@@ -420,6 +420,64 @@ def test_a_next_attempt_that_takes_the_lock_meanwhile_is_told_of(world: World):
         cancel(world.machine, running, by="alice", why="x")
     assert mine == world.lock()
     assert "Cancelled" == (cancelled(world).failure or CANCELLED).error
+
+
+def redriven_after_release(world: World, newest: str = "FAILED") -> None:
+    """The work of order-1 runs again after a person has released its lock. A later attempt has no lock."""
+    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.sfn.executions[arn("order-1")] |= {"redriveCount": 1, "startDate": LONG_AGO}
+    world.execution("order-1--2", newest, "AcquireLock", given=envelope() | {"callId": "call-2"})
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+
+
+@pytest.mark.parametrize("newest", ["FAILED", "RUNNING"])
+def test_an_execution_that_was_redriven_after_its_release_is_stopped(world: World, newest: str):
+    """It said that no execution was running. The later attempt finds the answer on record."""
+    redriven_after_release(world, newest)
+    running = find_running(world.machine, "order-1")
+    lock = cancelled(world)
+    statuses = [world.sfn.executions[arn(name)]["status"] for name in ("order-1", "order-1--2")]
+    assert (["ABORTED", newest], arn("order-1")) == (statuses, lock.locked_by)
+    said = meaning(running, lock)
+    assert said.startswith("Its execution is stopped. A later start")
+    assert "It was redriven after its lock was released. So its work may have taken effect" in said
+    says_so(world, lock)
+
+
+def test_an_execution_that_is_redriven_while_the_operator_thinks_gets_no_answer(world: World):
+    """The record was final then, and no command found what runs. The same command cancels it."""
+    redriven_after_release(world)
+    again = world.sfn.executions[arn("order-1")]
+    world.sfn.executions[arn("order-1")] = again | {"status": "FAILED", "stopDate": LONG_AGO}
+    running = find_running(world.machine, "order-1")
+    assert (arn("order-1--2"), False) == (running.execution_arn, running.is_open)
+    world.sfn.executions[arn("order-1")], before = again, world.lock()
+
+    with pytest.raises(RecordChanged, match=r"runs again, as .*:order-1, and is not cancelled") as raised:
+        cancel(world.machine, running, by="alice", why="x")
+
+    assert ([NextStep("cancel request", "order-1")], before) == (list(raised.value.next_steps), world.lock())
+    says_so(world, cancelled(world))
+
+
+@pytest.mark.parametrize(
+    "other", [{"callId": "call-9"}, {"lockedBy": arn("order-9"), "requestId": "order-9"}]
+)
+def test_only_the_execution_whose_lock_was_released_is_stopped(world: World, other: dict[str, Any]):
+    """Another one has its name now, or another request has released the lock."""
+    redriven_after_release(world)
+    world.execution("order-9", "RUNNING", *TO_WORK, given=envelope() | {"requestId": "order-9"})
+    world.put(status=RELEASED, openStatus=None, ttl=TTL, **other)
+    running = find_running(world.machine, "order-1")
+    assert (arn("order-1--2"), False) == (running.execution_arn, running.is_open)
+
+
+def test_an_execution_that_has_just_released_its_lock_is_not_called_redriven(world: World):
+    """It is on its way to its end."""
+    world.execution("order-1", "RUNNING", *TO_WORK, "ReleaseLock")
+    world.put(status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    assert "redriven" not in meaning(running, cancelled(world))
 
 
 def second_attempt(world: World, *states: str, **record: Any) -> Lock:

@@ -758,6 +758,19 @@ def test_a_released_request_whose_execution_was_redriven_may_have_worked_again(w
     assert "find out before whether the work took effect" in story.summary
 
 
+@pytest.mark.parametrize("states", [["AcquireLock"], ["DoWork"]], ids=["before its work", "in its work"])
+def test_a_released_request_that_runs_is_waited_for_whatever_a_later_attempt_did(
+    world: World, states: list[str]
+):
+    """As its status says. A later attempt has ended without the lock."""
+    world.record("RELEASED", open_status=None, actual_completion=at(5), interventions=(RELEASED_BY_ANN,))
+    world.execution("order-1", "RUNNING", *states, redriveCount=1)
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress")
+    story, status = collect(world.client, "order-1"), world.client.status("order-1")
+    assert (["wait for request"], "RUNNING") == ([one.action for one in story.next_steps], status.status)
+    assert status.execution_arn == arn("order-1")
+
+
 @pytest.mark.parametrize(
     ("states", "more"),
     [

@@ -423,6 +423,34 @@ def test_the_record_says_which_attempt_was_the_last(world: Counting, many: int):
     assert [f"order-1--{many + 1}"] == world.started()
 
 
+@pytest.mark.parametrize("later", [0, 1])
+@pytest.mark.parametrize("released", [1, 2, 100])
+def test_an_attempt_that_was_redriven_after_its_release_is_running(
+    world: Counting, released: int, later: int
+):
+    """The next attempt took the free lock, and worked beside it."""
+    name = "order-1" if released == 1 else f"order-1--{released}"
+    world.execution("order-1", "FAILED", *TO_WORK)
+    world.attempts(*range(2, released + 1 + later))
+    world.execution(name, "RUNNING", *TO_WORK)
+    world.put(name=name, status=RELEASED, openStatus=None, ttl=TTL)
+
+    for _ in range(2):
+        receipt = world.client.start("order-1", PAYLOAD) if later else world.ask()
+        assert ("RUNNING", True, arn(name)) == (receipt.status, receipt.duplicate, receipt.execution_arn)
+        assert 3 + later >= world.calls["describe_execution"]
+        world.calls.clear()
+    assert [] == world.started()
+    status = world.client.status("order-1")
+    assert ("RUNNING", arn(name)) == (status.status, status.execution_arn)
+
+    world.execution(name, "RUNNING", *TO_WORK, given=envelope() | ANOTHER_PAYLOAD)
+    with pytest.raises(PayloadMismatch):
+        world.client.start("order-1", PAYLOAD)
+    with pytest.raises(PayloadMismatch):
+        world.client.wait("order-1", timeout_seconds=0, payload=PAYLOAD)
+
+
 @pytest.mark.parametrize("many", [1, 2, 3, 4, 5, 99, 100, 1_000])
 def test_without_a_record_the_last_attempt_is_found_by_a_search_that_doubles(world: Counting, many: int):
     """Exactly the next name, in few steps."""
