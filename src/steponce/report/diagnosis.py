@@ -24,6 +24,7 @@ from steponce.workflow import (
 
 _FOUND_ALIVE = "AlreadyInProgress"
 _BY_HAND: tuple[Action, ...] = ("complete lock", "retry lock")
+_SETTLING: frozenset[Action] = frozenset({"start request", "release lock", *_BY_HAND})
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,35 @@ class Case:
         record, lock, newest = self.record, self.lock, self.attempts[-1]
         again = self._redriven_since_release
         if record is not None and again is not None and (again is newest or not newest.is_open):
-            return self._worked_again(record, again)
+            return self._beside(again, self._worked_again(record, again))
         if record is None or lock is None or record.expired or record.status == RELEASED:
-            return self._without_record(record if self.is_answered else None, self._running_or(newest))
+            subject = self._running_or(newest)
+            return self._beside(subject, self._without_record(record if self.is_answered else None, subject))
         if newest.is_open and not self.is_answered:
-            return self._without_record(None, newest)
+            return self._beside(newest, self._without_record(None, newest))
+        open_owner = None if record.answers else self._attempt_under(record.locked_by)
+        return self._beside(open_owner, self._by_lock(record, lock, newest))
+
+    def _beside(self, subject: Attempt | None, advice: Advice) -> Advice:
+        """
+        Name the attempts that were redriven and work without the lock, beside the subject of the advice.
+
+        While they work, no step is left that starts the request, or settles or frees its lock: the work could
+        run twice at once.
+        """
+        works = [one for one in self.attempts if one.works_again and one is not subject]
+        if not works:
+            return advice
+        named = " ".join(map(_without_lock, works))
+        if any(step.action in _SETTLING for step in advice.next_steps):
+            return replace(advice, summary=f"{named} What to do next depends on how it ends.", next_steps=())
+        return replace(advice, summary=f"{advice.summary} {named}")
+
+    def _attempt_under(self, execution_arn: str) -> Attempt | None:
+        return next((one for one in self.attempts if one.execution_arn == execution_arn), None)
+
+    def _by_lock(self, record: Record, lock: Lock, newest: Attempt) -> Advice:
+        """Judge a request by a record that is not free."""
         another = record.request_id != self.request_id
         elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
         if not self.is_answered:
@@ -261,6 +286,8 @@ class Case:
         has_worked = record is None and any(one.has_worked for one in self.attempts if one.number > released)
         if newest.limited_until is not None and not has_worked:
             return self._rate_limited(newest, newest.limited_until)
+        if newest.is_open and newest.has_worked:
+            return Advice("running", _without_lock(newest), (self._request("wait for request"),))
         if newest.is_open:
             return Advice(
                 "starting",
@@ -305,7 +332,7 @@ class Case:
         record = self.record
         if record is None or record.status != RELEASED:
             return None
-        return next((one for one in self.attempts if one.execution_arn == record.locked_by), None)
+        return self._attempt_under(record.locked_by)
 
     def _running_or(self, newest: Attempt) -> Attempt:
         """The attempt whose lock was released, if it runs and the newest does not. Else the newest."""
@@ -427,6 +454,16 @@ def _runs_again(owner: Attempt) -> str:
     return (
         f"Since then its execution was redriven, and is in {owner.last_state}. Nothing that it does changes "
         "the record."
+    )
+
+
+def _without_lock(one: Attempt) -> str:
+    """That an attempt works without the lock, and the way out."""
+    redriven = "was redriven, and " if one.redrive_count else ""
+    return (
+        f"Attempt {one.number} ({one.execution_arn}) {redriven}is in {one.last_state}. It does not hold the "
+        "lock, and nothing that it does changes the record. Wait for its end, or stop it in Step Functions, "
+        "and look again."
     )
 
 

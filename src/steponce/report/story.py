@@ -17,7 +17,7 @@ from steponce.camelcase import json_object
 from steponce.failure import Failure
 from steponce.locks.record import Intervention, Lock
 from steponce.next_step import NextStep
-from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASE_LOCK, RELEASED, WORK
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOMES, RELEASE_LOCK, RELEASED, WORK
 
 GONE = "GONE"
 """The status of an execution that Step Functions does not know, and of a step whose record has expired."""
@@ -44,7 +44,7 @@ Diagnosis = Literal[
 ]
 """
     starting            its execution runs and has not taken the lock yet
-    running             the owner of its lock is alive
+    running             the owner of its lock is alive, or it works without a lock
     overdue             the owner of its lock is alive, and takes longer than expected
     completed           the result is on record
     failed              a final failure is on record, or the execution ended before it took the lock
@@ -176,6 +176,11 @@ class Attempt:
         """Whether it was redriven, and may have worked, since its lock was released (UTC text)."""
         is_later = self.is_open or (self.stopped or "") > (released or "")
         return self.redrive_count > 0 and self.has_worked and is_later
+
+    @property
+    def works_again(self) -> bool:
+        """Whether it was redriven, and is in its work. A state that writes an outcome is no work."""
+        return self.redrive_count > 0 and self.is_open and self.has_worked and self.last_state not in OUTCOMES
 
     @property
     def waits_for(self) -> Waiting | None:

@@ -771,6 +771,73 @@ def test_a_released_request_that_runs_is_waited_for_whatever_a_later_attempt_did
     assert status.execution_arn == arn("order-1")
 
 
+SECOND = {"locked_by": arn("order-1--2"), "execution_name": "order-1--2", "call_id": "call-2", "attempt": 2}
+HELD = {"failure": Failure("Boom", None), "open_status": "FAILED#1", "actual_completion": at(5)}
+BESIDE: dict[str, tuple[dict[str, Any] | None, list[str], str, list[str]]] = {
+    "a held record": ({"status": "FAILED"} | HELD, ["FAILED", "DoWork"], "waits for a person", []),
+    "a dead owner": ({"status": "INPROGRESS"}, ["ABORTED", "DoWork"], "unsettled", []),
+    "an owner": ({"status": "INPROGRESS"}, ["RUNNING", "DoWork"], "running", ["wait for request"]),
+    "a released record": ({"status": "RELEASED"}, ["FAILED", "DoWork"], "released", []),
+    "a final record": ({"status": "COMPLETED", "result": "7"}, ["SUCCEEDED", "DoWork"], "completed", []),
+    "no record": (None, ["FAILED", "AcquireLock"], "failed", []),
+    "an attempt without a record": (None, ["RUNNING", "AcquireLock"], "starting", ["wait for request"]),
+}
+
+
+@pytest.mark.parametrize(("record", "second", "diagnosis", "steps"), BESIDE.values(), ids=BESIDE)
+def test_an_earlier_attempt_that_was_redriven_is_named_beside_what_the_record_says(
+    world: World, record: dict[str, Any] | None, second: list[str], diagnosis: str, steps: list[str]
+):
+    """It said that nothing else runs, and named a start or a retry, which ran the work beside it."""
+    status, *states = second
+    given = {"requestId": "order-1", "lockToken": "m/order-1", "payload": PAYLOAD, "callId": "call-2"}
+    world.execution("order-1--2", status, *states, error="Boom", input=json.dumps(given))
+    if record is not None:
+        world.record(**SECOND | record)
+    world.execution("order-1", "FAILED", "DoWork", redriveCount=1, error="Boom")
+    assert "redriven" not in collect(world.client, "order-1").summary
+
+    world.execution("order-1", "RUNNING", "DoWork", redriveCount=1)
+    story = collect(world.client, "order-1")
+
+    named = f"Attempt 1 ({arn('order-1')}) was redriven, and is in DoWork. It does not hold the lock"
+    assert named in story.summary
+    assert "stop it in Step Functions, and look again" in story.summary
+    assert "nothing else runs" not in story.summary
+    assert "tart it" not in story.summary
+    assert (diagnosis, steps) == (story.diagnosis, [one.action for one in story.next_steps])
+
+
+def test_an_attempt_that_works_without_a_record_is_not_on_its_way_to_its_lock(world: World):
+    """Its record was erased, and somebody has redriven it."""
+    world.execution("order-1", "RUNNING", "AcquireLock", "DoWork", redriveCount=1)
+    story = collect(world.client, "order-1")
+    assert ("running", "RUNNING") == (story.diagnosis, world.client.status("order-1").status)
+    assert ["wait for request"] == [one.action for one in story.next_steps]
+    assert 1 == story.summary.count("was redriven, and is in DoWork. It does not hold the lock")
+
+
+@pytest.mark.parametrize(
+    ("states", "more"),
+    [
+        (["DoWork"], {}),
+        (["AcquireLock"], {"redriveCount": 1}),
+        (["DoWork", "RecordError"], {"redriveCount": 1}),
+    ],
+    ids=["not redriven", "before its work", "after its work"],
+)
+def test_an_earlier_attempt_that_does_not_work_again_is_not_named(
+    world: World, states: list[str], more: dict[str, Any]
+):
+    """It fails in a moment, or asks for the lock."""
+    world.record("FAILED", **SECOND | HELD | {"call_id": "call-1"})
+    world.execution("order-1", "RUNNING", *states, **more)
+    world.execution("order-1--2", "FAILED", "DoWork", error="Boom")
+    assert ["complete lock", "retry lock"] == [
+        one.action for one in collect(world.client, "order-1").next_steps
+    ]
+
+
 @pytest.mark.parametrize(
     ("states", "more"),
     [
