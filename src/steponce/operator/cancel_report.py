@@ -29,7 +29,7 @@ _MAY_RUN = (
 )
 
 _WORKED_WITHOUT_LOCK = (
-    "It was redriven after its lock was released. So its work may have taken effect, and may still run: a "
+    "It had been redriven, and ran without the lock. So its work may have taken effect, and may still run: a "
     "function until its time-out has passed, and an execution that was started for it until that one ends."
 )
 

@@ -16,7 +16,7 @@ from steponce.operator.allowed import expect_own
 from steponce.request.machine import Machine, is_owner_open
 from steponce.request.names import name_of
 from steponce.request.newest import newest_beside, running_without_lock
-from steponce.workflow import FAILED, INPROGRESS, RELEASED
+from steponce.workflow import FAILED, INPROGRESS
 
 _CLOCKS_DIFFER = timedelta(minutes=5)
 """How far this machine's clock may run ahead. AWS refuses calls from a clock that is further off."""
@@ -29,8 +29,8 @@ class Running:
 
     Args:
         request_id: As it was given.
-        execution_arn: The execution that has its lock, or was redriven after its lock was released. Else its
-            newest attempt.
+        execution_arn: The execution that has its lock. If nobody has it: one that runs since somebody has
+            redriven it. Else its newest attempt.
         lock_token: The request's business key; None if it is not known.
         lock: The record of that key, also if another request holds it. None if there is none.
         is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
@@ -55,10 +55,8 @@ class Running:
 
     @property
     def works_without_lock(self) -> bool:
-        """Whether this execution was redriven after its lock was released."""
-        lock = self.lock
-        was_released = lock is not None and (lock.status, lock.locked_by) == (RELEASED, self.execution_arn)
-        return was_released and self.is_redriven
+        """Whether this execution was redriven while nobody held the lock."""
+        return self.is_redriven and is_free(self.lock)
 
 
 def find_running(machine: Machine, request_id: str, lock_token: str | None = None) -> Running:
@@ -133,9 +131,11 @@ def _find(
         is_left = lock.status == INPROGRESS and not (newest and newest.is_open)
         if is_owner_open(holder, lock) or is_left:
             found, arn = holder or newest, lock.locked_by
-    redriven = running_without_lock(machine, lock, request_id, arn)
+    redriven = running_without_lock(machine, lock, request_id)
     if redriven is not None:
         found, arn = redriven
+    elif first is not None and first.is_open and is_free(lock):
+        found, arn = first, machine.execution_arn(name, 1)  # redriven, if there are others: a start finds it
     if found is None or (given_token and machine.lock_token_asked_for(name, found) != given_token):
         return None
     given, is_redriven = found.input or first_input, found.is_open and found.redrive_count > 0

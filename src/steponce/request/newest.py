@@ -82,7 +82,7 @@ def newest_beside(
 
 
 def running_without_lock(
-    machine: Machine, lock: Lock | None, request_id: str, known: str
+    machine: Machine, lock: Lock | None, request_id: str, known: str = ""
 ) -> tuple[Execution, str] | None:
     """
     Find the attempt whose lock was released, if it runs. Somebody has redriven it, and it has no lock.
@@ -91,7 +91,7 @@ def running_without_lock(
         machine: The request's machine.
         lock: The record under the request's lock token.
         request_id: As the caller gave it.
-        known: The ARN of an execution that is not described again.
+        known: The ARN of an execution that is not described again. Default: none.
 
     Returns:
         The execution and its ARN. None if it does not run, is known, or the record is not a released one of

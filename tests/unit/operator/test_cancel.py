@@ -440,7 +440,26 @@ def test_an_execution_that_was_redriven_after_its_release_is_stopped(world: Worl
     assert (["ABORTED", newest], arn("order-1")) == (statuses, lock.locked_by)
     said = meaning(running, lock)
     assert said.startswith("Its execution is stopped. A later start")
-    assert "It was redriven after its lock was released. So its work may have taken effect" in said
+    assert "It had been redriven, and ran without the lock. So its work may have taken effect" in said
+    says_so(world, lock)
+
+
+@pytest.mark.parametrize(
+    ("newest", "record"), [("FAILED", None), ("RUNNING", None), ("FAILED", "order-1--2")]
+)
+def test_a_first_attempt_that_was_redriven_is_stopped_though_no_record_names_it(
+    world: World, newest: str, record: str | None
+):
+    """`start` says that it runs. `cancel` wrote the final answer beside its work."""
+    redriven_after_release(world, newest)
+    world.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": "m/order-1"}})
+    if record is not None:
+        world.put(name=record, callId="call-2", status=RELEASED, openStatus=None, ttl=TTL)
+    running = find_running(world.machine, "order-1")
+    lock = cancelled(world)
+    statuses = [world.sfn.executions[arn(name)]["status"] for name in ("order-1", "order-1--2")]
+    assert ["ABORTED", newest] == statuses
+    assert "its work may have taken effect" in meaning(running, lock)
     says_so(world, lock)
 
 
@@ -460,16 +479,20 @@ def test_an_execution_that_is_redriven_while_the_operator_thinks_gets_no_answer(
     says_so(world, cancelled(world))
 
 
-@pytest.mark.parametrize(
-    "other", [{"callId": "call-9"}, {"lockedBy": arn("order-9"), "requestId": "order-9"}]
-)
+OTHERS = [{"callId": "call-9"}, {"lockedBy": arn("order-9"), "requestId": "order-9"}]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["the name's next owner", "another request's"])
 def test_only_the_execution_whose_lock_was_released_is_stopped(world: World, other: dict[str, Any]):
     """Another one has its name now, or another request has released the lock."""
-    redriven_after_release(world)
-    world.execution("order-9", "RUNNING", *TO_WORK, given=envelope() | {"requestId": "order-9"})
-    world.put(status=RELEASED, openStatus=None, ttl=TTL, **other)
+    world.execution("order-1", "FAILED", *TO_WORK)
+    for name in ("order-1--2", "order-9"):
+        world.execution(name, "RUNNING", *TO_WORK)
+        world.sfn.executions[arn(name)]["startDate"] = LONG_AGO
+    world.execution("order-1--3", "FAILED", "AcquireLock")
+    world.put(name="order-1--2", status=RELEASED, openStatus=None, ttl=TTL, **other)
     running = find_running(world.machine, "order-1")
-    assert (arn("order-1--2"), False) == (running.execution_arn, running.is_open)
+    assert (arn("order-1--3"), False) == (running.execution_arn, running.is_open)
 
 
 def test_an_execution_that_has_just_released_its_lock_is_not_called_redriven(world: World):
