@@ -18,7 +18,7 @@ from steponce.http_api.address import address_of, key_in
 from steponce.http_api.headers import idempotency_key, preferred_wait
 from steponce.lint import lint
 from steponce.lint.lines import line_of
-from steponce.report.collector import _Visits
+from steponce.report.visits import Visits
 from steponce.request.canonical import canonical_json
 from steponce.request.envelope import Envelope
 from steponce.request.names import name_of, split_attempt
@@ -60,10 +60,10 @@ def verify_link(query: dict[str, str]) -> object:
 
 def visits_of(events: list[dict[str, Any]]) -> object:
     """As `steponce show` does."""
-    visits = _Visits()
+    visits = Visits()
     for event in events:
         visits.add(event)
-    return visits.all
+    return visits.open()
 
 
 def long_history(size: int) -> list[dict[str, Any]]:

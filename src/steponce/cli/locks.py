@@ -242,6 +242,7 @@ def _shown(lock: Lock) -> RenderableType:
 
 
 def _owner(owner: Attempt) -> dict[str, Any]:
+    waits_for = [step.awaiting_step_id for step in owner.waits_for]
     return {
         "executionArn": owner.execution_arn,
         "status": owner.status,
@@ -249,17 +250,18 @@ def _owner(owner: Attempt) -> dict[str, Any]:
         "started": owner.started,
         "stopped": owner.stopped,
         "error": owner.error,
-        "waitsFor": owner.waits_for.awaiting_step_id if owner.waits_for else None,
+        "waitsFor": waits_for[0] if waits_for else None,
+        "waitsForAll": waits_for,
     }
 
 
 def _owner_fields(owner: Attempt) -> dict[str, str | None]:
-    last = f", last in {owner.last_state}" if owner.last_state else ""
+    place = f", {'' if owner.current_states else 'last '}in {owner.place}" if owner.place else ""
     return {
-        "the owner is": f"{owner.status}{last}",
+        "the owner is": f"{owner.status}{place}",
         "since": owner.stopped or owner.started,
         "with": owner.error,
-        "waits for": owner.waits_for.awaiting_step_id if owner.waits_for else None,
+        "waits for": "\n".join(step.awaiting_step_id for step in owner.waits_for) or None,
     }
 
 

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from steponce.callbacks.step import PENDING
 from steponce.cli.output import COLOURS, cause_text, counted, fields, plain, pretty, to_copy
 from steponce.executions import OpenWork
 from steponce.locks.record import Intervention
@@ -123,12 +124,18 @@ def _waiting(step: Waiting) -> RenderableType:
         {
             "awaiting step": step.awaiting_step_id,
             "in": f"{step.step}, state {step.state}",
-            "status": f"{step.status}, {step.outcome}" if step.outcome else step.status,
+            "status": _status(step),
             "waits since": step.entered if step.is_open else None,
             "expired" if step.expired else "expires": step.expires_at,
             "answer": None if step.answer is None else pretty(step.answer),
         }
     )
+
+
+def _status(step: Waiting) -> str:
+    if step.outcome:
+        return f"{step.status}, {step.outcome}"
+    return f"{step.status}, but its state was left" if step.left and step.status == PENDING else step.status
 
 
 def _states(attempt: Attempt) -> Table:

@@ -7,22 +7,21 @@ the other sources tell.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
-from steponce.callbacks.step import AwaitingStep
 from steponce.client import Client
-from steponce.errors import InvalidRequest, OwnerHidden, RequestNotFound, ResultUnreadable
+from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
 from steponce.executions import Execution, execution_events, looking_at
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.recovery.owner import Work, work_of
 from steponce.report.diagnosis import Case
-from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Trouble, Visit, Waiting
+from steponce.report.story import GONE, HIDDEN, LEASED, Attempt, Record, Story, Visit, Waiting
+from steponce.report.visits import Visits
 from steponce.request.belonging import answers_too, is_own, made_it
 from steponce.request.machine import has_other_token, is_attempt_of
 from steponce.request.names import name_of, split_attempt
@@ -31,7 +30,6 @@ from steponce.workflow import INPROGRESS, NEXT_WINDOW
 _READINGS = 3
 _GAP = 20
 """How many attempts that cannot be described are listed one by one."""
-_TRIES = frozenset({"TaskScheduled", "LambdaFunctionScheduled", "ActivityScheduled"})
 
 
 def collect(
@@ -173,10 +171,14 @@ class _Collector:
         return not execution.is_open and answers_too(machine, lock, self._request_id, execution)
 
     def _record(self, lock: Lock, executions: list[Attempt]) -> Record:
-        """The record for people, with a large result read. It is not overdue while its owner waits."""
+        """
+        The record for people, with a large result read.
+
+        It is not overdue while its owner waits for an answer, unless the time of one such answer is over.
+        """
         record = Record.from_lock(lock)
-        waits = [one.waits_for for one in executions if one.execution_arn == lock.locked_by]
-        overdue = record.overdue and not any(one and not one.expired for one in waits)
+        waits = [step for one in executions if one.execution_arn == lock.locked_by for step in one.waits_for]
+        overdue = record.overdue and (not waits or any(step.expired for step in waits))
         try:
             result = self._client.machine.results.read(lock)
         except ResultUnreadable as error:
@@ -241,6 +243,7 @@ class _Collector:
             return Attempt(number, arn, GONE)
         self._executions[arn] = execution
         started, visits = self._history(arn)
+        now_in = visits.open() if execution.is_open else []
         attempt = Attempt(
             number=number,
             execution_arn=arn,
@@ -253,110 +256,36 @@ class _Collector:
             resent=_resent(execution),
             limited_until=_limited_until(execution, visits.all),
             visits=visits.all,
-            awaiting_steps=[] if self._steps is None else self._waiting(visits, self._steps),
+            awaiting_steps=[] if self._steps is None else self._waiting(visits, now_in, self._steps),
+            current_states=list(dict.fromkeys(visit.state for visit in now_in)),
         )
         if not self._with_payload:
             return attempt
         return replace(attempt, cause=execution.failure.cause, payload=_payload(execution))
 
-    def _waiting(self, visits: _Visits, steps: AwaitingSteps) -> list[Waiting]:
+    def _waiting(self, visits: Visits, now_in: Sequence[Visit], steps: AwaitingSteps) -> list[Waiting]:
         """The awaiting steps in a history, with what their records say now."""
-        found = []
-        for step_id, state in visits.asked.items():
-            step = steps.get(step_id)
+        found, open_visits = [], {id(visit) for visit in now_in}
+        for step_id, visit in visits.asked.items():
+            step, left = steps.get(step_id), id(visit) not in open_visits
             if step is not None:
-                found.append(Waiting.from_step(step, state, with_answer=self._with_payload))
+                one = Waiting.from_step(step, visit.state, with_answer=self._with_payload)
+                found.append(replace(one, left=left))
             elif step_id in visits.recorded:
-                found.append(visits.recorded[step_id])
+                found.append(replace(visits.recorded[step_id], left=left))
         return found
 
-    def _history(self, arn: str) -> tuple[str | None, _Visits]:
-        started, visits = None, _Visits()
+    def _history(self, arn: str) -> tuple[str | None, Visits]:
+        started, visits = None, Visits()
         for event in execution_events(self._client.machine.sfn, arn) or []:
             started = started or times.to_text(event["timestamp"])
             visits.add(event)
         return started, visits
 
 
-class _Visits:
-    """
-    Assigns an execution's events to visits of states, and collects its awaiting steps.
-
-    Attributes:
-        all: The visits.
-        asked: The state of each step that was to be recorded, by its id. If a step is answered before the
-            function has returned, the history does not say that it was recorded.
-        recorded: The steps of which the function has returned that it recorded them.
-    """
-
-    def __init__(self) -> None:
-        self.all: list[Visit] = []
-        self.asked: dict[str, str] = {}
-        self.recorded: dict[str, Waiting] = {}
-        self._of_event: dict[int, Visit] = {}
-        self._still_in: dict[str, dict[int, Visit]] = {}
-
-    def add(self, event: Mapping[str, Any]) -> None:
-        kind, time = event["type"], times.to_text(event["timestamp"])
-        visit = self._of_event.get(event.get("previousEventId", 0))
-        if "stateEnteredEventDetails" in event:
-            visit = Visit(event["stateEnteredEventDetails"]["name"], time)
-            self.all.append(visit)
-            self._still_in.setdefault(visit.state, {})[id(visit)] = visit
-        elif "stateExitedEventDetails" in event:
-            visit = self._leaving(visit, event["stateExitedEventDetails"]["name"])
-            if visit is not None:
-                visit.exited = time
-        elif visit is not None and not kind.startswith("Execution"):
-            visit.tries += kind in _TRIES
-            if kind == "TaskScheduled" and (step_id := _asked(event)) is not None:
-                self.asked[step_id] = visit.state
-            if kind == "TaskSubmitted" and (step := _recorded(visit.state, event)) is not None:
-                self.asked[step.awaiting_step_id] = visit.state
-                self.recorded[step.awaiting_step_id] = step
-            if kind.endswith(("Failed", "TimedOut")):
-                details = event.get(f"{kind[0].lower()}{kind[1:]}EventDetails", {})
-                visit.troubles.append(Trouble(time, kind, details.get("error")))
-        if visit is not None:
-            self._of_event[event["id"]] = visit
-
-    def _leaving(self, visit: Visit | None, state: str) -> Visit | None:
-        """The visit that ends. A Parallel or Map state exits after an event of its last branch."""
-        still_in = self._still_in.get(state, {})
-        if visit is not None and id(visit) in still_in:
-            return still_in.pop(id(visit))
-        return still_in.popitem()[1] if still_in else None
-
-
 def _attempt_of(lock: Lock) -> int:
     """The attempt's number in the name of a lock's execution."""
     return split_attempt(lock.execution_name or "")[1]
-
-
-def _asked(event: Mapping[str, Any]) -> str | None:
-    """The id of the awaiting step that a state asks to record. None if it calls something else."""
-    try:
-        asked = json.loads(event["taskScheduledEventDetails"]["parameters"])["Payload"]
-        return AwaitingStep.from_event(asked).id
-    except (ValueError, KeyError, TypeError, InvalidRequest):
-        return None
-
-
-def _recorded(state: str, event: Mapping[str, Any]) -> Waiting | None:
-    """The awaiting step that record_awaiting_step returned. None if the state called something else."""
-    try:
-        returned = json.loads(event["taskSubmittedEventDetails"]["output"])["Payload"]
-        return Waiting(
-            awaiting_step_id=returned["awaitingStepId"],
-            state=state,
-            step=returned["step"],
-            status=GONE,
-            entered=None,
-            expires_at=returned["expiresAt"],
-            expired=returned["expiresAt"] < times.now_text(),
-        )
-    except (ValueError, KeyError, TypeError):  # it waits for something else, like a queue's consumer
-        return None
 
 
 def _resent(execution: Execution) -> int:

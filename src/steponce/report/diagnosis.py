@@ -9,7 +9,7 @@ from steponce.executions import YOUNG, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import Action, NextStep
 from steponce.recovery.owner import Work
-from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record
+from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record, Waiting
 from steponce.workflow import (
     BEFORE_WORK,
     COMPLETED,
@@ -267,15 +267,15 @@ class Case:
             return Advice(
                 "overdue",
                 f"Overdue since {record.expected_completion}, but its owner lives: it is in "
-                f"{owner.last_state or 'no state yet'}. {waits_for or 'Find out there what delays it.'} "
+                f"{owner.place or 'no state yet'}. {waits_for or 'Find out there what delays it.'} "
                 "Do not start it under another id. To end it, cancel it.",
                 (*answer, NextStep("cancel request", record.request_id, lock_token=self.record_key)),
             )
         if waits_for:
-            return Advice("running", f"Running normally, in {owner.last_state}. {waits_for}", answer)
+            return Advice("running", f"Running normally, in {owner.place}. {waits_for}", answer)
         return Advice(
             "running",
-            f"Running normally, in {owner.last_state or 'no state yet'}, and expected by "
+            f"Running normally, in {owner.place or 'no state yet'}, and expected by "
             f"{record.expected_completion}. Wait for it.",
             wait,
         )
@@ -452,7 +452,7 @@ class Case:
 def _runs_again(owner: Attempt) -> str:
     """That an execution runs whose record was settled before it was redriven."""
     return (
-        f"Since then its execution was redriven, and is in {owner.last_state}. Nothing that it does changes "
+        f"Since then its execution was redriven, and is in {owner.place}. Nothing that it does changes "
         "the record."
     )
 
@@ -468,14 +468,19 @@ def _without_lock(one: Attempt) -> str:
 
 
 def _answer(owner: Attempt) -> tuple[str, tuple[NextStep, ...]]:
-    """The step whose answer the owner waits for, and how to answer it. Both are empty if there is none."""
-    step = owner.waits_for
-    if step is None:
-        return "", ()
-    text = f"It waits for an answer to {step.step!r} until {step.answer_by or step.expires_at}."
+    """The steps whose answers the owner waits for, and how to answer them. Both may be empty."""
+    steps = owner.waits_for
+    return " ".join(map(_wait, steps)), tuple(NextStep("answer step", one.awaiting_step_id) for one in steps)
+
+
+def _wait(step: Waiting) -> str:
+    """A sentence on a step that waits for its answer."""
+    if step.expired:
+        return f"The time for an answer to {step.step!r} was over at {step.expires_at}."
+    until = f"It waits for an answer to {step.step!r} until {step.answer_by or step.expires_at}"
     if step.answer_by is not None and step.answer_by < step.expires_at:
-        text = f"{text[:-1]}, and with heartbeats until {step.expires_at}."
-    return text, (NextStep("answer step", step.awaiting_step_id),)
+        return f"{until}, and with heartbeats until {step.expires_at}."
+    return f"{until}."
 
 
 def _until(record: Record) -> str:

@@ -97,6 +97,7 @@ class Waiting:
         expired: Whether that time is over.
         answer_by: When it ends if neither an answer nor a heartbeat comes before (UTC text). None if that is
             not on record.
+        left: Whether the state has been left, or its execution has ended. The record may still be PENDING.
         outcome: The answer's outcome, `success` or `failure`. None before the answer.
         answer: The answer itself. None unless the caller asked for payloads.
     """
@@ -111,10 +112,11 @@ class Waiting:
     outcome: str | None = None
     answer: Any = None
     answer_by: str | None = None
+    left: bool = False
 
     @property
     def is_open(self) -> bool:
-        return self.status in (PENDING, ANSWERING)
+        return self.status in (PENDING, ANSWERING) and not self.left
 
     @classmethod
     def from_step(cls, step: AwaitingStep, state: str, *, with_answer: bool) -> Self:
@@ -142,6 +144,8 @@ class Attempt:
     because Step Functions quotes a state's input in some causes. A cancelled execution always has its cause,
     which says who cancelled it, and why. `resent` is how often the request's message had been resent before.
     `limited_until` is when the window ends whose rate limit has refused it (UTC text). None if none has.
+    `current_states` are the states that it is in: one of each branch of its Parallels and Maps. There is none
+    between two states, and none after its end.
     """
 
     number: int
@@ -157,6 +161,7 @@ class Attempt:
     limited_until: str | None = None
     visits: list[Visit] = field(default_factory=list)
     awaiting_steps: list[Waiting] = field(default_factory=list)
+    current_states: list[str] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -165,6 +170,12 @@ class Attempt:
     @property
     def last_state(self) -> str:
         return self.visits[-1].state if self.visits else ""
+
+    @property
+    def place(self) -> str:
+        """The states that it is in, in words. Between two states the last one, and empty before the first."""
+        *others, last = self.current_states or [self.last_state]
+        return f"{', '.join(others)} and {last}" if others else last
 
     @property
     def has_worked(self) -> bool:
@@ -183,10 +194,10 @@ class Attempt:
         return self.redrive_count > 0 and self.is_open and self.has_worked and self.last_state not in OUTCOMES
 
     @property
-    def waits_for(self) -> Waiting | None:
-        """The open step of the state that the execution is in, else None."""
-        found = [one for one in self.awaiting_steps if one.is_open and one.state == self.last_state]
-        return found[-1] if found and self.is_open else None
+    def waits_for(self) -> list[Waiting]:
+        """The open steps of the states that the execution is in, the one that ends first at the beginning."""
+        found = [one for one in self.awaiting_steps if one.is_open] if self.is_open else []
+        return sorted(found, key=lambda one: one.answer_by or one.expires_at)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import re
 import shlex
 import sys
 import time
@@ -922,6 +923,57 @@ def test_inspect_tells_of_record_owner_and_next_commands(world: World, run: Run)
     assert {"execution", "log"} == set(told["links"])
 
 
+def waits_for_two(world: World, left: str = "") -> list[str]:
+    """order-1 waits in two branches: the ids of their steps. The exit of `left` is on record."""
+    world.execution("order-1", "RUNNING")
+    world.put()
+    events: list[dict[str, Any]] = [{"type": "ParallelStateEntered"}, {"type": "ParallelStateStarted"}]
+    events[0]["stateEnteredEventDetails"] = {"name": "Both"}
+    for step_id, name in (("call-1", "bank"), ("call-2", "shop")):
+        world.step("m/order-1", "PENDING", step_id, name=name)
+    found = {step.step: step for step in world.steps.open()}
+    for name, step in found.items():
+        events.append({"type": "TaskStateEntered", "stateEnteredEventDetails": {"name": name}})
+        events[-1]["previousEventId"] = 2
+        output = json.dumps({"Payload": step.public()})
+        events.append({"type": "TaskSubmitted", "taskSubmittedEventDetails": {"output": output}})
+        if name == left:
+            events.append({"type": "TaskStateExited", "stateExitedEventDetails": {"name": name}})
+    world.sfn.histories[arn("order-1")] = [
+        {"timestamp": LONG_AGO, "id": number, "previousEventId": number - 1} | one
+        for number, one in enumerate(events, 1)
+    ]
+    return [step.id for step in sorted(found.values(), key=lambda step: step.answer_by)]
+
+
+def test_inspect_names_every_step_that_waits(
+    world: World, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The one that ends first is `waitsFor`, as if it were alone."""
+    ids = waits_for_two(world)
+
+    owner = run("locks", "inspect", "order-1")[1]["owner"]
+
+    assert (ids[0], ids) == (owner["waitsFor"], owner["waitsForAll"])
+    monkeypatch.setattr("steponce.cli.output.for_people", lambda: True)
+    commands.run(["locks", "inspect", "order-1"])
+    out = capsys.readouterr().out
+    assert all(step_id in out for step_id in ids)
+    assert re.search(r"RUNNING, in (bank and shop|shop and bank)\b", out)
+
+
+@pytest.mark.parametrize("left", ["bank", "shop"])
+def test_inspect_does_not_name_a_step_whose_state_was_left(world: World, run: Run, left: str):
+    """Its record is PENDING for as long as nobody answers."""
+    ids = waits_for_two(world, left)
+
+    owner = run("locks", "inspect", "order-1")[1]["owner"]
+
+    (step,) = [one for one in world.steps.open() if one.step != left]
+    assert step.id in ids
+    assert (step.id, [step.id]) == (owner["waitsFor"], owner["waitsForAll"])
+
+
 @pytest.mark.parametrize("error", ["States.Timeout", "Boom"])
 def test_inspect_says_until_when_its_commands_are_refused(
     world: World,
@@ -1196,13 +1248,13 @@ def test_inspect_tells_people_who_has_changed_a_record(world: World, capsys: pyt
     """In lines that nothing in them can steer."""
     told = [{"at": "2026-01-31T12:00:00.000Z", "by": "bob", "what": "held", "why": "\x1b]0;[bold]look"}]
     world.put(interventions=json.dumps(told))
-    world.execution("order-1", "RUNNING", *TO_WORK)
+    world.execution("order-1", "RUNNING", "DoWork")
 
     assert 0 == commands.run(["locks", "inspect", "order-1"])
 
     out = capsys.readouterr().out
     assert r"2026-01-31T12:00:00.000Z  held by bob: \x1b]0;[bold]look" in out
-    assert "RUNNING, last in DoWork" in out
+    assert "RUNNING, in DoWork" in out
     assert "steponce cancel order-1" in out
     assert "\x1b]0" not in out
 

@@ -14,6 +14,8 @@ from steponce.report import collector
 from steponce.report.story import Attempt, Record, Story, Trouble, Visit, Waiting
 from tests.unit.cli.fakes import PAYLOAD, FakeClient, in_a_pipe
 
+FAR = "2999-01-01T00:00:00.000Z"
+
 STORY = Story(
     request_id="order-1",
     lock_token="m/order-1",
@@ -138,6 +140,25 @@ def test_show_tells_what_others_did_where_it_happened(capsys: pytest.CaptureFixt
         "Failed with [red]Boom[/red].",
     )
     assert sorted(places := [out.index(text) for text in line]) == places
+
+
+@pytest.mark.usefixtures("told", "terminal")
+@pytest.mark.parametrize(
+    ("left", "status"), [(True, "PENDING, but its state was left"), (False, "PENDING    ")]
+)
+def test_a_step_that_nothing_waits_for_is_told_from_one_that_waits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, left: bool, status: str
+):
+    """Both records are PENDING."""
+    step = Waiting("as_1", "Await", "bank", "PENDING", "2026-01-31T12:00:00.000Z", FAR, False, left=left)
+    attempt = Attempt(1, "arn:execution:order-1", "RUNNING", awaiting_steps=[step])
+    monkeypatch.setattr(collector, "collect", lambda *_, **__: replace(STORY, attempts=[attempt]))
+
+    commands.run(["show", "order-1"])
+
+    out = capsys.readouterr().out
+    assert status in out
+    assert left != ("waits since" in out)
 
 
 FOREIGN = "Charge [/card] [link=x]\x1b]0;owned\x07 :bomb:"

@@ -946,6 +946,77 @@ def test_a_request_whose_step_has_had_its_time_is_late(world: World):
     assert [NextStep("answer step", "as_1"), NextStep("cancel request", "order-1")] == [*story.next_steps]
 
 
+def two_waiting(world: World, *steps: AwaitingStep, left: str = "", **record: Any) -> Any:
+    """The story of order-1, which waits for the bank and for the shop in two branches of a Parallel."""
+    world.execution("order-1", "RUNNING")
+    events = [event("ParallelStateEntered", 1, "Both"), event("ParallelStateStarted", 1)]
+    for name, step_id in (("bank", "as_1"), ("shop", "as_2")):
+        output = json.dumps({"Payload": a_step(id=step_id, step=name).public()})
+        events.append(event("TaskStateEntered", 2, f"Await{name.title()}", previousEventId=2))
+        events.append(event("TaskSubmitted", 3, taskSubmittedEventDetails={"output": output}))
+        if name == left:
+            events.append(event("TaskStateExited", 4, f"Await{name.title()}"))
+    world.sfn.histories[arn("order-1")] = numbered(events)
+    world.record("INPROGRESS", open_status="INPROGRESS#1", **record)
+    return collect(world.client, "order-1", steps=FakeSteps(*steps))
+
+
+BANK = replace(a_step(), step="bank")
+SHOP = replace(a_step(), id="as_2", step="shop", answer_by="2998-01-01T00:00:00.000Z")
+
+
+def test_each_step_that_waits_is_said_the_one_that_ends_first_before_the_others(world: World):
+    """An answer to one does not let the execution go on."""
+    story = two_waiting(world, BANK, SHOP)
+
+    assert "running" == story.diagnosis
+    assert story.summary == (
+        "Running normally, in AwaitBank and AwaitShop. It waits for an answer to 'shop' until "
+        f"{SHOP.answer_by}, and with heartbeats until {FAR}. It waits for an answer to 'bank' until {FAR}."
+    )
+    assert (NextStep("answer step", "as_2"), NextStep("answer step", "as_1")) == story.next_steps
+    assert ["AwaitBank", "AwaitShop"] == story.to_dict()["attempts"][0]["currentStates"]
+
+
+@pytest.mark.parametrize("answered", ["bank", "shop"])
+@pytest.mark.parametrize("is_left", [True, False])
+def test_the_step_that_is_left_is_said(world: World, answered: str, is_left: bool):
+    """Also if the execution has entered the other one later, or has not left that yet."""
+    done = {"status": "ANSWERED", "answer": Answer("success", {})}
+    steps = [replace(one, **done) if one.step == answered else one for one in (BANK, SHOP)]
+
+    story = two_waiting(world, *steps, left=answered if is_left else "")
+
+    open_one = BANK if answered == "shop" else SHOP
+    assert (NextStep("answer step", open_one.id),) == story.next_steps
+    assert f"It waits for an answer to {open_one.step!r}" in story.summary
+    assert f"{answered!r}" not in story.summary
+
+
+@pytest.mark.parametrize("late", ["bank", "shop"])
+def test_of_several_steps_the_one_whose_time_is_over_is_said(world: World, late: str):
+    """The request is overdue, although another one may still be answered."""
+    steps = [
+        replace(one, expires_at=PAST, answer_by=PAST) if one.step == late else one for one in (BANK, SHOP)
+    ]
+
+    story = two_waiting(world, *steps, expected_completion=PAST)
+
+    assert ("overdue", True) == (story.diagnosis, story.record.overdue)
+    assert (
+        f"in AwaitBank and AwaitShop. The time for an answer to {late!r} was over at {PAST}." in story.summary
+    )
+    assert "It waits for an answer to " in story.summary
+    assert ["answer step", "answer step", "cancel request"] == [one.action for one in story.next_steps]
+
+
+def test_a_request_whose_steps_all_have_time_is_not_late(world: World):
+    """However long it was expected to take."""
+    story = two_waiting(world, BANK, SHOP, expected_completion=PAST)
+
+    assert ("running", False) == (story.diagnosis, story.record.overdue)
+
+
 @pytest.mark.parametrize("status", ["ANSWERED", "LATE"])
 def test_a_step_that_has_its_answer_is_not_to_be_answered(world: World, status: str):
     """The execution may take a moment to go on."""
@@ -967,7 +1038,9 @@ def test_a_step_of_a_state_that_was_left_is_not_to_be_answered(world: World):
 
     story = collect(world.client, "order-1", steps=FakeSteps(a_step(expires_at=PAST)))
 
-    assert [("PENDING", True)] == [(s.status, s.expired) for s in story.attempts[0].awaiting_steps]
+    assert [("PENDING", True, True)] == [
+        (step.status, step.expired, step.left) for step in story.attempts[0].awaiting_steps
+    ]
     assert "answer step" not in [step.action for step in story.next_steps]
 
 
