@@ -80,6 +80,7 @@ class Visits:
         self._places: list[_Place] = []
         self._of_event: dict[int, _Place] = {}
         self._still_in: dict[str, dict[int, _Place]] = {}
+        self._around: dict[str, str] = {}
         self._drive = 0
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -88,13 +89,17 @@ class Visits:
         self._drive += kind == "ExecutionRedriven"
         place = self._of_event.get(event.get("previousEventId", 0))
         if "stateEnteredEventDetails" in event:
-            place = self._enter(event["stateEnteredEventDetails"]["name"], kind, time, place)
+            state = event["stateEnteredEventDetails"]["name"]
+            place = self._enter(
+                state, kind, time, self._really_started(self._around.get(state), event, place)
+            )
         elif "stateExitedEventDetails" in event:
             place = self._leave(event["stateExitedEventDetails"]["name"], time, place)
         elif kind in _BRANCHES_START:
             place = self._start_branches(kind, place)
         elif kind == "MapIterationStarted":
-            place = self._map_of(event, kind, place)
+            name = event.get("mapIterationStartedEventDetails", {}).get("name")
+            place = self._map_of(event, kind, self._really_started(name, event, place))
         elif place is not None and not kind.startswith("Execution"):
             self._add_to(place.visit, kind, time, event)
             self._cancel(kind, event, place)
@@ -137,6 +142,27 @@ class Visits:
         still_in[id(place)] = place
         self.all.append(visit)
         self._places.append(place)
+        if around is not None:
+            self._around.setdefault(state, around.visit.state)
+        return place
+
+    def _really_started(
+        self, around: str | None, event: Mapping[str, Any], before: _Place | None
+    ) -> _Place | None:
+        """
+        Correct which Parallel or Map has started its branches, by the one that a branch is in.
+
+        If one fails inside of another, the retry of either is linked to the same failure. A state is always
+        in the same one, because its name is unique in its machine.
+        """
+        if before is None or not before.type or not self._is_in(before) or around == before.visit.state:
+            return before
+        place = next((one for one in _inside_out(before) if one.visit.state == around), None)
+        if place is None:
+            return before
+        place.rounds += 1
+        place.cancelled_in, place.is_failed = None, False
+        self._of_event[event["previousEventId"]] = place
         return place
 
     def _leave(self, state: str, time: str, before: _Place | None) -> _Place | None:

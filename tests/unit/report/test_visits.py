@@ -233,8 +233,9 @@ def test_a_step_beside_a_parallel_that_fails_still_waits():
     assert ["Beside", "Caught"] == history.places
 
 
+@pytest.mark.parametrize("is_said", [True, False])
 @pytest.mark.parametrize("around", ["Parallel", "Map"])
-def test_a_parallel_that_fails_can_fail_the_state_around_it(around: str):
+def test_a_parallel_that_fails_can_fail_the_state_around_it(around: str, is_said: bool):
     """That one starts its branches again, linked to the same failure."""
     history = History()
     outer = history.enter("Outer", history.start, around)
@@ -243,15 +244,18 @@ def test_a_parallel_that_fails_can_fail_the_state_around_it(around: str):
     )
     history.wait("Beside", branches[0])
     failed = history.fail(history.wait("Fails", history.enter("Inner", branches[1])))
-    history.add("ParallelStateFailed", failed)
+    if is_said:
+        history.add("ParallelStateFailed", failed)
 
     again = history.add(f"{around}StateStarted", failed)
+    branch = again if around == "Parallel" else history.iteration("Outer", 0, again)
+    history.enter("Inner", branch)
 
-    assert ["Outer"] == history.places
+    assert ["Inner"] == history.places
 
-    history.wait("Beside", again if around == "Parallel" else history.iteration("Outer", 0, again))
+    history.wait("Beside", again if around == "Parallel" else history.iteration("Outer", 1, again))
 
-    assert ["Beside"] == history.places
+    assert ["Inner", "Beside"] == history.places
 
 
 def test_a_parallel_is_left_with_what_is_inside_of_it():
