@@ -461,7 +461,7 @@ def _without_lock(one: Attempt) -> str:
     """That an attempt works without the lock, and the way out."""
     redriven = "was redriven, and " if one.redrive_count else ""
     return (
-        f"Attempt {one.number} ({one.execution_arn}) {redriven}is in {one.last_state}. It does not hold the "
+        f"Attempt {one.number} ({one.execution_arn}) {redriven}is in {one.place}. It does not hold the "
         "lock, and nothing that it does changes the record. Wait for its end, or stop it in Step Functions, "
         "and look again."
     )
