@@ -121,7 +121,7 @@ PLANTED: Mapping[str, Planted] = {
     "The client does not compare payloads": Planted(
         Story((by_caller(0, "first"), by_caller(60, "first", other_payload=True))),
         "wrong answer",
-        planted=_answers("steponce.request.comparison.Comparison._expect_same_payload", None),
+        planted=_answers("steponce.request.comparison.Comparison.expect_payload_of_record", None),
     ),
     "Every duplicate counts as cared for": Planted(
         # The caller's execution ends without an answer, and brings no message back.

@@ -69,3 +69,13 @@ def payload_mismatch(request_id: str, lock_token: str) -> PayloadMismatch:
         f"Request {request_id!r} (lock token {lock_token!r}) was started with another payload. "
         "Send the first payload again, or use a new id."
     )
+
+
+def payload_mismatch_of(machine: Machine, lock: Lock, request_id: str) -> PayloadMismatch:
+    """The error for who asks with one payload where a record is for another. A new id would not change it."""
+    if machine.made(lock, request_id):
+        return payload_mismatch(request_id, lock.lock_token)
+    return PayloadMismatch(
+        f"The lock token {lock.lock_token!r} of request {request_id!r} was used by another request, with "
+        "another payload. Send that payload, or use a new lock token."
+    )

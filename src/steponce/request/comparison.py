@@ -8,7 +8,7 @@ from steponce.aws import times
 from steponce.errors import LockTokenMismatch, Unavailable
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.belonging import payload_mismatch
+from steponce.request.belonging import payload_mismatch, payload_mismatch_of
 from steponce.request.envelope import Envelope
 from steponce.request.machine import Machine
 from steponce.request.names import name_of
@@ -50,11 +50,13 @@ class Comparison:
 
     def expect_payload_of_record(self, lock: Lock) -> None:
         """Refuse this start if a record is for another payload."""
-        self._expect_same_payload(lock.has_payload(self._envelope.payloadHash))
+        if not lock.has_payload(self._envelope.payloadHash):
+            raise payload_mismatch_of(self._machine, lock, self._request_id)
 
     def expect_payload_of(self, execution: Execution) -> None:
         """Refuse this start if an attempt has another payload."""
-        self._expect_same_payload(self._has_payload_of(execution))
+        if not self._has_payload_of(execution):
+            raise payload_mismatch(self._request_id, self._envelope.lockToken)
 
     def expect_same_request(self, execution: Execution) -> None:
         """
@@ -91,7 +93,3 @@ class Comparison:
 
     def _has_payload_of(self, execution: Execution) -> bool:
         return self._machine.payload_hash_of(execution.input) == self._envelope.payloadHash
-
-    def _expect_same_payload(self, same: bool) -> None:
-        if not same:
-            raise payload_mismatch(self._request_id, self._envelope.lockToken)

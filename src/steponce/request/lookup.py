@@ -11,7 +11,7 @@ from steponce.aws import times
 from steponce.errors import PayloadMismatch, RequestNotFound
 from steponce.executions import Execution
 from steponce.locks.record import Lock
-from steponce.request.belonging import answers_too, is_own, made_it, payload_mismatch
+from steponce.request.belonging import answers_too, is_own, made_it, payload_mismatch, payload_mismatch_of
 from steponce.request.envelope import check_lock_token
 from steponce.request.machine import Machine, has_other_token
 from steponce.request.names import name_of
@@ -95,7 +95,7 @@ class Lookup:
         if answers_too(self._machine, lock, self._request_id, newest, self._payload_hash):
             return self._answer(lock, now)
         if not newest.failure.turns_away:
-            self._expect_same_payload(lock.has_payload(self._payload_hash))
+            self._expect_payload_of_record(lock)
         return None if newest.status == "SUCCEEDED" else self._failed(newest, attempt, is_free=False)
 
     def _by_attempt(self, lock: Lock | None, now: str) -> Receipt | None:
@@ -124,7 +124,7 @@ class Lookup:
 
     def _answer(self, lock: Lock, now: str) -> Receipt:
         """`now` is when the record was read. It may expire while executions are described."""
-        self._expect_same_payload(lock.has_payload(self._payload_hash))
+        self._expect_payload_of_record(lock)
         results, duplicate = self._machine.results, not self._machine.made(lock, self._request_id)
         return Receipt.from_lock(self._request_id, lock, results, duplicate=duplicate, now=now)
 
@@ -140,11 +140,12 @@ class Lookup:
         return Receipt.failed(self._request_id, token, arn, answer, duplicate=False, is_free=is_free)
 
     def _expect_payload_of(self, execution: Execution) -> None:
-        self._expect_same_payload(self._machine.payload_hash_of(execution.input) == self._payload_hash)
-
-    def _expect_same_payload(self, same: bool) -> None:
-        if self._payload_hash is not None and not same:
+        if self._payload_hash not in (None, self._machine.payload_hash_of(execution.input)):
             raise payload_mismatch(self._request_id, self._lock_token)
+
+    def _expect_payload_of_record(self, lock: Lock) -> None:
+        if self._payload_hash is not None and not lock.has_payload(self._payload_hash):
+            raise payload_mismatch_of(self._machine, lock, self._request_id)
 
     def _not_found(self) -> RequestNotFound:
         return RequestNotFound(

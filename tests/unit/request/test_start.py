@@ -836,6 +836,20 @@ def test_another_payload_is_refused_also_under_the_id_of_a_refused_duplicate(wor
         world.client.start("order-1", {"orderId": "2"})
 
 
+def test_the_error_says_whose_payload_was_another_one(world: Counting):
+    """It named the id, which had this payload alone, and advised a new id, to which the same happened."""
+    world.put(name="order-9", payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    world.execution("order-1", "FAILED", error="PayloadMismatch")
+    with pytest.raises(PayloadMismatch, match=r"used by another request.* or use a new lock token\."):
+        world.client.start("order-1", PAYLOAD)
+
+    world.put(payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
+    with pytest.raises(PayloadMismatch, match=r"'order-1' .* was started with another payload\."):
+        world.client.start("order-1", PAYLOAD)
+    with pytest.raises(PayloadMismatch, match=r"'order-1' .* was started with another payload\."):
+        world.client.wait("order-1", timeout_seconds=0, payload=PAYLOAD)
+
+
 ELSEWHERE = {"by a guard": "process/host/1", "at another machine": arn("order-1").replace(":m:", ":refunds:")}
 """Who else can have the same id under the same lock token."""
 
