@@ -147,6 +147,7 @@ def test_the_commands_show_a_large_result(takeover_scene: Scene, tmp_path: Path)
     code, story = run_here(tmp_path, "show", order, "--local")
     assert (0, "completed", told) == (code, story["diagnosis"], story["record"]["result"])
     assert "is gone" in story["record"]["unread"]
+    assert "gets its result only if that can be read then" in story["summary"]
 
 
 def statement_file(folder: Path) -> str:

@@ -181,9 +181,10 @@ class Case:
     def _by_record(self, record: Record, owner: Attempt) -> Advice:
         error = record.error or "an error without a name"
         if record.status == COMPLETED:
+            gets = "this result" if record.unread is None else "its result only if that can be read then"
             return Advice(
                 "completed",
-                f"Completed at {record.actual_completion}. A later start with this payload gets this result, "
+                f"Completed at {record.actual_completion}. A later start with this payload gets {gets}, "
                 f"{_until(record)}.",
             )
         if record.status == FAILED and not record.on_open_index:
