@@ -44,18 +44,16 @@ class _Place:
     Attributes:
         around: The Parallel or Map around it. None if it is in none.
         round: How often that one had started its branches when this was entered.
-        drive: How often the execution had been redriven then.
         type: `Parallel` or `Map`. Empty for any other state.
         rounds: How often it has started its branches.
-        cancelled_in: The drive in which its branches were cancelled. None if they were not, or have started
-            again. A redrive goes on with those that were cancelled.
+        cancelled_in: After how many redrives its branches were cancelled. None if they were not, or have
+            started again. A redrive goes on with those that were cancelled.
         is_failed: Whether it has failed as well. Before it does, it may be retried.
     """
 
     visit: Visit
     around: _Place | None
     round: int
-    drive: int
     type: str
     rounds: int = 0
     cancelled_in: int | None = None
@@ -122,7 +120,7 @@ class Visits:
         return [place.visit for key, place in found.items() if key not in outer]
 
     def _is_in(self, place: _Place) -> bool:
-        """Whether the visit was neither exited nor repeated by a redrive."""
+        """Whether the visit was not exited. A redrive goes on with it, and does not enter its state again."""
         return id(place) in self._still_in[place.visit.state]
 
     def _is_branch_of_now(self, place: _Place, around: _Place) -> bool:
@@ -134,12 +132,8 @@ class Visits:
         if before is not None and before.type and self._is_in(before) and self._lives(before):
             around, round_ = before, before.rounds
         visit, type_ = Visit(state, time), kind.removesuffix("StateEntered")
-        place = _Place(visit, around, round_, self._drive, type_ if type_ in _AROUND else "")
-        still_in = self._still_in.setdefault(state, {})
-        if self._drive:  # it enters again what had not ended before
-            for one in list(takewhile(lambda one: one.drive < self._drive, still_in.values())):
-                del still_in[id(one)]
-        still_in[id(place)] = place
+        place = _Place(visit, around, round_, type_ if type_ in _AROUND else "")
+        self._still_in.setdefault(state, {})[id(place)] = place
         self.all.append(visit)
         self._places.append(place)
         if around is not None:

@@ -58,6 +58,11 @@ class History:
         """The states that the execution is in."""
         return [visit.state for visit in self._visits.open()]
 
+    @property
+    def ended(self) -> list[bool]:
+        """Of each visit whether it has ended."""
+        return [visit.exited is not None for visit in self._visits.all]
+
 
 def two_waits(history: History) -> tuple[int, int]:
     both = history.enter("Both", history.start)
@@ -282,25 +287,40 @@ def test_the_branches_of_two_iterations_are_told_apart():
     assert ["Ask"] == history.places
 
 
-@pytest.mark.parametrize("redriven", ["enters its states again", "goes on with its tasks"])
-def test_a_redrive_goes_on_with_what_was_cancelled(redriven: str):
+def test_a_redrive_goes_on_with_what_was_cancelled():
     """What had no exit when the execution ended."""
     history = History()
     a, b = two_waits(history)
     failed = history.fail(a)
     history.add("ParallelStateFailed", failed)
-    again = history.add("ExecutionRedriven", history.add("ExecutionFailed", failed))
+    history.add("ExecutionRedriven", history.add("ExecutionFailed", failed))
 
-    if redriven == "enters its states again":
-        a, b = history.wait("A", again), history.wait("B", again)
-    else:
-        a, b = (history.add("TaskSubmitted", history.add("TaskScheduled", one)) for one in (a, b))
+    a, b = (history.add("TaskSubmitted", history.add("TaskScheduled", one)) for one in (a, b))
 
     assert ["A", "B"] == history.places
 
     history.succeed("B", b)
 
     assert ["A"] == history.places
+
+
+def test_a_redriven_map_begins_more_iterations():
+    """The entry of a state by a new iteration says nothing of those that were in it before the redrive."""
+    history = History()
+    items = history.enter("Items", history.start, "Map")
+    first, second = (history.wait("Ask", history.iteration("Items", number, items)) for number in (0, 1))
+    failed = history.fail(first)
+    history.add("ExecutionRedriven", history.add("ExecutionFailed", history.add("MapStateFailed", failed)))
+    first, second = (history.add("TaskScheduled", one) for one in (first, second))
+
+    history.wait("Ask", history.iteration("Items", 2, history.succeed("Ask", first)))
+
+    assert ["Ask", "Ask"] == history.places
+
+    history.succeed("Ask", second)
+
+    assert ["Ask"] == history.places
+    assert [False, True, True, False] == history.ended
 
 
 def test_a_history_whose_newest_events_are_missing_says_what_it_has():
