@@ -7,7 +7,7 @@ from typing import Literal
 from steponce.aws import times
 from steponce.executions import CANCELLED, OpenWork
 from steponce.locks.record import Lock
-from steponce.operator.cancellable import Running, is_own
+from steponce.operator.cancellable import Running, is_own, runs_beside
 from steponce.recovery.owner import Work
 from steponce.recovery.work import proves_the_end
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS
@@ -45,6 +45,10 @@ def what_was_done(running: Running, lock: Lock | None, *, by_itself: bool = Fals
 
 def meaning(running: Running, lock: Lock | None, *, by_itself: bool = False, work: Work | None = None) -> str:
     """What `cancel` has done, in words. `lock` and `by_itself` are of `Cancelled`, `work` of `work_left`."""
+    return _together(_meaning(running, lock, by_itself=by_itself, work=work), runs_beside(running))
+
+
+def _meaning(running: Running, lock: Lock | None, *, by_itself: bool, work: Work | None) -> str:
     end = "Its execution is stopped. " if running.is_open else "No execution of it was running. "
     if by_itself:
         end = "Its execution had ended by itself. "

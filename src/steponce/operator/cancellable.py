@@ -37,6 +37,7 @@ class Running:
             died and left its lock.
         given: What that execution was started with.
         is_redriven: Whether that execution runs again, after somebody has redriven it.
+        beside: Another execution of the request that runs without the lock, if one is known.
     """
 
     request_id: str
@@ -46,6 +47,7 @@ class Running:
     is_open: bool
     given: Mapping[str, Any] = field(repr=False, default_factory=dict)
     is_redriven: bool = False
+    beside: str | None = None
 
     @property
     def holds_the_lock(self) -> bool:
@@ -92,6 +94,8 @@ def find_running(machine: Machine, request_id: str, lock_token: str | None = Non
     left = running.holds_the_lock or may_run_again
     if not running.is_open and not left:
         nothing_runs = f"Nothing of request {request_id!r} runs: its execution is {status}."
+        if running.beside:
+            nothing_runs = f"The execution of request {request_id!r} is {status}. {runs_beside(running)}"
         raise Refused(
             f"{done_before(running) or nothing_runs} Look at what to do.",
             next_steps=[step_for(machine, running, "show request")],
@@ -139,7 +143,29 @@ def _find(
     if found is None or (given_token and machine.lock_token_asked_for(name, found) != given_token):
         return None
     given, is_redriven = found.input or first_input, found.is_open and found.redrive_count > 0
-    return Running(request_id, arn, token, lock, found.is_open, given, is_redriven), found.status
+    beside = _beside(machine, name, lock, arn, {attempt: newest, 1: first})
+    return Running(request_id, arn, token, lock, found.is_open, given, is_redriven, beside), found.status
+
+
+def _beside(
+    machine: Machine, name: str, lock: Lock | None, found: str, attempts: Mapping[int, Execution | None]
+) -> str | None:
+    """Another attempt than the one found that was redriven and runs, or that runs while the lock is free."""
+    for number, one in attempts.items():
+        arn = machine.execution_arn(name, number)
+        if one is not None and one.is_open and arn != found and (one.redrive_count or is_free(lock)):
+            return arn
+    return None
+
+
+def runs_beside(running: Running) -> str:
+    """That another execution of the request runs. Empty if none is known to."""
+    if running.beside is None:
+        return ""
+    return (
+        f"Another execution of the request, {running.beside}, runs without the lock. Look what it does, and "
+        "stop it in Step Functions."
+    )
 
 
 def step_for(machine: Machine, running: Running, action: Action) -> NextStep:

@@ -441,7 +441,17 @@ def test_an_execution_that_was_redriven_after_its_release_is_stopped(world: Worl
     said = meaning(running, lock)
     assert said.startswith("Its execution is stopped. A later start")
     assert "It had been redriven, and ran without the lock. So its work may have taken effect" in said
+    beside = f"Another execution of the request, {arn('order-1--2')}, runs without the lock."
+    assert (beside in said) == (newest == "RUNNING")
     says_so(world, lock)
+
+
+def test_a_refusal_names_an_execution_that_was_redriven_beside_the_record(world: World):
+    """It said that nothing of the request runs."""
+    redriven_after_release(world)
+    world.put(name="order-1--2", callId="call-2", status="FAILED", openStatus=None, ttl=TTL)
+    with pytest.raises(Refused, match=f"{arn('order-1')}, runs without the lock.* stop it in Step Functions"):
+        find_running(world.machine, "order-1")
 
 
 @pytest.mark.parametrize(
