@@ -91,15 +91,18 @@ class Case:
         Name the attempts that were redriven and work without the lock, beside the subject of the advice.
 
         While they work, no step is left that starts the request, or settles or frees its lock: the work could
-        run twice at once.
+        run twice at once. After their end a person has to find out whether it took effect.
         """
-        works = [one for one in self.attempts if one.works_again and one is not subject]
-        if not works:
-            return advice
-        named = " ".join(map(_without_lock, works))
-        if any(step.action in _SETTLING for step in advice.next_steps):
-            return replace(advice, summary=f"{named} What to do next depends on how it ends.", next_steps=())
-        return replace(advice, summary=f"{advice.summary} {named}")
+        others = [one for one in self.attempts if one is not subject]
+        works = " ".join(_without_lock(one) for one in others if one.works_again)
+        settles = any(step.action in _SETTLING for step in advice.next_steps)
+        if works and settles:
+            return replace(advice, summary=f"{works} What to do next depends on how it ends.", next_steps=())
+        if works:
+            return replace(advice, summary=f"{advice.summary} {works}")
+        newest = self.attempts[-1]
+        ended = " ".join(_ended_without_lock(one) for one in others if one.worked_again_after(newest))
+        return replace(advice, summary=f"{ended} {advice.summary}") if ended and settles else advice
 
     def _attempt_under(self, execution_arn: str) -> Attempt | None:
         return next((one for one in self.attempts if one.execution_arn == execution_arn), None)
@@ -455,6 +458,14 @@ def _runs_again(owner: Attempt) -> str:
     return (
         f"Since then its execution was redriven, and is in {owner.place}. Nothing that it does changes "
         "the record."
+    )
+
+
+def _ended_without_lock(one: Attempt) -> str:
+    """That an attempt worked without the lock, and what must be known before anything else is done."""
+    return (
+        f"Attempt {one.number} ({one.execution_arn}) was redriven, and ended {one.status} at {one.stopped}, "
+        "without the lock. Find out first whether its work took effect."
     )
 
 

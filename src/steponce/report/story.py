@@ -193,6 +193,11 @@ class Attempt:
         """Whether it was redriven, and is in its work. A state that writes an outcome is no work."""
         return self.redrive_count > 0 and self.is_open and self.has_worked and self.last_state not in OUTCOMES
 
+    def worked_again_after(self, newest: Attempt) -> bool:
+        """Whether it was redriven, has been in its work, and ended after the newest attempt had ended."""
+        is_later = (self.stopped or "") > (newest.stopped or newest.started or "")
+        return self.redrive_count > 0 and not self.is_open and self.has_worked and is_later
+
     @property
     def waits_for(self) -> list[Waiting]:
         """The open steps of the states that the execution is in, the one that ends first at the beginning."""

@@ -808,6 +808,34 @@ def test_an_earlier_attempt_that_was_redriven_is_named_beside_what_the_record_sa
     assert (diagnosis, steps) == (story.diagnosis, [one.action for one in story.next_steps])
 
 
+ENDED = {
+    "a held record": (["FAILED", "DoWork"], HELD | {"status": "FAILED"}, ["complete lock", "retry lock"]),
+    "a released record": (["FAILED", "AcquireLock"], {"status": "RELEASED"}, ["start request"]),
+    "a final record": (["SUCCEEDED", "DoWork"], {"status": "COMPLETED", "result": "7"}, []),
+}
+
+
+@pytest.mark.parametrize(("second", "record", "steps"), ENDED.values(), ids=ENDED)
+def test_the_end_of_an_earlier_attempt_that_was_redriven_is_told(
+    world: World, second: list[str], record: dict[str, Any], steps: list[str]
+):
+    """It said to wait for that end, and then no more of it: it named a start."""
+    status, *states = second
+    given = {"requestId": "order-1", "lockToken": "m/order-1", "payload": PAYLOAD, "callId": "call-2"}
+    world.execution("order-1--2", status, *states, error="RetryLater", input=json.dumps(given))
+    world.record(**SECOND | record)
+    ended = {"redriveCount": 1, "stopDate": NOW + timedelta(seconds=30)}
+    world.execution("order-1", "FAILED", "DoWork", error="Boom", **ended)
+
+    story = collect(world.client, "order-1")
+
+    told = (
+        f"Attempt 1 ({arn('order-1')}) was redriven, and ended FAILED at {at(30)}, without the lock. Find out"
+    )
+    assert story.summary.startswith(told) == bool(steps)
+    assert steps == [one.action for one in story.next_steps if one.action in ("start request", *steps)]
+
+
 def test_an_attempt_that_works_without_a_record_is_not_on_its_way_to_its_lock(world: World):
     """Its record was erased, and somebody has redriven it."""
     world.execution("order-1", "RUNNING", "AcquireLock", "DoWork", redriveCount=1)
