@@ -149,7 +149,7 @@ class Letters:
             sure = f"Put back until then: {count}, and deleted from the dead letters." if count else ""
             said = " ".join(filter(None, (what_happened(error), sure, self._in_doubt)))
             raise PartlyRedriven(
-                f"{said} Others are still there, and may be hidden for up to {HIDDEN_SECONDS} seconds. "
+                f"{said} Others may still be there, and be hidden for up to {HIDDEN_SECONDS} seconds. "
                 "Once the cause is gone, repeat the command: to redrive a letter twice does no harm.",
                 throttled=isinstance(error, Unavailable) and error.throttled,
                 next_steps=[NextStep("list letters")],
