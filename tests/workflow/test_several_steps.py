@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from steponce import Client
-from steponce.local import LocalStack, write_facts
 from tests.workflow.program import Run, run_here
 from tests.workflow.scene import VISA, Scene
+from tests.workflow.second_machine import client_of, write_facts_with
 from tests.workflow.waiting import steps
 
 APPROVALS = "steponce-approvals"
@@ -68,18 +68,7 @@ def machine(_holding: Scene) -> str:
 @pytest.fixture
 def folder(scene: Scene, machine: str, tmp_path: Path) -> Path:
     """Where `--local` finds the stack, with an Output for that machine."""
-    facts = scene.stack.facts()
-    settings = {
-        "stateMachineArn": machine,
-        "locksTable": facts["outputs"]["LocksTable"],
-        "keyPrefix": "approvals",
-        "expectedSeconds": "60",
-        "retentionSeconds": "86400",
-        "workTimeoutSeconds": facts["outputs"]["WorkTimeoutSeconds"],
-    }
-    facts["outputs"] = facts["outputs"] | {"ApprovalsWorkflow": json.dumps(settings)}
-    write_facts(facts, tmp_path)
-    return tmp_path
+    return write_facts_with(scene, tmp_path, machine, prefix="approvals", retention="86400")
 
 
 @pytest.fixture
@@ -90,7 +79,7 @@ def run(folder: Path) -> Run:
 @pytest.fixture
 def approvals(folder: Path) -> Client:
     """The client of that machine."""
-    return LocalStack.attach(json.loads((folder / "stack.json").read_text())).client(machine=APPROVALS)
+    return client_of(folder, APPROVALS)
 
 
 def listed(run: Run, request_id: str) -> dict[str, str]:

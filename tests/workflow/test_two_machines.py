@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 
 import pytest
 
 from steponce import Client
-from steponce.local import LocalStack, write_facts
 from tests.patience import PATIENCE_SECONDS
 from tests.workflow.program import Run, run_here
 from tests.workflow.scene import BUG, VISA, Scene
+from tests.workflow.second_machine import client_of, write_facts_with
 
 REFUNDS = "steponce-refunds"
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was refunded")
@@ -30,19 +29,9 @@ def machine(_holding: Scene) -> str:
 @pytest.fixture
 def folder(scene: Scene, machine: str, tmp_path: Path) -> Path:
     """Where `--local` finds the stack, with an Output for that machine."""
-    facts = scene.stack.facts()
-    facts["endpoints"] |= {"states": scene.clock.url}
-    settings = {
-        "stateMachineArn": machine,
-        "locksTable": facts["outputs"]["LocksTable"],
-        "keyPrefix": "refunds",
-        "expectedSeconds": "60",
-        "retentionSeconds": "never",
-        "workTimeoutSeconds": facts["outputs"]["WorkTimeoutSeconds"],
-    }
-    facts["outputs"] = facts["outputs"] | {"RefundsWorkflow": json.dumps(settings)}
-    write_facts(facts, tmp_path)
-    return tmp_path
+    return write_facts_with(
+        scene, tmp_path, machine, prefix="refunds", retention="never", states=scene.clock.url
+    )
 
 
 @pytest.fixture
@@ -53,7 +42,7 @@ def run(folder: Path) -> Run:
 @pytest.fixture
 def refunds(folder: Path) -> Client:
     """The client of that machine."""
-    return LocalStack.attach(json.loads((folder / "stack.json").read_text())).client(machine=REFUNDS)
+    return client_of(folder, REFUNDS)
 
 
 def test_one_id_at_two_machines_is_two_requests(scene: Scene, run: Run, refunds: Client, machine: str):
