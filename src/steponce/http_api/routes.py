@@ -37,7 +37,7 @@ from steponce.request.strict_json import read_strictly
 
 OTHER_PAYLOAD = (
     "This key, or the business key in the payload, was used with another payload. Nothing was started. "
-    "Send the first payload again, or use a new key."
+    "Send the first payload again, or use new keys."
 )
 OTHER_KEY = (
     "This key was used for a request with another business key. Nothing was started. Send the first payload "
@@ -46,7 +46,7 @@ OTHER_KEY = (
 )
 OTHER_PAYLOAD_SINCE = (
     "While this call waited, another payload was started with this key, or with the business key in the "
-    "payload. The answer is for that payload. Use a new key."
+    "payload. The answer is for that payload. Use new keys."
 )
 
 logger = Logger()

@@ -77,5 +77,5 @@ def payload_mismatch_of(machine: Machine, lock: Lock, request_id: str) -> Payloa
         return payload_mismatch(request_id, lock.lock_token)
     return PayloadMismatch(
         f"The lock token {lock.lock_token!r} of request {request_id!r} was used by another request, with "
-        "another payload. Send that payload, or use a new lock token."
+        "another payload. Send that payload, or use a new lock token under a new id."
     )

@@ -840,7 +840,9 @@ def test_the_error_says_whose_payload_was_another_one(world: Counting):
     """It named the id, which had this payload alone, and advised a new id, to which the same happened."""
     world.put(name="order-9", payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
     world.execution("order-1", "FAILED", error="PayloadMismatch")
-    with pytest.raises(PayloadMismatch, match=r"used by another request.* or use a new lock token\."):
+    with pytest.raises(
+        PayloadMismatch, match=r"used by another request.* or use a new lock token under a new id\."
+    ):
         world.client.start("order-1", PAYLOAD)
 
     world.put(payloadHash="another", status=COMPLETED, openStatus=None, ttl=TTL, result="7")
