@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from steponce.cli import commands
 from steponce.local import LocalStack, write_facts
-from steponce.local.delivery.targets import invocation_record
+from steponce.local.delivery.destinations import invocation_record
 from steponce.request.names import name_of
 from steponce.request.newest import newest_under
 from tests.conftest import TEMPLATE

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 
 from steponce.local import moto_patches
+from steponce.local.delivery.destinations import Destinations
 from steponce.local.delivery.event_bus import Bus, make_event
 from steponce.local.delivery.mappings import Mapping
 from steponce.local.delivery.schedules import Schedule, seconds_between
 from steponce.local.delivery.targets import Targets
+from steponce.local.runtime.asynchronous import GivenUp
 from steponce.local.template.physical_names import ACCOUNT
 from steponce.local.template.plan import Deliveries
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 def start(
     plan: Deliveries, address: str, session: boto3.Session, lambda_client: LambdaClient, states: SFNClient
-) -> None:
+) -> GivenUp | None:
     """
     Deliver what the plan says, on threads that end with the process.
 
@@ -32,9 +34,12 @@ def start(
 
     Args:
         address: Where the queues are.
+
+    Returns:
+        What to tell of an event that is given up. None if nobody is to be told.
     """
-    if not (plan.mappings or plan.rules):
-        return
+    if not (plan.mappings or plan.rules or plan.destinations):
+        return None
     region = session.region_name
     sqs = session.client("sqs", endpoint_url=address, config=Config(max_pool_connections=50))
 
@@ -43,12 +48,14 @@ def start(
 
     for mapping in plan.mappings:
         Mapping(mapping, queue_url(mapping.queue.name), sqs, lambda_client).start()
-    targets = Targets(sqs, queue_url, lambda_client, states, plan.destinations)
+    destinations = Destinations(sqs, queue_url, plan.destinations)
+    targets = Targets(sqs, queue_url, lambda_client, states, destinations)
     for rule in plan.rules:
         if rule.schedule and (seconds := seconds_between(rule.schedule)):
             Schedule(rule, seconds, region, targets.deliver).start()
     if any(rule.pattern for rule in plan.rules):
         _listen(Bus(plan.rules, targets.deliver), region)
+    return destinations.give_up
 
 
 def _listen(bus: Bus, region: str) -> None:

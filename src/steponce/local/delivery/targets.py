@@ -1,9 +1,8 @@
 """
 How an event reaches the targets of a rule: functions, queues and state machines. Others get nothing here.
 
-A function is invoked asynchronously: after an error twice more, then the event is given up with a line
-in the engine's log, and a record of it goes to the queue that the template names as the function's
-destination. Lambda waits a minute and two before it tries again, this a second and two.
+A function is invoked asynchronously. An event that it has failed each time is given up with a line in the
+engine's log, and a record of it goes to the function's destination.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +19,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from steponce.aws import times
 from steponce.local import activity
+from steponce.local.delivery.destinations import Destinations
 from steponce.local.delivery.event_bus import Event
+from steponce.local.runtime.asynchronous import Problem, try_until_done
 from steponce.local.template.plan import RulePlan, TargetPlan
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PAUSES_SECONDS = (1.0, 2.0)
 _MOST_AT_ONCE = 16
 
 # A text in a template, if need be to the template's end; or a placeholder outside of all texts.
@@ -49,7 +48,7 @@ class Targets:
         queue_url: Callable[[str], str],
         lambda_client: LambdaClient,
         states: SFNClient,
-        destinations: Mapping[str, str],
+        destinations: Destinations,
     ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
@@ -92,49 +91,20 @@ class Targets:
         self._states.start_execution(stateMachineArn=target.arn, name=name, input=text)
 
     def _to_function(self, rule: RulePlan, target: TargetPlan, event: Event, text: str) -> None:
-        problem = self._invoke(target.arn, text)
-        for pause in _PAUSES_SECONDS:
-            if problem is None:
-                return
-            time.sleep(pause)
-            problem = self._invoke(target.arn, text)
+        problem = try_until_done(lambda: self._invoke(target.arn, text))
         if problem is None:
             return
         error = problem.get("errorType", "it failed")
         _log.error("Rule %s gave up event %s for %s: %s", rule.name, event["id"], target.arn, error)
-        if target.arn in self._destinations:
-            url = self._queue_url(self._destinations[target.arn].rpartition(":")[2])
-            record = invocation_record(target.arn, json.loads(text), problem)
-            self._sqs.send_message(QueueUrl=url, MessageBody=json.dumps(record))
+        self._destinations.give_up(target.arn, json.loads(text), problem)
 
-    def _invoke(self, arn: str, text: str) -> dict[str, Any] | None:
+    def _invoke(self, arn: str, text: str) -> Problem | None:
         """Invoke a function; the answer is what went wrong."""
         try:
             answer = self._lambda.invoke(FunctionName=arn, Payload=text)
         except (ClientError, BotoCoreError) as error:
             return {"errorType": str(error)}
         return dict(json.loads(answer["Payload"].read())) if "FunctionError" in answer else None
-
-
-def invocation_record(function_arn: str, payload: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    What Lambda writes of an invocation that it gave up.
-
-    Source: Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations".
-    """
-    return {
-        "version": "1.0",
-        "timestamp": times.now_text(),
-        "requestContext": {
-            "requestId": str(uuid.uuid4()),
-            "functionArn": f"{function_arn}:$LATEST",
-            "condition": "RetriesExhausted",
-            "approximateInvokeCount": len(_PAUSES_SECONDS) + 1,
-        },
-        "requestPayload": payload,
-        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
-        "responsePayload": dict(answer),
-    }
 
 
 def target_input(rule: RulePlan, target: TargetPlan, event: Event) -> str:

@@ -30,6 +30,7 @@ from steponce.local import stack_time
 from steponce.local.delivery.http_api import HttpApi
 from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, PROBLEM, Instructions, api_service
 from steponce.local.http.server import serve, url_of
+from steponce.local.runtime.asynchronous import GivenUp
 from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.functions import LambdaApi, RuntimeSettings
 from steponce.local.session import isolated_session
@@ -83,10 +84,8 @@ def _run(options: argparse.Namespace, services: set[str], owner: int) -> ForkSer
     addresses: dict[str, str] = {}
     if functions:
         addresses["lambda"] = url_of(serve(Request.application(functions.answer)))
-    apis = [HttpApi() for _ in range(options.apis)] if "http" in services else []
-    for number, api in enumerate(apis):
-        address = url_of(serve(Request.application(api.answer), is_for_people=True))
-        addresses[api_service(number)] = address
+    apis = [HttpApi() for _ in range(options.apis if "http" in services else 0)]
+    addresses |= {api_service(number): _address_of(api) for number, api in enumerate(apis)}
     moto_services = services & {"states", "dynamodb", "aws"}
     if moto_services:
         from steponce.local.engine import moto_server
@@ -110,18 +109,30 @@ def _run(options: argparse.Namespace, services: set[str], owner: int) -> ForkSer
     for api, plan in zip(apis, instructions.apis, strict=False):
         api.deploy(plan.routes, lambda_client)
     if moto_services:
-        from steponce.local.delivery import deliveries
-
-        address = instructions.worker_endpoints["AWS_ENDPOINT_URL"]
-        states = session.client(
-            "stepfunctions", endpoint_url=instructions.worker_endpoints["AWS_ENDPOINT_URL_SFN"]
-        )
-        deliveries.start(instructions.deliveries, address, session, lambda_client, states)
+        given_up = _deliver(instructions, session, lambda_client)
+        if functions:
+            functions.given_up = given_up
     # What is there now stays; no collection has to look at it again.
     gc.freeze()
     _send({"ready": True})
     _wait_for_end(owner)
     return forkserver
+
+
+def _address_of(api: HttpApi) -> str:
+    return url_of(serve(Request.application(api.answer), is_for_people=True))
+
+
+def _deliver(
+    instructions: Instructions, session: boto3.Session, lambda_client: LambdaClient
+) -> GivenUp | None:
+    from steponce.local.delivery import deliveries
+
+    endpoints = instructions.worker_endpoints
+    states = session.client("stepfunctions", endpoint_url=endpoints["AWS_ENDPOINT_URL_SFN"])
+    return deliveries.start(
+        instructions.deliveries, endpoints["AWS_ENDPOINT_URL"], session, lambda_client, states
+    )
 
 
 def _lambda_client(session: boto3.Session, endpoint: str) -> LambdaClient:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,13 @@ from werkzeug.wrappers import Request, Response
 
 from steponce.local import activity
 from steponce.local.runtime import clocks
+from steponce.local.runtime.asynchronous import GivenUp, Problem, try_until_done
 from steponce.local.runtime.clocks import Clock
 from steponce.local.runtime.forkserver_process import ForkServerProcess
 from steponce.local.runtime.workers import Answer, Worker, worker_environment
 from steponce.local.template.plan import FunctionPlan
+
+_log = logging.getLogger(__name__)
 
 MOST_WORKERS = 8
 # A warm worker takes 20 MB; a new one takes a tenth of a second, so that a burst keeps its workers.
@@ -123,7 +127,14 @@ class RuntimeSettings:
 
 
 class LambdaApi:
-    """Invoke and GetFunction over HTTP, for the functions that `deploy` got."""
+    """
+    Invoke and GetFunction over HTTP, for the functions that `deploy` got.
+
+    Attributes:
+        given_up: Told of each event that a function has failed, and whose answer nobody waits for.
+    """
+
+    given_up: GivenUp | None = None
 
     def __init__(self, forkserver: ForkServerProcess) -> None:
         self._forkserver = forkserver
@@ -155,10 +166,20 @@ class LambdaApi:
         if pool is None:
             return _error(404, "ResourceNotFoundException", f"Function not found: {unquote(name)}")
         if request.method == "POST" and operation == "invocations":
-            return _invoke(pool, request)
+            return _invoke(pool, request, self._invoke_unheard)
         if request.method == "GET" and operation in ("", "configuration"):
             return _describe(pool.plan, whole=not operation)
         return _error(404, "ResourceNotFoundException", f"No such operation: {request.method} {operation}")
+
+    def _invoke_unheard(self, pool: Pool, payload: bytes) -> None:
+        try:
+            problem = try_until_done(lambda: _problem(pool, payload))
+            if problem is not None:
+                _log.error("%s gave up an event: %s", pool.plan.arn, problem.get("errorType", "it failed"))
+                if self.given_up is not None:
+                    self.given_up(pool.plan.arn, json.loads(payload), problem)
+        finally:
+            activity.end()
 
 
 def function_name(reference: str) -> str:
@@ -174,7 +195,7 @@ def log_file(logs: Path, function: str) -> Path:
     return logs / f"{function}.log"
 
 
-def _invoke(pool: Pool, request: Request) -> Response:
+def _invoke(pool: Pool, request: Request, unheard: Callable[[Pool, bytes], None]) -> Response:
     payload = request.get_data() or b"{}"
     if len(payload) > _PAYLOAD_LIMIT:
         return _error(413, "RequestTooLargeException", f"{len(payload)} byte payload is too large")
@@ -191,7 +212,7 @@ def _invoke(pool: Pool, request: Request) -> Response:
         return Response(status=204)
     if kind == "Event":
         activity.begin()
-        threading.Thread(target=_invoke_unheard, args=(pool, payload), daemon=True).start()
+        threading.Thread(target=unheard, args=(pool, payload), daemon=True).start()
         return Response(status=202)
     try:
         with activity.counted():
@@ -206,14 +227,13 @@ def _invoke(pool: Pool, request: Request) -> Response:
     return Response(answer.payload, content_type="application/json", headers=headers)
 
 
-def _invoke_unheard(pool: Pool, payload: bytes) -> None:
+def _problem(pool: Pool, payload: bytes) -> Problem | None:
+    """Invoke a function; the answer is what went wrong. Lambda would wait for six hours until it is free."""
     try:
-        pool.invoke(payload)
+        answer = pool.invoke(payload)
     except ThrottledError:
-        # Lambda would keep the event and try for six hours; one try is what a laptop gets.
-        return
-    finally:
-        activity.end()
+        return {"errorType": "TooManyRequestsException"}
+    return dict(json.loads(answer.payload)) if answer.failed else None
 
 
 def _too_large(answer: Answer) -> Answer:

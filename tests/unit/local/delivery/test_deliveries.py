@@ -343,6 +343,19 @@ def test_a_function_that_fails_is_tried_three_times(stack):
     assert "ValueError" == record["responsePayload"]["errorType"]
 
 
+def test_a_direct_call_that_nobody_waits_for_is_tried_three_times(stack):
+    """A failed event was gone after the first try, and nothing told of it."""
+    call = {"FunctionName": stack.outputs["TakeNote"], "InvocationType": "Event"}
+    stack.boto3("lambda").invoke(**call, Payload=json.dumps({"id": "direct", "detail": {"raise": True}}))
+
+    given_up = []
+    eventually(lambda: given_up.extend(bodies(stack, "GivenUp")) or given_up)
+
+    assert ["direct"] == [json.loads(record)["requestPayload"]["id"] for record in given_up]
+    assert 3 == sum(event.get("id") == "direct" for event in notes(stack))
+    assert "TakeNoteFunction gave up an event: ValueError" in stack.logs("engine")
+
+
 @pytest.mark.parametrize(
     ("expected", "template"),
     [
