@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from math import isnan, nan
 from numbers import Real
 from typing import Any, Self
@@ -217,7 +216,6 @@ class Client:
         timeout_seconds: float = 60,
         lock_token: str | None = None,
         payload: Mapping[str, Any] | None = None,
-        deployed_seconds: float = 0,
     ) -> Receipt:
         """
         Wait until a request is finished. After AlreadyInProgress it waits for the lock's owner.
@@ -230,8 +228,6 @@ class Client:
             payload: The payload that it was started with. An execution may end before it has its lock. Then
                 somebody else may start the id, or the key, with another payload. With this argument the wait
                 refuses an answer for another payload; without it, it returns whatever answer the id has.
-            deployed_seconds: The time-out that the machine's work has now, if it is known. A record that says
-                longer is believed. Unsettled says how long the work of a dead owner may run.
 
         Returns:
             A receipt with the status COMPLETED or FAILED.
@@ -251,8 +247,7 @@ class Client:
         if isnan(seconds):
             raise InvalidRequest(f"timeout_seconds is {shown(timeout_seconds)}. Give a number of seconds.")
         payload_hash = None if payload is None else self.rules.payload_hash(payload)
-        work_of = partial(self._work_of, deployed_seconds=deployed_seconds)
-        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, work_of).run()
+        return Wait(self.machine, request_id, timeout_seconds, lock_token, payload_hash, self._work_of).run()
 
     def result(self, request_id: str, *, lock_token: str | None = None) -> Any:
         """
@@ -277,7 +272,7 @@ class Client:
             raise RequestFailed(message, receipt.error, receipt.cause)
         return receipt.result
 
-    def _work_of(self, lock: Lock, owner: Execution | None, *, deployed_seconds: float) -> OpenWork | None:
-        """What may still run of the work of a dead owner. What is deployed concerns this machine's alone."""
-        deployed = deployed_seconds if self.machine.holds(lock) else 0
-        return unsettled_work(lock, owner, self.machine.sfn, deployed)
+    def _work_of(self, lock: Lock, owner: Execution | None) -> OpenWork | None:
+        """What may still run of the work of a dead owner. The rules concern this machine's alone."""
+        deployed = self.rules.work_timeout_seconds if self.machine.holds(lock) else None
+        return unsettled_work(lock, owner, self.machine.sfn, deployed or 0)

@@ -59,7 +59,7 @@ def cancel(request_id: str, key: str | None, confirmation: Confirmation, target:
     why = confirmation.ask(_shown(running.execution_arn, running.lock), f"Cancel {request_id}?")
     done = cancel_running(machine, running, by=confirmation.by, why=why)
     lock = done.lock
-    work = work_left(machine, running, lock, machines.work_timeout_of(client))
+    work = work_left(machine, running, lock, client.rules.longest_work_seconds)
     said = meaning(running, lock, by_itself=done.ended_by_itself, work=work)
     record = None if lock is None else json_object(Record.from_lock(lock))
     what_next = [] if lock is None else machines.commands(steps_after_cancel(lock, work))

@@ -140,11 +140,10 @@ def start(
     if timeout is not None and not and_wait:
         raise click.UsageError("--timeout goes with --wait.")
     payload = read_payload(file)
-    machines = Machines.reach(target)
-    client = machines.to_start()
+    client = Machines.reach(target).to_start()
     receipt = client.start(request_id, payload, lock_token=key, check_owner=check_owner)
     if and_wait and receipt.status == "RUNNING":
-        done = _wait(machines, client, request_id, receipt.lock_token, timeout, payload)
+        done = _wait(client, request_id, receipt.lock_token, timeout, payload)
         receipt = done.as_duplicate(receipt.duplicate or done.duplicate)
     return say_receipt(receipt)
 
@@ -171,7 +170,7 @@ def wait(request_id: str, key: str | None, timeout: float | None, target: Target
     machines = Machines.reach(target)
     with explained(machines, request_id, key):
         client = machines.of_request(request_id, key)
-        return say_receipt(_wait(machines, client, request_id, key, timeout))
+        return say_receipt(_wait(client, request_id, key, timeout))
 
 
 @steponce.command()
@@ -197,7 +196,7 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
             lock_token=key,
             steps=steps,
             with_payload=with_payload,
-            deployed_seconds=machines.work_timeout_of(client),
+            deployed_seconds=client.rules.longest_work_seconds,
         )
     what_next = machines.commands(story.next_steps)
     answer = {name: value for name, value in story.to_dict().items() if name != "nextSteps"}
@@ -226,7 +225,6 @@ def up(template: str, parameters: dict[str, str]) -> int:
 
 
 def _wait(
-    machines: Machines,
     client: Client,
     request_id: str,
     lock_token: str | None,
@@ -235,10 +233,4 @@ def _wait(
 ) -> Receipt:
     seconds = DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout
     with waiting_for(request_id):
-        return client.wait(
-            request_id,
-            lock_token=lock_token,
-            timeout_seconds=seconds,
-            payload=payload,
-            deployed_seconds=machines.work_timeout_of(client),
-        )
+        return client.wait(request_id, lock_token=lock_token, timeout_seconds=seconds, payload=payload)

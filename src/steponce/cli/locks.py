@@ -108,7 +108,7 @@ def inspect(key: str, by_token: bool, target: Target) -> int:
     own = holds or not lock.is_of_an_execution
     token = client.machine.token_to_give(lock.request_id, lock.lock_token) if holds else None
     is_gone = owner.status == GONE
-    known = Work() if owner.is_open else _work(machines, client, lock)
+    known = Work() if owner.is_open else _work(client, lock)
     again = lock.status == RELEASED and owner.has_worked_since(lock.actual_completion)
     allowed = next_steps(
         lock,
@@ -175,7 +175,7 @@ def complete(key: str, by_token: bool, file: str, confirmation: Confirmation, ta
     machines = Machines.reach(target)
     client, lock = machines.of_lock(key, by_token=by_token)
     result = result_text(given, client.machine.results)
-    operator = _operator(machines, client, confirmation)
+    operator = _operator(client, confirmation)
     lock = operator.prepare("complete", lock)
     why = confirmation.ask(_shown(lock), f"Complete {lock.lock_token} with {file}?")
     return _done("completed", operator.complete(lock, result, why), confirmation, why)
@@ -201,12 +201,12 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
     return FAILED if receipt.status == "FAILED" else DONE
 
 
-def _work(machines: Machines, client: Client, lock: Lock) -> Work:
+def _work(client: Client, lock: Lock) -> Work:
     """What is known of the work of an owner that does not run."""
     if lock.open_status is None or not lock.is_of_an_execution:
         return Work()
     machine = client.machine
-    deployed = machines.work_timeout_of(client) if machine.holds(lock) else 0
+    deployed = client.rules.longest_work_seconds if machine.holds(lock) else 0
     return work_of(lock, machine.owner(lock), machine.sfn, deployed)
 
 
@@ -214,13 +214,13 @@ def _prepared(
     machines: Machines, key: str, by_token: bool, action: Any, confirmation: Confirmation
 ) -> tuple[Operator, Lock]:
     client, lock = machines.of_lock(key, by_token=by_token)
-    operator = _operator(machines, client, confirmation)
+    operator = _operator(client, confirmation)
     return operator, operator.prepare(action, lock)
 
 
-def _operator(machines: Machines, client: Client, confirmation: Confirmation) -> Operator:
-    work_timeout = machines.work_timeout_of(client)
-    return Operator(client.machine, by=confirmation.by, work_timeout_seconds=work_timeout)
+def _operator(client: Client, confirmation: Confirmation) -> Operator:
+    longest = client.rules.longest_work_seconds
+    return Operator(client.machine, by=confirmation.by, work_timeout_seconds=longest)
 
 
 def _done(what: str, lock: Lock, confirmation: Confirmation, why: str, **more: Any) -> int:

@@ -14,7 +14,6 @@ from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.operator.machines import machine_of_lock, machine_of_request
 from steponce.request.machine import Machine
-from steponce.request.settings import LONGEST_WORK_SECONDS
 from steponce.request.workflows import Workflow, Workflows
 
 
@@ -107,12 +106,6 @@ class Machines:
         """A record, and the client of the workflow that holds or held it; errors as `machine_of_lock`."""
         machine, lock = machine_of_lock(self.machines, key, by_token=by_token)
         return self._client(machine), lock
-
-    def work_timeout_of(self, client: Client) -> float:
-        """How long a workflow's work may run. Where its settings do not say it, it is Lambda's longest."""
-        if self.workflows.others:
-            return client.rules.work_timeout_seconds
-        return float(self.stack.outputs.get("WorkTimeoutSeconds") or LONGEST_WORK_SECONDS)
 
     def chosen(self) -> list[Workflow]:
         """The workflow that --machine names, else all."""

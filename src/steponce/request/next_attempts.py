@@ -46,7 +46,7 @@ class DeadOwner:
         elif execution.owns(lock) is False:
             self._since, self._wait = lock.created, INIT_TIME
         else:
-            work_timeout = lock.work_timeout(machine.rules.work_timeout_seconds)
+            work_timeout = lock.work_timeout(machine.rules.longest_work_seconds)
             self._since, self._wait = execution.closed, work_timeout + INIT_TIME
 
     def attempts_after(self, attempts: Attempts) -> Iterator[tuple[int, Execution | None]]:

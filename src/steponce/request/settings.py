@@ -42,8 +42,7 @@ class RequestRules:
             whole payload.
         open_shards: How many shards the table's open index has. It may grow but never shrink, because the
             monitor reads the shards from 0 to one less than this.
-        work_timeout_seconds: How long work may run after its execution was stopped, where its record does not
-            say it. Default: 900.
+        work_timeout_seconds: The time-out that the machine's work has now. None: it is not known.
         rate_limit: How many requests of a user the machine runs in a window. 0: no limit.
         rate_limit_window: `minute`, `hour`, `day`, or whole seconds as text.
         rate_limit_path: JMESPath into the payload that finds the user.
@@ -59,7 +58,7 @@ class RequestRules:
     lock_token_path: str | None = None
     payload_hash_path: str | None = None
     open_shards: int = OPEN_SHARDS
-    work_timeout_seconds: float = LONGEST_WORK_SECONDS
+    work_timeout_seconds: float | None = None
     rate_limit: int = 0
     rate_limit_window: str = "day"
     rate_limit_path: str | None = None
@@ -125,6 +124,11 @@ class RequestRules:
             raise InvalidSetting(f"The setting RateLimitWindow: {error}") from None
         name = self.key_prefix.replace("%", "%25").replace("/", "%2F")
         return RequestLimit(name, self.rate_limit, window)
+
+    @property
+    def longest_work_seconds(self) -> float:
+        """How long the work may run at most. Where the settings do not say it, it is Lambda's longest."""
+        return self.work_timeout_seconds or LONGEST_WORK_SECONDS
 
     @property
     def limit_rule(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from steponce import Receipt
+from steponce.request.settings import RequestRules
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 Answer = Callable[[], dict[str, Any]]
@@ -32,7 +33,8 @@ class FakeClient:
         self.answers: dict[str, Any] = {"start": COMPLETED, "status": COMPLETED, "wait": COMPLETED}
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         locks = SimpleNamespace(table="locks", get=lambda _token: None)
-        self.machine = SimpleNamespace(locks=locks, rules=SimpleNamespace(key_prefix="m"))
+        self.rules = RequestRules("m")
+        self.machine = SimpleNamespace(locks=locks, rules=self.rules)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,6 +23,7 @@ from steponce.cli import commands, target
 from steponce.errors import RequestNotFound
 from steponce.report import collector
 from steponce.report.story import Attempt, Story, Waiting
+from steponce.request.settings import RequestRules
 
 TOKEN = "AQCEAAAAKgAAAAM-a-task-token"
 STEP = "as_" + "0" * 40
@@ -122,8 +124,8 @@ class FakeStack:
     def boto3(self, service: str) -> Any:
         return {"lambda": self.functions, "dynamodb": self.table, "secretsmanager": self.secrets}[service]
 
-    def client(self) -> None:
-        return None
+    def client(self) -> SimpleNamespace:
+        return SimpleNamespace(rules=RequestRules("m"))
 
 
 @pytest.fixture

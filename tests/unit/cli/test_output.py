@@ -207,7 +207,7 @@ def test_start_waits_under_the_lock_token_that_it_got(client: FakeClient, event:
     client.answers["start"] = RUNNING
 
     assert 0 == commands.run(["start", "order-1", event, "--wait", "--timeout", "5"])
-    options = {"lock_token": "m/order-1", "timeout_seconds": 5, "payload": PAYLOAD, "deployed_seconds": 900}
+    options = {"lock_token": "m/order-1", "timeout_seconds": 5, "payload": PAYLOAD}
     assert ("wait", ("order-1",), options) == client.calls[-1]
 
 
@@ -215,7 +215,7 @@ def test_a_wait_of_sixty_seconds_is_the_default(client: FakeClient):
     """As the help says."""
     commands.run(["wait", "order-1"])
 
-    options = {"lock_token": None, "timeout_seconds": 60, "payload": None, "deployed_seconds": 900}
+    options = {"lock_token": None, "timeout_seconds": 60, "payload": None}
     assert [("wait", ("order-1",), options)] == client.calls
 
 

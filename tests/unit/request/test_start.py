@@ -1178,8 +1178,8 @@ def test_an_answer_that_expires_while_it_is_found_is_an_answer(world: Counting):
 def test_a_client_knows_how_long_its_stack_s_work_may_take():
     """By the Output; else as long as Lambda allows."""
     settings = {"KeyPrefix": "m", "ExpectedSeconds": "1", "RetentionSeconds": "never"}
-    assert 900 == RequestRules.from_settings(settings).work_timeout_seconds
-    assert 7 == RequestRules.from_settings(settings | {"WorkTimeoutSeconds": "7"}).work_timeout_seconds
+    assert 900 == RequestRules.from_settings(settings).longest_work_seconds
+    assert 7 == RequestRules.from_settings(settings | {"WorkTimeoutSeconds": "7"}).longest_work_seconds
 
 
 # -- a refusal of the rate limit -------------------------------------------------------------------
