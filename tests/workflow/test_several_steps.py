@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from steponce import Client
-from tests.workflow.program import Run, run_here
+from tests.workflow.program import Run
 from tests.workflow.scene import VISA, Scene
 from tests.workflow.second_machine import client_of, write_facts_with
 from tests.workflow.waiting import steps
@@ -66,72 +65,69 @@ def machine(_holding: Scene) -> str:
 
 
 @pytest.fixture
-def folder(scene: Scene, machine: str, tmp_path: Path) -> Path:
+def home(scene: Scene, machine: str, tmp_path: Path) -> Path:
     """Where `--local` finds the stack, with an Output for that machine."""
     return write_facts_with(scene, tmp_path, machine, prefix="approvals", retention="86400")
 
 
 @pytest.fixture
-def run(folder: Path) -> Run:
-    return functools.partial(run_here, folder)
-
-
-@pytest.fixture
-def approvals(folder: Path) -> Client:
+def approvals(home: Path) -> Client:
     """The client of that machine."""
-    return client_of(folder, APPROVALS)
+    return client_of(home, APPROVALS)
 
 
-def listed(run: Run, request_id: str) -> dict[str, str]:
+def listed(steponce: Run, request_id: str) -> dict[str, str]:
     """The ids of the steps of a request that wait, by their names."""
-    found = run("awaiting", "list", "--local")[1]["awaitingSteps"]
+    found = steponce("awaiting", "list", "--local")[1]["awaitingSteps"]
     return {one["step"]: one["awaitingStepId"] for one in found if one["requestId"] == request_id}
 
 
-def begun(scene: Scene, run: Run, approvals: Client, *names: str) -> tuple[str, dict[str, str]]:
+def begun(scene: Scene, steponce: Run, approvals: Client, *names: str) -> tuple[str, dict[str, str]]:
     """A request of which these steps wait: its id, and the ids of the steps by their names."""
     request_id = scene.new_id("several")
     approvals.start(request_id, VISA)
-    scene.eventually(lambda: set(listed(run, request_id)) == set(names))
-    return request_id, listed(run, request_id)
+    scene.eventually(lambda: set(listed(steponce, request_id)) == set(names))
+    return request_id, listed(steponce, request_id)
 
 
-def told(run: Run, request_id: str) -> tuple[str, set[str], str]:
+def told(steponce: Run, request_id: str) -> tuple[str, set[str], str]:
     """What `show` says, for which steps the owner waits, and for which one first."""
-    story = run("show", request_id)[1]
-    owner = run("locks", "inspect", f"approvals/{request_id}", "--token")[1]["owner"]
+    story = steponce("show", request_id)[1]
+    owner = steponce("locks", "inspect", f"approvals/{request_id}", "--token")[1]["owner"]
     return story["summary"], set(owner["waitsForAll"]), owner["waitsFor"]
 
 
 @pytest.mark.parametrize(("first", "left"), [("bank", "customer"), ("customer", "bank")])
-def test_the_step_that_is_left_is_named(scene: Scene, run: Run, approvals: Client, first: str, left: str):
+def test_the_step_that_is_left_is_named(
+    scene: Scene, steponce: Run, approvals: Client, first: str, left: str
+):
     """Whichever of the two was entered later."""
-    request_id, ids = begun(scene, run, approvals, "bank", "customer")
-    summary, named, _ = told(run, request_id)
+    request_id, ids = begun(scene, steponce, approvals, "bank", "customer")
+    summary, named, _ = told(steponce, request_id)
     assert "Running normally, in AwaitBank and AwaitCustomer. " in summary or "AwaitCustomer and" in summary
     assert {"bank", "customer"} == {step for step in ids if f"It waits for an answer to {step!r}" in summary}
     assert set(ids.values()) == named
 
-    code, answered = run("callback", "succeed", ids[first])
+    code, answered = steponce("callback", "succeed", ids[first])
     assert (0, "accepted") == (code, answered["verdict"])
 
-    scene.eventually(lambda: listed(run, request_id) == {left: ids[left]})
-    scene.eventually(lambda: told(run, request_id)[1:] == ({ids[left]}, ids[left]))
-    summary = run("show", request_id)[1]["summary"]
+    scene.eventually(lambda: listed(steponce, request_id) == {left: ids[left]})
+    scene.eventually(lambda: told(steponce, request_id)[1:] == ({ids[left]}, ids[left]))
+    summary = steponce("show", request_id)[1]["summary"]
     assert summary.startswith(
         f"Running normally, in Await{left.title()}. It waits for an answer to {left!r} until "
     )
     assert repr(first) not in summary
 
-    run("callback", "succeed", ids[left])
+    steponce("callback", "succeed", ids[left])
     assert "COMPLETED" == approvals.wait(request_id, timeout_seconds=60).status
-    owner = run("locks", "inspect", f"approvals/{request_id}", "--token")[1]["owner"]
+    owner = steponce("locks", "inspect", f"approvals/{request_id}", "--token")[1]["owner"]
     assert (None, []) == (owner["waitsFor"], owner["waitsForAll"])
 
 
-def test_both_steps_wait_again_after_a_retry(scene: Scene, run: Run, approvals: Client):
+def test_both_steps_wait_again_after_a_retry(scene: Scene, steponce: Run, approvals: Client):
     """The customer's task has failed, and the Parallel begins both branches again."""
-    request_id, ids = begun(scene, run, approvals, "bank", "customer")
+    request_id, ids = begun(scene, steponce, approvals, "bank", "customer")
     arn = approvals.status(request_id).execution_arn
     scene.eventually(lambda: 2 == scene.events(arn).count("TaskSubmitted"))
     customer = steps(scene).get(ids["customer"])
@@ -141,22 +137,24 @@ def test_both_steps_wait_again_after_a_retry(scene: Scene, run: Run, approvals: 
     sfn.send_task_failure(taskToken=customer.task_token, error="AskAgain", cause="by a test")
 
     scene.eventually(lambda: 4 == scene.events(arn).count("TaskSubmitted"))
-    scene.eventually(lambda: told(run, request_id)[1] == set(ids.values()))
-    run("callback", "succeed", ids["bank"])
-    scene.eventually(lambda: told(run, request_id)[1] == {ids["customer"]})
-    run("callback", "succeed", ids["customer"])
+    scene.eventually(lambda: told(steponce, request_id)[1] == set(ids.values()))
+    steponce("callback", "succeed", ids["bank"])
+    scene.eventually(lambda: told(steponce, request_id)[1] == {ids["customer"]})
+    steponce("callback", "succeed", ids["customer"])
     assert "COMPLETED" == approvals.wait(request_id, timeout_seconds=60).status
 
 
-def test_a_step_whose_parallel_has_failed_is_not_named(scene: Scene, run: Run, approvals: Client):
+def test_a_step_whose_parallel_has_failed_is_not_named(scene: Scene, steponce: Run, approvals: Client):
     """The bank may still be listed. Nothing waits for it: the failure is caught, and a clerk is asked."""
-    request_id, ids = begun(scene, run, approvals, "bank", "customer")
+    request_id, ids = begun(scene, steponce, approvals, "bank", "customer")
 
-    run("callback", "fail", ids["customer"], "--error", "Declined")
+    steponce("callback", "fail", ids["customer"], "--error", "Declined")
 
-    scene.eventually(lambda: "clerk" in listed(run, request_id))
-    clerk = listed(run, request_id)["clerk"]
-    scene.eventually(lambda: told(run, request_id)[1:] == ({clerk}, clerk))
-    assert "Running normally, in AwaitClerk. It waits for an answer to 'clerk'" in told(run, request_id)[0]
-    run("callback", "succeed", clerk)
+    scene.eventually(lambda: "clerk" in listed(steponce, request_id))
+    clerk = listed(steponce, request_id)["clerk"]
+    scene.eventually(lambda: told(steponce, request_id)[1:] == ({clerk}, clerk))
+    assert (
+        "Running normally, in AwaitClerk. It waits for an answer to 'clerk'" in told(steponce, request_id)[0]
+    )
+    steponce("callback", "succeed", clerk)
     assert "COMPLETED" == approvals.wait(request_id, timeout_seconds=60).status

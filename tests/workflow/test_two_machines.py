@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import pytest
 
 from steponce import Client
 from tests.patience import PATIENCE_SECONDS
-from tests.workflow.program import Run, run_here
+from tests.workflow.program import Run
 from tests.workflow.scene import BUG, VISA, Scene
 from tests.workflow.second_machine import client_of, write_facts_with
 
@@ -27,7 +26,7 @@ def machine(_holding: Scene) -> str:
 
 
 @pytest.fixture
-def folder(scene: Scene, machine: str, tmp_path: Path) -> Path:
+def home(scene: Scene, machine: str, tmp_path: Path) -> Path:
     """Where `--local` finds the stack, with an Output for that machine."""
     return write_facts_with(
         scene, tmp_path, machine, prefix="refunds", retention="never", states=scene.clock.url
@@ -35,17 +34,12 @@ def folder(scene: Scene, machine: str, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path) -> Run:
-    return functools.partial(run_here, folder)
-
-
-@pytest.fixture
-def refunds(folder: Path) -> Client:
+def refunds(home: Path) -> Client:
     """The client of that machine."""
-    return client_of(folder, REFUNDS)
+    return client_of(home, REFUNDS)
 
 
-def test_one_id_at_two_machines_is_two_requests(scene: Scene, run: Run, refunds: Client, machine: str):
+def test_one_id_at_two_machines_is_two_requests(scene: Scene, steponce: Run, refunds: Client, machine: str):
     """Each runs its own work under a lock token of its own, and `locks retry` starts the one that held it."""
     request = scene.new_id("two")
     own = scene.run(request, VISA)
@@ -54,13 +48,13 @@ def test_one_id_at_two_machines_is_two_requests(scene: Scene, run: Run, refunds:
     assert ("COMPLETED", "FAILED", f"refunds/{request}") == (own.status, theirs.status, theirs.lock_token)
 
     own_machine = scene.client.state_machine_arn.rpartition(":")[2]
-    code, refused = run("status", request)
+    code, refused = steponce("status", request)
     assert (2, "MachineAmbiguous") == (code, refused["error"]["type"])
     assert f"{own_machine}, {REFUNDS}" in refused["error"]["message"]
-    named = [run("show", request, "--machine", one)[1]["diagnosis"] for one in (own_machine, machine)]
+    named = [steponce("show", request, "--machine", one)[1]["diagnosis"] for one in (own_machine, machine)]
     assert ["completed", "waits for a person"] == named
 
-    code, told = run("locks", "retry", theirs.lock_token, *SIGNED)
+    code, told = steponce("locks", "retry", theirs.lock_token, *SIGNED)
 
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:{request}--2"
     assert (0, execution) == (code, told["receipt"]["executionArn"])
@@ -72,7 +66,7 @@ def test_one_id_at_two_machines_is_two_requests(scene: Scene, run: Run, refunds:
 
 
 def test_a_request_that_runs_is_found_and_cancelled_at_its_machine(
-    scene: Scene, run: Run, refunds: Client, machine: str
+    scene: Scene, steponce: Run, refunds: Client, machine: str
 ):
     """Nobody says at which; the list of requests has it among the running ones, and then among the failed."""
     request = scene.new_id("runs")
@@ -80,13 +74,13 @@ def test_a_request_that_runs_is_found_and_cancelled_at_its_machine(
     with scene.working(token) as hold:
         receipt = refunds.start(request, VISA)
         hold.wait()
-        listed = run("requests", "list", "--status", "running", "--under", token)[1]["requests"]
+        listed = steponce("requests", "list", "--status", "running", "--under", token)[1]["requests"]
         assert [(request, "RUNNING", REFUNDS)] == [
             (one["requestId"], one["status"], one["machine"]) for one in listed
         ]
-        code, told = run("cancel", request, *SIGNED)
+        code, told = steponce("cancel", request, *SIGNED)
     assert (0, receipt.execution_arn, "Cancelled") == (code, told["executionArn"], told["record"]["error"])
-    found = run("requests", "list", "--machine", machine, "--since", "1h", "--under", token)[1]
+    found = steponce("requests", "list", "--machine", machine, "--since", "1h", "--under", token)[1]
     assert [(token, "FAILED", True)] == [
         (one["lockToken"], one["status"], one["waitsForPerson"]) for one in found["requests"]
     ]

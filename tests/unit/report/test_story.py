@@ -837,7 +837,7 @@ def test_the_end_of_an_earlier_attempt_that_was_redriven_is_told(
 
 
 def test_an_attempt_that_works_without_a_record_is_not_on_its_way_to_its_lock(world: World):
-    """Its record was erased, and somebody has redriven it."""
+    """Its record was erased, and its execution redriven."""
     world.execution("order-1", "RUNNING", "AcquireLock", "DoWork", redriveCount=1)
     story = collect(world.client, "order-1")
     assert ("running", "RUNNING") == (story.diagnosis, world.client.status("order-1").status)
