@@ -57,8 +57,8 @@ class RunningStack:
         name: The stack's name.
         outputs: The template's Outputs.
         endpoints: The addresses of `states`, `dynamodb` and `lambda`; of `http`, the template's first HTTP
-            API, while each of the others has an address of its own, which `outputs` tell; and of `aws`,
-            which is all other services that functions may call.
+            API; and of `aws`, which is all other services that functions may call. The addresses of other
+            HTTP APIs are in `outputs`.
     """
 
     def __init__(

@@ -29,14 +29,14 @@ class Running:
 
     Args:
         request_id: As it was given.
-        execution_arn: The execution that has its lock. If nobody has it: one that runs since somebody has
-            redriven it. Else its newest attempt.
+        execution_arn: The execution that has its lock. If the lock is free, one that was redriven and runs.
+            If there is none, its newest attempt.
         lock_token: The request's business key; None if it is not known.
         lock: The record of that key, also if another request holds it. None if there is none.
         is_open: Whether that execution runs. If not, the request waits to be sent again, or its execution has
             died and left its lock.
         given: What that execution was started with.
-        is_redriven: Whether that execution runs again, after somebody has redriven it.
+        is_redriven: Whether that execution was redriven, and runs.
         beside: Another execution of the request that runs without the lock, if one is known.
     """
 
@@ -57,7 +57,7 @@ class Running:
 
     @property
     def works_without_lock(self) -> bool:
-        """Whether this execution was redriven while nobody held the lock."""
+        """Whether this execution was redriven and runs, and the lock is free."""
         return self.is_redriven and is_free(self.lock)
 
 
