@@ -11,7 +11,7 @@ from steponce.aws.dynamodb import Item
 from steponce.callbacks.awaiting import STATUS_AND_TRY, AwaitingSteps
 from steponce.callbacks.step import ANSWERING, PENDING, AwaitingStep
 from steponce.errors import RecordUnreadable, Refused
-from steponce.executions import YOUNG, machine_of
+from steponce.executions import YOUNG, looking_at, machine_of
 from steponce.locks.record import Lock
 from steponce.locks.reference import REFERENCE
 from steponce.locks.reference import Kept as LargeResult
@@ -87,6 +87,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
     Raises:
         Refused: the prefix is blank; or a request under it runs, or waits for an answer or a person; or an
             unreadable record may be open; or a large result is in a bucket that is not the stack's.
+        OwnerHidden: an execution that may run may not be looked at.
         Unavailable: no answer; safe to try again.
     """
     if not prefix.strip():
@@ -224,7 +225,8 @@ def _busy(machine: Machine, kept: Kept) -> Iterator[tuple[str, NextStep | None]]
 
 def _may_be_alive(machine: Machine, step: AwaitingStep) -> bool:
     """Whether its execution runs. A stopped execution leaves its step open until the step expires."""
-    execution = machine.describe_arn(step.execution)
+    with looking_at(step.execution):
+        execution = machine.describe_arn(step.execution)
     if execution is None:
         return times.now() - times.from_text(step.entered_at) < YOUNG
     return execution.is_open and execution.owns(step) is not False

@@ -11,6 +11,7 @@ import pytest
 from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.errors import (
+    OwnerHidden,
     RecordUnreadable,
     Refused,
     ResultForbidden,
@@ -143,15 +144,25 @@ def test_a_request_that_waits_in_several_steps_is_named_once(world: World):
     assert ["order-1", "order-2"] == sorted(step.key for step in raised.value.next_steps)
 
 
+def in_execution(world: World, execution_arn: str) -> None:
+    """Let the step wait in another execution."""
+    values = {":e": {"S": execution_arn}}
+    (step,) = world.steps.under("acme/")
+    world.dynamodb.update_item(
+        TableName="steps",
+        Key={"awaitingStepId": {"S": step.id}},
+        UpdateExpression="SET execution = :e",
+        ExpressionAttributeValues=values,
+    )
+
+
 def test_a_step_of_another_machine_is_cancelled_there(world: World):
     """Both may know a request with this id."""
     answered(world, "acme/o-1")
     world.step("acme/o-1", "PENDING")
     theirs = f"{ARN}-refunds"
     execution = f"{theirs.replace(':stateMachine:', ':execution:')}:order-1"
-    change = {"UpdateExpression": "SET execution = :e", "ExpressionAttributeValues": {":e": {"S": execution}}}
-    (step,) = world.steps.under("acme/")
-    world.dynamodb.update_item(TableName="steps", Key={"awaitingStepId": {"S": step.id}}, **change)
+    in_execution(world, execution)
     runs = {"executionArn": execution, "status": "RUNNING", "input": "{}", "startDate": LONG_AGO}
     world.sfn.executions[execution] = runs
 
@@ -190,6 +201,16 @@ def test_a_step_that_a_dead_execution_left_waiting_does_not_wait(world: World, k
         erase(world.machine, world.steps, kept),
         list(world.steps.under("acme/")),
     )
+
+
+def test_an_item_of_a_distributed_map_that_may_not_be_looked_at_is_named(world: World):
+    """`execution:NAME:*` does not allow it: the items are `execution:NAME/LABEL:ID`."""
+    world.step("acme/o-1", "PENDING")
+    item = f"{ARN.replace(':stateMachine:', ':execution:')}/Items:order-1"
+    in_execution(world, item)
+    world.sfn.refuse("describe_execution", "AccessDeniedException", item)
+    with pytest.raises(OwnerHidden, match=f"{item} may not be looked at .* Allow states:DescribeExecution"):
+        find_kept(world.machine, world.steps, "acme/")
 
 
 @pytest.mark.parametrize(
