@@ -101,6 +101,8 @@ class Envelope:
         name = name_of(request_id)
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"The payload is a {type(payload).__name__}. Send a JSON object.")
+        if not isinstance(redelivery, Mapping | None):
+            raise InvalidRequest(f"redelivery is a {type(redelivery).__name__}. Give a JSON object.")
         for what, time in (("requested_at", requested_at), ("count_at", count_at)):
             if time is not None and not isinstance(time, datetime):
                 raise InvalidRequest(f"{what} is {shown(time)}. Give a datetime with a zone.")

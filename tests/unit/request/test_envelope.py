@@ -409,6 +409,13 @@ def test_a_payload_is_an_object(payload: Any) -> None:
         Envelope.make("a", payload, RULES)
 
 
+@pytest.mark.parametrize("redelivery", [[], "text", 1, [("tries", 1)]])
+def test_a_redelivery_is_an_object(redelivery: Any) -> None:
+    """The re-sender reads its fields."""
+    with pytest.raises(InvalidRequest, match=r"redelivery is a .* Give a JSON object"):
+        Envelope.make("a", {}, RULES, redelivery=redelivery)
+
+
 @pytest.mark.parametrize(
     "part", [float("nan"), float("inf"), 2**53, "\ud800", {1: 2}, Decimal("1.1"), datetime.now(UTC), b""]
 )
