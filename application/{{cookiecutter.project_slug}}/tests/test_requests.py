@@ -32,10 +32,10 @@ def test_a_refused_order_is_a_final_answer(steponce_client: Client) -> None:
 
 
 def test_a_result_is_kept_though_the_answer_is_lost(
-    steponce_client: Client, lose_answer: Callable[[str], None]
+    steponce_client: Client, lose_answer: Callable[..., None]
 ) -> None:
     """The record is written, but the workflow gets no answer."""
-    lose_answer("CompleteRequest")
+    lose_answer("CompleteRequest", machine="RunOnceStateMachine")
 
     steponce_client.start("lost", ORDER)
 

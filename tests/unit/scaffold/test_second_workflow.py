@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,13 @@ def test_a_rate_limit_of_the_application_holds_in_both(tmp_path: Path):
     for name in ("Workflow", "RefundsWorkflow"):
         workflow = json.loads(plan.outputs[name])
         assert ("5", "customerId") == (workflow["rateLimit"], workflow["rateLimitPath"])
+
+
+@pytest.mark.full
+def test_the_application_s_own_tests_pass_beside_it(tmp_path: Path):
+    """Two machines have each task now, so a planned fault says in which one it happens."""
+    write(tmp_path / "shop", "shop", "")
+    command = [sys.executable, "-m", "pytest", "--tb=short", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path / "shop", capture_output=True, text=True, timeout=240)
+
+    assert done.returncode == 0, done.stdout
