@@ -20,9 +20,9 @@ _SLEEPERS = ("time", "asyncio")
 
 
 def sleeps(text: str) -> list[int]:
-    """The lines that sleep, under whatever name."""
+    """The lines that sleep, under whatever name. Most modules have no word of it, and need no reading."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text if "sleep" in text else "")):
         if isinstance(node, ast.ImportFrom) and node.module in _SLEEPERS:
             found += [node.lineno for name in node.names if name.name == "sleep"]
         elif isinstance(node, ast.Attribute) and node.attr == "sleep":
