@@ -711,14 +711,14 @@ def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their executions run on, and there are more of them than one round can look at."""
-    claim_what_cannot_be_sent(world, wait, 40)
+    claim_what_cannot_be_sent(world, wait, 20)
     claimed = world.put_step(wait, callId="claimed")
     world.steps.claim(claimed, YES, "a call that died")
     wait.submit()
     clock = PaceClock(monkeypatch)
     for number in range(20):
         at(monkeypatch, hours=3, seconds=number * ROUND_SECONDS)
-        end = clock.slept + 20 + SPARE_SECONDS
+        end = clock.slept + 10 + SPARE_SECONDS
         monkeypatch.setattr(World, "seconds_left", lambda _self, end=end: end - clock.slept)
         world.round(wait, per_second=1)
     assert [YES] == wait.got

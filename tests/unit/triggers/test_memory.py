@@ -20,8 +20,8 @@ FUNCTIONS = {
     "resolve_awaiting_step": "ResolveAwaitingStepFunction",
     "http_api": "HttpApiFunction",
 }
-SLOW = ("start_from_queue", "start_from_event")
-"""They start dozens of the largest requests."""
+SLOW = ("start_from_queue", "start_from_event", "http_api")
+"""They handle dozens of the largest requests."""
 
 MEBIBYTE = 2**20
 
