@@ -9,6 +9,7 @@ from pathlib import Path
 
 from steponce.errors import SteponceError, shown
 from steponce.scaffold import installation, sources, workflow
+from steponce.scaffold.alone import alone
 from steponce.scaffold.render import render
 
 _FILES = Path("application", "{{cookiecutter.project_slug}}")
@@ -61,10 +62,17 @@ def init(folder: Path, choices: Choices) -> list[str]:
         The paths of its own files, without those of the installation.
 
     Raises:
-        NotWritten: the folder or the name cannot be used, or the disk does not take it.
+        NotWritten: the folder or the name cannot be used, the disk does not take it, or another init of the
+            folder runs.
     """
     check_name(choices.name)
     folder = folder.absolute()
+    runs = f"Another init of {folder} runs. Wait for its end, or name another folder."
+    with alone(folder, NotWritten(runs)):
+        return _init(folder, choices)
+
+
+def _init(folder: Path, choices: Choices) -> list[str]:
     draft = folder.with_name(f".{folder.name}.new")
     _check_place(folder, draft)
     shutil.rmtree(draft, ignore_errors=True)  # of an init that was killed

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
 from steponce.errors import Refused
 from steponce.scaffold import installation, sources, workflow
+from steponce.scaffold.alone import alone
 from steponce.scaffold.application import NotWritten
-
-if sys.platform != "win32":
-    import fcntl
 
 
 class InstallationEdited(Refused):
@@ -55,7 +50,8 @@ def upgrade(folder: Path) -> Changes:
     place = folder / installation.FOLDER
     if place.is_symlink():
         place = Path(os.path.realpath(place))  # the link stays
-    with _alone(place):
+    runs = f"Another upgrade of {place} runs. Wait for its end, and run the command again."
+    with alone(place, NotWritten(runs)):
         _put_back(place)
         manifest = _unedited(place)
         new = installation.files(callback=manifest.callback)
@@ -65,43 +61,6 @@ def upgrade(folder: Path) -> Changes:
         except OSError as error:
             raise NotWritten(f"{place} cannot be replaced: {error}.") from error
     return changes
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """
-    Let one upgrade of a folder run at a time, where the file system has locks.
-
-    A lock ends with its process, so an upgrade that was killed is in nobody's way.
-    """
-    path = _beside(place, "lock")
-    lock = _lock(path, place)
-    try:
-        yield
-    finally:
-        if lock is not None:
-            with suppress(OSError):
-                path.unlink()
-            os.close(lock)
-
-
-def _lock(path: Path, place: Path) -> int | None:
-    """A file that is locked, and is still there. None if there can be none."""
-    if sys.platform == "win32":
-        return None
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_there = os.path.samestat(os.fstat(lock), path.stat())
-    except OSError as error:
-        is_there = not isinstance(error, BlockingIOError | FileNotFoundError)
-    if not is_there:
-        os.close(lock)
-        raise NotWritten(f"Another upgrade of {place} runs. Wait for its end, and run the command again.")
-    return lock
 
 
 def _unedited(place: Path) -> installation.Manifest:

@@ -164,6 +164,34 @@ def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypa
     assert "old.txt" not in paths(tmp_path / "orders")
 
 
+@pytest.mark.parametrize("name", ["new", "empty", "link"])
+def test_two_inits_of_a_folder_do_not_run_at_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The second deleted what the first was writing, and both said that their application was there."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    second, complete = tmp_path / name.replace("link", "empty"), application.complete
+
+    def meet(draft: Path, choices: Choices) -> None:
+        monkeypatch.setattr(application, "complete", complete)
+        with pytest.raises(NotWritten, match=r"Another init of .* runs\. Wait for its end, or name another"):
+            application.init(second, Choices("second", http=True))
+        complete(draft, choices)
+
+    monkeypatch.setattr(application, "complete", meet)
+    written = application.init(tmp_path / name, Choices("orders"))
+
+    application.init(tmp_path / "whole", Choices("orders"))
+    assert paths(tmp_path / "whole") == paths(second) == {*written}
+    assert installation.files(callback=False).keys() == {
+        path.relative_to(second / installation.FOLDER).as_posix()
+        for path in (second / installation.FOLDER).rglob("*")
+        if path.is_file()
+    }
+    assert [] == list(tmp_path.glob(".*"))
+    with pytest.raises(NotWritten, match="is not empty"):
+        application.init(second, Choices("second"))
+
+
 def test_an_init_that_was_killed_while_it_filled_a_folder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
