@@ -23,6 +23,8 @@ from steponce.program import program
 from steponce.scaffold import sources
 
 _SAMPLE = '{"orderId": "1", "amount": 500, "card": "tok_visa"}'
+_ROOM = 8192
+"""Bytes that facts may take. Those of the sample take half."""
 
 
 def serve(template: str, parameters: Mapping[str, str]) -> int:
@@ -49,7 +51,8 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
             with read as stack:
                 _refuse_second(stack.endpoints)  # it may have started meanwhile
                 facts = stack.facts()
-                write_facts(facts, home())
+                with _storing(home() / "stack.json"):
+                    write_facts(facts, home())
                 try:
                     say(facts, _welcome(facts))
                     if for_people():  # not through the table, which would break or cut long lines
@@ -84,13 +87,21 @@ def _refuse_second(own: Mapping[str, str]) -> None:
 
 def _expect_writable(folder: Path) -> None:
     """Make the folder of the facts, and a file in it that is gone at once: the start takes a while."""
-    try:
+    with _storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))
+            file.flush()
+
+
+@contextmanager
+def _storing(place: Path) -> Iterator[None]:
+    """Run a block that stores facts in a folder or a file, and say what is in its way."""
+    try:
+        yield
     except OSError as error:
         raise click.UsageError(
-            f"The facts of the stack cannot be stored in {folder}: {error.strerror}. Name another folder: "
+            f"The facts of the stack cannot be stored in {place}: {error.strerror}. Name another folder: "
             f"{HOME}=elsewhere {program()} up"
         ) from None
 

@@ -22,13 +22,21 @@ _LARGEST_PID = 2**31 - 1
 
 
 def write_facts(facts: Mapping[str, Any], folder: str | Path = FOLDER) -> Path:
-    """Write the facts of a running stack; returns the file."""
+    """
+    Write the facts of a running stack; returns the file.
+
+    Raises:
+        OSError: they cannot be written. What was there before stays.
+    """
     path = Path(folder) / _FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     # Renaming is atomic: a reader gets the old facts or the new ones, never half.
     draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     return path
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -172,6 +174,52 @@ def test_up_needs_a_folder_for_its_facts_before_the_stack_starts(
     assert "Name another folder: STEPONCE_HOME=elsewhere" in said
     stack.__enter__.assert_not_called()
     assert "mine" == (tmp_path / "facts").read_text()
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """As on a full disk, a file can be made, but no byte be written into it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_up_on_a_full_disk_does_not_start(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It started, ended, and said that what it did is done."""
+    stack_that_runs(monkeypatch, lambda when: pytest.fail(f"It {when}."))
+
+    with full_disk():
+        assert 2 == commands.run(["up"])
+    said = in_a_pipe(capsys)["error"]["message"]
+    assert f"cannot be stored in {home}: File too large. Name another folder: STEPONCE_HOME=elsewhere" in said
+    assert [] == list(home.iterdir())
+
+
+@pytest.mark.parametrize("why", ["File too large", "Is a directory"])
+def test_up_whose_facts_cannot_be_stored_says_why(
+    why: str, capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The stack ends, and nothing stays: neither its facts nor a part of them."""
+    with ExitStack() as until_it_ends:
+
+        def meanwhile(when: str) -> None:
+            assert "starts" == when
+            if why == "Is a directory":
+                (home / "stack.json").mkdir()
+            else:
+                until_it_ends.enter_context(full_disk())
+
+        stack_that_runs(monkeypatch, meanwhile)
+        assert 2 == commands.run(["up"])
+
+    said = in_a_pipe(capsys)["error"]["message"]
+    assert f"cannot be stored in {home / 'stack.json'}: {why}. Name another folder: STEPONCE_HOME=" in said
+    assert [] == [path for path in home.iterdir() if path.is_file()]
 
 
 def test_up_notices_that_its_stack_has_died():
