@@ -6,7 +6,6 @@ import os
 import socket
 from typing import Any
 
-from steponce.errors import InvalidRequest
 from steponce.guards.terms import Terms
 from steponce.request.settings import LONGEST_WORK_SECONDS
 
@@ -26,13 +25,8 @@ def lease_of(terms: Terms, context: Any) -> float:
     Args:
         terms: How the call goes.
         context: Lambda's; None elsewhere.
-
-    Raises:
-        InvalidRequest: no lease is so short.
     """
     if terms.lease_seconds is not None:
-        if not terms.lease_seconds > 0:
-            raise InvalidRequest(f"lease_seconds is {terms.lease_seconds}. A lease lasts longer than 0 s.")
         return terms.lease_seconds
     if context is not None:
         return float(context.get_remaining_time_in_millis()) / 1000 + _AFTER_ITS_TIME_SECONDS

@@ -59,7 +59,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.lease_seconds is not None:
-            _expect_number("lease_seconds", self.lease_seconds)  # `lease_of` says how long it may be
+            _expect_lease(self.lease_seconds)
         expect_seconds("wait_seconds", self.wait_seconds)
         _expect_one_of("when_outcome_unknown", self.when_outcome_unknown, "hold", "take-over")
         _expect_one_of("when_completed", self.when_completed, "replay", "refuse")
@@ -86,6 +86,12 @@ def expect_seconds(name: str, seconds: object) -> None:
 def _expect_number(name: str, seconds: object) -> None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise InvalidSetting(f"{name} is {shown(seconds)}. Give a number of seconds.")
+
+
+def _expect_lease(seconds: float) -> None:
+    _expect_number("lease_seconds", seconds)
+    if not seconds > 0:  # nor is NaN
+        raise InvalidSetting(f"lease_seconds is {shown(seconds)}. A lease lasts longer than 0 s.")
 
 
 def _expect_one_of(name: str, value: object, *known: str) -> None:

@@ -25,10 +25,7 @@ from steponce import (
     RetryLater,
 )
 from steponce.aws.clients import CONFIG
-from steponce.errors import (
-    InvalidRequest,
-    Unavailable,
-)
+from steponce.errors import Unavailable
 from steponce.locks import claim
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.fakes.errors import client_error
@@ -402,13 +399,6 @@ def test_two_functions_of_one_name_are_refused(world: World) -> None:
     ):
         guard.idempotent(lock_token="key")(defined_in("shop.invoices"))
     assert "shop.invoices" == guard.idempotent(lock_token="key", name="i")(defined_in("shop.invoices"))("1")
-
-
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_a_lease_lasts(world: World, seconds: float) -> None:
-    """Else every call would be over as it begins."""
-    with pytest.raises(InvalidRequest, match="lease"):
-        world.guard().begin(KEY, ORDER, lease_seconds=seconds)
 
 
 def test_a_renewed_lease_goes_on_while_the_work_runs(world: World) -> None:
