@@ -6,17 +6,16 @@ are wanted. Executions are left out if their request was among these records. Of
 of each request is described if its status is wanted, since a list of executions has only names, and the name
 of an execution is not always its request's id.
 
-A request has one status, whichever is asked for. A record that is free does not have the last word: if a
-newer attempt runs, which has not got its lock yet, the request is RUNNING.
+A request has one status, whichever is asked for. A free record does not tell of an attempt that began later:
+that one has not got the lock yet, or has ended without it. So the requests of free records are held back
+until the executions are listed.
 
-Nothing is written. Names are kept, up to REMEMBERED: of the requests that were seen, and of those that run
-if a record is free.
+Nothing is written. Up to REMEMBERED names of requests are kept, and up to REMEMBERED requests are held back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
@@ -25,10 +24,9 @@ from steponce.aws.errors import answering
 from steponce.aws.pace import LISTS_PER_SECOND, Pace
 from steponce.errors import RecordUnreadable
 from steponce.executions import Execution
-from steponce.locks.record import Lock
 from steponce.operator.records import open_locks
 from steponce.operator.requests import Request, Wanted, id_of, lock_token_of, status_of
-from steponce.request.machine import Machine, has_other_token, is_attempt_of
+from steponce.request.machine import Machine
 from steponce.request.names import split_attempt
 from steponce.workflow import INPROGRESS
 
@@ -36,7 +34,10 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 REMEMBERED = 100_000
-"""How many requests are remembered. Beyond that more executions are described."""
+"""
+How many requests are remembered, and how many with a free record. Beyond that more executions are described,
+and free records are listed as they are.
+"""
 
 DESCRIBES_PER_SECOND = 5
 """AWS allows 10 in small regions. Other callers of the account share that."""
@@ -62,7 +63,7 @@ class Listing:
         self._only = only
         self._skip = skip
         self._seen: set[tuple[str, str]] = set()
-        self._running: dict[str, dict[str, int]] = {}
+        self._free: dict[tuple[str, str], Request] = {}
         self._lists, self._describes = Pace(LISTS_PER_SECOND), Pace(DESCRIBES_PER_SECOND)
 
     def __iter__(self) -> Iterator[Request]:
@@ -77,6 +78,7 @@ class Listing:
         if self._wanted.has_executions:
             for machine in self._machines:
                 yield from self._unrecorded(machine)
+            yield from filter(self._is_wanted, self._free.values())
 
     def _recorded(self, machine: Machine) -> Iterator[Request]:
         """The requests whose records are in a machine's table."""
@@ -90,37 +92,26 @@ class Listing:
         for lock in locks:
             request = Request.from_lock(lock, machine.results)
             if request.machine is not None and wanted.spans(lock.taken_at):
-                self._remember(request.machine, split_attempt(lock.execution_name or "")[0])
-                request = self._begun_again(lock, request.machine) or request
+                key = (request.machine, split_attempt(lock.execution_name or "")[0])
+                if lock.is_reusable(times.now_text()) and self._may_hold_back(request, key):
+                    self._free[key] = request
+                    continue
+                self._remember(key)
             if self._is_wanted(request):
                 yield request
 
-    def _begun_again(self, lock: Lock, machine_arn: str) -> Request | None:
-        """The request of a free lock by its newer attempt, if one runs that has not got the lock yet."""
-        if not (self._wanted.has_executions and lock.is_reusable(times.now_text())):
-            return None
-        name, attempt = split_attempt(lock.execution_name or "")
-        for machine in self._machines:
-            if machine.arn != machine_arn or self._running_on(machine).get(name, 0) <= attempt:
-                continue
-            arn = machine.execution_arn(name, self._running_on(machine)[name])
-            self._describes.turn(float("inf"))
-            found = machine.describe_arn(arn)
-            is_its_own = found is not None and is_attempt_of(found, lock.request_id)
-            if found and found.is_open and is_its_own and not has_other_token(found, lock.lock_token):
-                return Request.from_execution(machine, arn, found.started, found)
-        return None
-
-    def _running_on(self, machine: Machine) -> Mapping[str, int]:
-        """The newest running attempt of each request on a machine, by the request's name. Listed once."""
-        if machine.arn not in self._running:
-            newest = self._running[machine.arn] = {}
-            for one in islice(self._executions(machine, _RUNNING), REMEMBERED):
-                newest.setdefault(*split_attempt(one["name"]))
-        return self._running[machine.arn]
+    def _may_hold_back(self, request: Request, key: tuple[str, str]) -> bool:
+        """Whether the list of executions will tell if a request whose record is free has begun again."""
+        return (
+            self._wanted.has_executions
+            and (request.lock_token or "").startswith(self._wanted.under)
+            and request.machine in {machine.arn for machine in self._machines}
+            and key not in self._free
+            and len(self._free) < REMEMBERED
+        )
 
     def _unrecorded(self, machine: Machine) -> Iterator[Request]:
-        """The requests of a machine's executions that have no record, each by its newest attempt."""
+        """The requests of executions that no record tells of, each by its newest attempt."""
         for one in self._newest(machine):
             arn = one["executionArn"]
             self._describes.turn(float("inf"))
@@ -128,25 +119,36 @@ class Listing:
             if execution is None:
                 continue
             request = self._request(machine, arn, times.to_text(one["startDate"]), execution)
-            if self._is_wanted(request):
-                yield request
+            free = self._free.pop((machine.arn, split_attempt(one["name"])[0]), request)
+            is_its_own = (request.request_id, request.lock_token) == (free.request_id, free.lock_token)
+            found = request if is_its_own else free
+            if self._is_wanted(found):
+                yield found
 
     def _newest(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
-        """The newest attempt of each request that was not seen yet, if its time and status are wanted."""
+        """The newest attempt of each request that was not seen yet, if it may be wanted."""
         wanted = self._wanted
-        if wanted.status == "RELEASED":
+        if wanted.status == "RELEASED" and machine.arn not in {arn for arn, _ in self._free}:
             return  # only a record says so
         for one in self._executions(machine, _RUNNING if wanted.status == "RUNNING" else {}):
             name, attempt = split_attempt(one["name"])
             if (machine.arn, name) in self._seen:
                 continue
-            is_wanted = wanted.status in (None, status_of(one["status"]))
-            is_wanted = is_wanted and wanted.spans(times.to_text(one["startDate"]))
+            is_wanted = self._may_be_wanted(one, self._free.get((machine.arn, name)))
             if self._is_doubtful(one, is_wanted) and self._has_attempt(machine, name, attempt + 1):
                 continue
-            self._remember(machine.arn, name)
+            self._remember((machine.arn, name))
             if is_wanted:
                 yield one
+
+    def _may_be_wanted(self, one: ExecutionListItemTypeDef, free: Request | None) -> bool:
+        """Whether the newest attempt of a request may be wanted, or decides whether its free record is."""
+        wanted, started = self._wanted, times.to_text(one["startDate"])
+        is_wanted = wanted.status in (None, status_of(one["status"])) and wanted.spans(started)
+        if free is None:
+            return is_wanted
+        made_it = _made(one["executionArn"], started, free.locked_by, free.created)
+        return not made_it and (is_wanted or self._is_wanted(free))
 
     def _is_doubtful(self, one: ExecutionListItemTypeDef, is_wanted: bool) -> bool:
         """
@@ -162,7 +164,7 @@ class Listing:
         return machine.describe(name, attempt) is not None
 
     def _request(self, machine: Machine, arn: str, started: str, execution: Execution) -> Request:
-        """The request of an execution: by its record, if that was written since or is still an answer."""
+        """The request of an execution: by its record, unless that is free and an earlier attempt's."""
         token = lock_token_of(machine, arn, execution)
         try:
             lock = machine.locks.get(token) if token else None
@@ -170,7 +172,7 @@ class Listing:
             lock = None
         if lock is None or not machine.made(lock, id_of(arn, execution)):
             return Request.from_execution(machine, arn, started, execution)
-        if lock.locked_by != arn and execution.is_open and lock.is_reusable(times.now_text()):
+        if lock.is_reusable(times.now_text()) and not _made(arn, started, lock.locked_by, lock.taken_at):
             return Request.from_execution(machine, arn, started, execution)
         return Request.from_lock(lock, machine.results)
 
@@ -208,6 +210,15 @@ class Listing:
         if error.key.startswith(self._wanted.under):
             self._skip(error, item)
 
-    def _remember(self, machine_arn: str, name: str) -> None:
+    def _remember(self, key: tuple[str, str]) -> None:
         if len(self._seen) < REMEMBERED:
-            self._seen.add((machine_arn, name))
+            self._seen.add(key)
+
+
+def _made(execution_arn: str, started: str, locked_by: str | None, taken_at: str | None) -> bool:
+    """
+    Whether an execution made a record, by when each began (UTC text).
+
+    One with the same ARN may have: a name is free again 90 days after its execution has ended.
+    """
+    return execution_arn == locked_by and started <= (taken_at or "")

@@ -410,6 +410,73 @@ def test_a_free_record_whose_next_attempt_runs_is_a_running_request(world: Count
     assert ("RUNNING", arn("order-1--2"), hours_ago(1)) == (one.status, one.execution_arn, one.created)
 
 
+@pytest.mark.parametrize("since", [hours_ago(4), hours_ago(2)], ids=["record in time", "record too old"])
+@pytest.mark.parametrize("record", [FREE, DONE | {"expiresAt": hours_ago(2)}], ids=["released", "expired"])
+def test_a_free_record_whose_next_attempt_got_no_lock_is_a_failed_request(
+    world: Counted, record: dict[str, Any], since: str
+):
+    """The rate limit has refused it, as `status` says, however old the record of the attempt before is."""
+    world.put(created=hours_ago(3), **record)
+    world.began("order-1", 3, "FAILED", key="m/order-1")
+    world.began("order-1--2", 1, "FAILED", key="m/order-1")
+    listed = {wanted: world.ids(since=since, status=wanted) for wanted in [None, *STATUSES]}
+    assert {
+        None: ["order-1"],
+        "RUNNING": [],
+        "COMPLETED": [],
+        "FAILED": ["order-1"],
+        "RELEASED": [],
+    } == listed
+    (one,) = world.listing(Wanted(since=since))
+    assert (arn("order-1--2"), None, hours_ago(1)) == (one.execution_arn, one.locked_by, one.created)
+
+
+def test_a_free_record_does_not_tell_of_a_later_execution_of_its_name(world: Counted):
+    """Step Functions has forgotten the one that made it, and the record is kept for ever."""
+    world.put(created=hours_ago(24 * 100), **FREE)
+    world.began("order-1", 1, "FAILED", key="m/order-1", callId="call-2")
+    for since in (24 * 101, 2):
+        assert ["FAILED"] == [one.status for one in world.listing(Wanted(since=hours_ago(since)))]
+
+
+def test_a_free_record_that_a_later_attempt_takes_meanwhile_is_that_attempt_s(world: Counted):
+    """The table was read before."""
+    world.put(created=hours_ago(3), **FREE)
+    world.began("order-1--2", 1, key="m/order-1")
+    found = world.listing(Wanted(since=hours_ago(4)))
+    world.sfn.before_call = lambda operation, _: (
+        operation == "list_executions"
+        and world.put(lockedBy=arn("order-1--2"), created=hours_ago(0), attempt=2)
+    )
+    assert [("RUNNING", 2)] == [(one.status, one.attempt) for one in found]
+
+
+def test_a_free_record_is_told_by_its_own_attempt_without_a_call(world: Counted):
+    """Also if an earlier attempt got no lock, or Step Functions has forgotten all of them."""
+    world.put(created=hours_ago(1), lockedBy=arn("order-1--2"), **FREE)
+    world.began("order-1", 3, "FAILED", key="m/order-1")
+    world.began("order-1--2", 2, "FAILED", key="m/order-1")
+    world.put("m/forgotten", "forgotten", created=hours_ago(1), **FREE)
+    world.put("m/theirs", "theirs", created=hours_ago(1), lockedBy=at_refunds("theirs"), **FREE)
+    for status in (None, "RELEASED"):
+        assert ["forgotten", "order-1"] == world.ids("m", since=hours_ago(4), status=status)
+    assert [] == world.ids("m", since=hours_ago(4), status="FAILED")
+    assert ["forgotten", "order-1", "theirs"] == world.ids(since=hours_ago(4))
+    assert 0 == world.sfn.calls["describe_execution"]
+
+
+def test_free_records_beyond_what_is_remembered_are_listed_as_they_are(
+    world: Counted, monkeypatch: pytest.MonkeyPatch
+):
+    """Each of them once."""
+    monkeypatch.setattr(listing, "REMEMBERED", 2)
+    for number in range(3):
+        world.put(f"m/{number}", str(number), **FREE, created=hours_ago(3))
+        world.began(f"{number}--2", 1, "FAILED", key=f"m/{number}")
+    found = sorted(one.status for one in world.listing(Wanted(since=hours_ago(4))))
+    assert ["FAILED", "FAILED", "RELEASED"] == found
+
+
 @pytest.mark.parametrize(
     "given", [{"requestId": None}, {"key": "m/other"}, {"requestId": "order-2"}], ids=["hand", "key", "id"]
 )
@@ -420,14 +487,18 @@ def test_an_execution_that_is_no_attempt_of_it_hides_no_free_record(world: Count
     assert ["RELEASED"] == [one.status for one in world.listing(Wanted(since=hours_ago(4)))]
 
 
-def test_running_executions_are_listed_once_and_only_for_free_records(world: Counted):
-    """A table of free records costs one more list of each machine."""
+def test_free_records_cost_a_list_of_executions_only_where_there_is_none_already(world: Counted):
+    """Of the requests that were released there is none otherwise."""
+    calls: dict[Any, int] = {}
     for number in range(5):
         world.put(f"m/{number}", str(number), **FREE, created=hours_ago(1))
-    assert 5 == len(world.ids(since=hours_ago(2)))
-    assert {"list_executions": 3} == world.sfn.calls
+    for status in (None, "FAILED", "RELEASED"):
+        world.sfn.calls.clear()
+        assert (0 if status == "FAILED" else 5) == len(world.ids(since=hours_ago(2), status=status))
+        calls[status] = world.sfn.calls["list_executions"]
+    assert {None: 2, "FAILED": 2, "RELEASED": 1} == calls
     assert 5 == len(world.ids())
-    assert {"list_executions": 3} == world.sfn.calls
+    assert {"list_executions": 1} == world.sfn.calls
 
 
 def test_an_attempt_that_runs_beside_an_answer_on_record_is_that_answer(world: Counted):
