@@ -286,8 +286,8 @@ class Case:
 
     def _without_record(self, record: Record | None, newest: Attempt) -> Advice:
         start = (self._request("start request"),)
-        released = self._released.number if self._released else 0
-        has_worked = record is None and any(one.has_worked for one in self.attempts if one.number > released)
+        has_worked = record is None and self._has_untold_work
+        gone = self._record_or("its record is gone")
         if newest.limited_until is not None and not has_worked:
             return self._rate_limited(newest, newest.limited_until)
         if newest.is_open and newest.has_worked:
@@ -301,7 +301,7 @@ class Case:
         if newest.status == "SUCCEEDED" and record is None:
             return Advice(
                 "expired",
-                "Its execution succeeded, but its record is gone. The next start runs the work again.",
+                f"Its execution succeeded, but {gone}. The next start runs the work again.",
             )
         if record is not None and record.status == RELEASED and record.settled_by is not None:
             by, why = record.settled_by.by, record.settled_by.why
@@ -323,31 +323,60 @@ class Case:
         if has_worked:
             return Advice(
                 "failed",
-                f"{ended}, and its record is gone. The work had begun, and the next start runs it again. "
-                "Find out before whether it took effect.",
+                f"{ended}, and {gone}. The work had begun, and the next start runs it again. Find out before "
+                "whether it took effect.",
             )
         return Advice(
-            "failed", f"{ended}, and it has no record. Once the cause is gone, start it again.", start
+            "failed",
+            f"{ended}, and {self._record_or('it has no record')}. Once the cause is gone, start it again.",
+            start,
         )
+
+    def _record_or(self, nothing: str) -> str:
+        """Whose record there is beside an attempt without one, and what it says. If none, `nothing`."""
+        record, told = self.record, self._told
+        if record is None:
+            return nothing
+        whose = f"request {record.request_id!r}"
+        if told is not None:
+            whose = f"attempt {told.number}"
+        elif record.request_id == self.request_id:
+            whose = "another request with this id"
+        expired = f", expired at {record.expires_at}" if record.expired else ""
+        return f"the record is that of {whose} ({record.status}{expired})"
+
+    @property
+    def _has_untold_work(self) -> bool:
+        """Whether an attempt has begun the work since the one whose outcome the free record tells."""
+        record, told = self.record, self._told
+        until = 0
+        if record is not None and told is not None and not told.has_worked_since(record.actual_completion):
+            until = told.number
+        return any(one.has_worked for one in self.attempts if one.number > until)
+
+    @property
+    def _told(self) -> Attempt | None:
+        """The attempt of this request whose outcome the record tells, if that is free."""
+        record = self.record
+        if record is None or self.owner_is_stranger or not (record.expired or record.status == RELEASED):
+            return None
+        return self._attempt_under(record.locked_by)
 
     @property
     def _released(self) -> Attempt | None:
         """The attempt of this request whose lock was released: its work may run again."""
-        record = self.record
-        if record is None or record.status != RELEASED:
-            return None
-        return self._attempt_under(record.locked_by)
+        return self._told if self.record is not None and self.record.status == RELEASED else None
 
     def _running_or(self, newest: Attempt) -> Attempt:
         """The attempt whose lock was released, if it runs and the newest does not. Else the newest."""
-        released = None if self.owner_is_stranger else self._released
+        released = self._released
         return released if released is not None and released.is_open and not newest.is_open else newest
 
     @property
     def _redriven_since_release(self) -> Attempt | None:
         """The attempt whose lock was released, if it was redriven since and has begun the work."""
         record, owner = self.record, self._released
-        if record is None or owner is None or self.owner_is_stranger:
+        if record is None or owner is None:
             return None
         return owner if owner.has_worked_since(record.actual_completion) else None
 

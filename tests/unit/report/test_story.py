@@ -451,6 +451,78 @@ def test_another_s_released_lock_says_nothing_of_work_that_had_begun(world: Worl
     assert () == collect(world.client, "order-1").next_steps
 
 
+FREE: dict[str, dict[str, Any]] = {
+    "RELEASED": {"failure": Failure("Boom", None)},
+    "COMPLETED": {"result": "1", "expires_at": PAST},
+    "FAILED": {"failure": Failure("Declined", None), "expires_at": PAST},
+}
+"""The records that are free, by their status."""
+
+
+@pytest.mark.parametrize("status", FREE)
+def test_the_record_of_an_earlier_attempt_tells_how_its_work_ended(world: World, status: str):
+    """It is on the same screen, so it is not gone. The next attempt got no lock, and did nothing."""
+    world.execution("order-1", "SUCCEEDED" if status == "COMPLETED" else "FAILED", "AcquireLock", "DoWork")
+    world.execution("order-1--2", "FAILED", "PrepareRequest", error="Unavailable")
+    world.record(status, ttl=1, actual_completion=at(2), **FREE[status])
+    story = collect(world.client, "order-1")
+    expired = "" if status == "RELEASED" else f", expired at {PAST}"
+    assert (
+        "Its execution ended FAILED with Unavailable, and the record is that of attempt 1 "
+        f"({status}{expired}). Once the cause is gone, start it again."
+    ) == story.summary
+    assert ["start request"] == [step.action for step in story.next_steps]
+
+    world.execution("order-1--2", "FAILED", "CountRequest", error="RateLimited", cause=cause_until(FAR))
+    story = collect(world.client, "order-1")
+    assert ("rate limited", ["start request"]) == (story.diagnosis, [one.action for one in story.next_steps])
+
+
+def test_a_record_says_nothing_of_the_work_that_its_attempt_did_again_since(world: World):
+    """The execution was redriven after it had been cancelled, and that record has expired."""
+    again = {"error": "Boom", "redriveCount": 1}
+    world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "RecordError", **again)
+    world.execution("order-1--2", "FAILED", "PrepareRequest", error="Unavailable", startDate=NOW)
+    world.record("FAILED", ttl=1, actual_completion=at(2), **FREE["FAILED"])
+    story = collect(world.client, "order-1")
+    assert "(FAILED, expired" in story.summary
+    assert "The work had begun" in story.summary
+    assert () == story.next_steps
+
+
+@pytest.mark.parametrize(
+    ("owner", "whose"),
+    [
+        ({"request_id": "order-7", "locked_by": arn("order-7")}, "request 'order-7'"),
+        ({"call_id": "an older call"}, "another request with this id"),
+    ],
+    ids=["another id", "an older request of this id"],
+)
+def test_a_free_record_of_another_request_is_said_to_be_another_s(
+    world: World, owner: dict[str, str], whose: str
+):
+    """The screen shows it, and it says nothing of this request's work."""
+    world.record("RELEASED", ttl=1, **owner)
+    says = f"the record is that of {whose} (RELEASED). "
+    for states, advice in (
+        (["PrepareRequest"], "Once the cause"),
+        (["AcquireLock", "DoWork"], "The work had"),
+    ):
+        world.execution("order-1", "FAILED", *states, error="Boom")
+        assert says + advice in collect(world.client, "order-1").summary
+    world.execution("order-1", "SUCCEEDED", "ReadLock")
+    assert f"Its execution succeeded, but {says}" in collect(world.client, "order-1").summary
+
+
+def test_an_attempt_that_got_an_answer_which_has_expired_does_not_say_that_it_is_gone(world: World):
+    """The record of the attempt before is there, and anyone may take its lock."""
+    world.execution("order-1", "SUCCEEDED", "AcquireLock", "DoWork")
+    world.execution("order-1--2", "SUCCEEDED", "ReadLock")
+    world.record("COMPLETED", ttl=1, **FREE["COMPLETED"])
+    summary = collect(world.client, "order-1").summary
+    assert f"succeeded, but the record is that of attempt 1 (COMPLETED, expired at {PAST})" in summary
+
+
 def test_a_rate_limit_does_not_hide_that_the_work_had_begun(world: World):
     """The second attempt was refused. Its advice would be to start the request again."""
     world.execution("order-1", "FAILED", "DoWork", "RecordError", error="Boom")
