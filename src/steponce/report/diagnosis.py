@@ -288,7 +288,7 @@ class Case:
         start = (self._request("start request"),)
         has_worked = record is None and self._has_untold_work
         gone = self._record_or("its record is gone")
-        if newest.limited_until is not None and not has_worked:
+        if newest.limited_until is not None and (newest.is_open or not has_worked):
             return self._rate_limited(newest, newest.limited_until)
         if newest.is_open and newest.has_worked:
             return Advice("running", _without_lock(newest), (self._request("wait for request"),))
@@ -401,8 +401,10 @@ class Case:
     def _rate_limited(self, newest: Attempt, until: str) -> Advice:
         """Judge a request that the rate limit has refused. It holds no lock."""
         is_over = until <= times.now_text()
+        attempt = f" in attempt {newest.number}" if newest.number > 1 else ""
         refused = (
-            f"RateLimited until {until}: its user has had all requests of that window. Nothing happened."
+            f"RateLimited until {until}: its user has had all requests of that window. Nothing "
+            f"happened{attempt}."
         )
         if newest.is_open:
             return Advice(

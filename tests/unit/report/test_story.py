@@ -531,6 +531,25 @@ def test_a_rate_limit_does_not_hide_that_the_work_had_begun(world: World):
     assert () == collect(world.client, "order-1").next_steps
 
 
+@pytest.mark.parametrize("status", [None, *FREE])
+def test_an_attempt_that_waits_for_the_next_window_says_so_whatever_an_earlier_one_did(
+    world: World, status: str | None
+):
+    """It is in that state. The record has expired, was released, or DynamoDB has deleted it."""
+    given = {"requestId": "order-1", "lockToken": "m/order-1", "limit": {"resetsAt": FAR}}
+    world.execution("order-1", "SUCCEEDED", "AcquireLock", "DoWork", "CompleteRequest")
+    world.execution("order-1--2", "RUNNING", "CountRequest", "AwaitNextWindow", input=json.dumps(given))
+    if status is not None:
+        world.record(status, ttl=1, actual_completion=at(2), **FREE[status])
+    story = collect(world.client, "order-1")
+    assert ("rate limited", ["wait for request"]) == (
+        story.diagnosis,
+        [one.action for one in story.next_steps],
+    )
+    assert story.summary.startswith(f"RateLimited until {FAR}: ")
+    assert "Nothing happened in attempt 2. The request waits" in story.summary
+
+
 def test_a_request_whose_work_did_nothing_may_be_started_again(world: World):
     """Its record has expired since."""
     world.execution("order-1", "FAILED", "AcquireLock", "DoWork", "ReleaseLock", error="RetryLater")
