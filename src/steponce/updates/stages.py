@@ -87,8 +87,8 @@ def let_go_of_stages(
         holders: By the stage's name: the id that holds it.
 
     Returns:
-        Whether none of the stages is held by these ids any more. False: another id holds one of them, and
-        nothing was written.
+        Whether none of the stages is held by these ids any more. False: one of them is, and another one is
+        held by another id; nothing was written.
 
     Raises:
         As `hold_stage`.
@@ -106,7 +106,8 @@ def let_go_of_stages(
         *(f"(attribute_not_exists(#c{n}) OR #c{n} = :h{n})" for n in range(len(attributes))),
     ]
     written = item.update(**arguments, ConditionExpression=" AND ".join(conditions))
-    return written.done or written.item is None
+    found = written.item or {}
+    return written.done or all(found.get(name) != typed(name, holder) for name, holder in attributes.items())
 
 
 async def let_go_of_stages_async(

@@ -56,6 +56,16 @@ def test_letting_go_can_be_repeated(world: World) -> None:
     assert {"customerId": "7"} == world.read()
 
 
+def test_letting_go_can_be_repeated_after_another_flow_has_begun(world: World) -> None:
+    """It has waited for that. What it holds stays its own."""
+    hold(world, "charge", "run-1")
+    hold(world, "ship", "run-1")
+    assert let_go(world, charge="run-1", ship="run-1")
+    assert hold(world, "charge", "run-2")
+    assert let_go(world, charge="run-1", ship="run-1")
+    assert {"customerId": "7", "chargeHeldBy": "run-2"} == world.read()
+
+
 @pytest.mark.parametrize(("stage", "holder"), [("", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 7)])
 def test_stages_and_holders_have_names(world: World, stage: Any, holder: Any) -> None:
     """Nothing is asked of DynamoDB for one that has none."""
