@@ -67,6 +67,8 @@ def init(folder: Path, choices: Choices) -> list[str]:
     """
     check_name(choices.name)
     folder = folder.absolute()
+    if not folder.resolve().name:
+        raise NotWritten(f"{folder} is the root of the file system. Name a folder in it.")
     runs = f"Another init of {folder} runs. Wait for its end, or name another folder."
     with alone(folder, NotWritten(runs)):
         return _init(folder, choices)

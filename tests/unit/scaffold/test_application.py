@@ -89,6 +89,15 @@ def test_a_name_that_no_stack_can_have_is_refused(name: str, tmp_path: Path):
     assert [] == list(tmp_path.iterdir())
 
 
+def test_the_root_of_the_file_system_is_refused(tmp_path: Path):
+    """Also behind a link."""
+    link = tmp_path / "link"
+    link.symlink_to("/")
+    for root in (Path("/"), link):
+        with pytest.raises(NotWritten, match=f"{root} is the root of the file system"):
+            application.init(root, Choices("orders"))
+
+
 @pytest.mark.parametrize(
     ("place", "complaint"),
     [("full", "is not empty"), ("file", "is a file"), ("absent/new", "There is no folder .*absent")],
