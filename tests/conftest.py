@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """How many examples there are, and the mark for what an engine gets wrong."""
+    """How many examples there are, what an interrupt does, and the mark for what an engine gets wrong."""
+    # A shell lets what it starts in the background ignore interrupts. Tests send them to their own programs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("covering" if config.option.markexpr else "full")
     if config.option.markexpr:
         # Else each worker reads the whole package for constants to try; on a fresh clone this takes it 5 s.
