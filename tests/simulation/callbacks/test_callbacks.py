@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a fu
 SEEDS = 4
 """Schedules in one test."""
 
-FEW, MANY = range(1), range(1, 6)
+FEW, MANY = range(1), range(1, 3)
 
 NOT_SIMULATED = (
     "a failure with the raw task token before the function has returned",  # docs/callbacks.md
