@@ -6,9 +6,9 @@ are wanted. Executions are left out if their request was among these records. Of
 of each request is described if its status is wanted, since a list of executions has only names, and the name
 of an execution is not always its request's id.
 
-A request has one status, whichever is asked for. A free record does not tell of an attempt that began later:
-that one has not got the lock yet, or has ended without it. So the requests of free records are held back
-until the executions are listed.
+A request has one status, whichever is asked for. A free record does not tell of an attempt that began later
+and had not ended when the record was settled: that one has not got the lock yet, or has ended without it. So
+the requests of free records are held back until the executions are listed.
 
 Nothing is written. Up to REMEMBERED names of requests are kept, and up to REMEMBERED requests are held back.
 """
@@ -119,11 +119,12 @@ class Listing:
             if execution is None:
                 continue
             request = self._request(machine, arn, times.to_text(one["startDate"]), execution)
-            free = self._free.pop((machine.arn, split_attempt(one["name"])[0]), request)
-            is_its_own = (request.request_id, request.lock_token) == (free.request_id, free.lock_token)
-            found = request if is_its_own else free
-            if self._is_wanted(found):
-                yield found
+            key = (machine.arn, split_attempt(one["name"])[0])
+            free = self._free.get(key)
+            if free and (request.request_id, request.lock_token) == (free.request_id, free.lock_token):
+                del self._free[key]
+            if self._is_wanted(request):
+                yield request
 
     def _newest(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
         """The newest attempt of each request that was not seen yet, if it may be wanted."""
@@ -147,8 +148,10 @@ class Listing:
         is_wanted = wanted.status in (None, status_of(one["status"])) and wanted.spans(started)
         if free is None:
             return is_wanted
-        made_it = _made(one["executionArn"], started, free.locked_by, free.created)
-        return not made_it and (is_wanted or self._is_wanted(free))
+        ended = times.to_text(one["stopDate"]) if "stopDate" in one else None
+        return (is_wanted or self._is_wanted(free)) and not _tells_of(
+            free, one["executionArn"], started, ended
+        )
 
     def _is_doubtful(self, one: ExecutionListItemTypeDef, is_wanted: bool) -> bool:
         """
@@ -172,9 +175,11 @@ class Listing:
             lock = None
         if lock is None or not machine.made(lock, id_of(arn, execution)):
             return Request.from_execution(machine, arn, started, execution)
-        if lock.is_reusable(times.now_text()) and not _made(arn, started, lock.locked_by, lock.taken_at):
+        request = Request.from_lock(lock, machine.results)
+        is_free = lock.is_reusable(times.now_text())
+        if is_free and not _tells_of(request, arn, started, execution.closed):
             return Request.from_execution(machine, arn, started, execution)
-        return Request.from_lock(lock, machine.results)
+        return request
 
     def _executions(self, machine: Machine, given: Mapping[str, str]) -> Iterator[ExecutionListItemTypeDef]:
         """
@@ -215,10 +220,18 @@ class Listing:
             self._seen.add(key)
 
 
-def _made(execution_arn: str, started: str, locked_by: str | None, taken_at: str | None) -> bool:
+def _tells_of(free: Request, execution_arn: str, started: str, ended: str | None) -> bool:
     """
-    Whether an execution made a record, by when each began (UTC text).
+    Whether a free record tells of an execution: of its own, and of one that had ended when it was settled.
 
-    One with the same ARN may have: a name is free again 90 days after its execution has ended.
+    Its own has begun before it took the lock. A later one with the same ARN is another's, as a name is free
+    again 90 days after its execution has ended.
+
+    Args:
+        free: The request by its record.
+        execution_arn: The execution.
+        started, ended: When it began and ended, as UTC text. None if it runs.
     """
-    return execution_arn == locked_by and started <= (taken_at or "")
+    if ended is not None and ended <= (free.finished or ""):
+        return True
+    return execution_arn == free.locked_by and started <= (free.created or "")

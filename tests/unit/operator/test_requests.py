@@ -431,6 +431,26 @@ def test_a_free_record_whose_next_attempt_got_no_lock_is_a_failed_request(
     assert (arn("order-1--2"), None, hours_ago(1)) == (one.execution_arn, one.locked_by, one.created)
 
 
+@pytest.mark.parametrize(
+    ("status", "record"),
+    [("RELEASED", FREE), ("COMPLETED", DONE | {"expiresAt": hours_ago(0.5)})],
+    ids=["released", "expired"],
+)
+def test_a_free_record_that_was_settled_after_the_newest_attempt_tells_the_status(
+    world: Counted, status: str, record: dict[str, Any]
+):
+    """That attempt had found the lock taken. Somebody has settled the dead owner since."""
+    world.put(created=hours_ago(3), actualCompletion=hours_ago(1), **record)
+    world.began("order-1", 3, "ABORTED", key="m/order-1")
+    world.began("order-1--2", 2, key="m/order-1")
+    world.sfn.close("order-1--2", "FAILED", "AlreadyInProgress", "", NOW - timedelta(hours=1.5))
+    (one,) = world.listing(Wanted(since=hours_ago(4)))
+    assert (status, arn("order-1")) == (one.status, one.locked_by)
+    assert ["order-1"] == world.ids(since=hours_ago(4), status=status)
+    assert [] == world.ids(since=hours_ago(4), status="FAILED")
+    assert [] == world.ids(since=hours_ago(2.5))
+
+
 def test_a_free_record_does_not_tell_of_a_later_execution_of_its_name(world: Counted):
     """Step Functions has forgotten the one that made it, and the record is kept for ever."""
     world.put(created=hours_ago(24 * 100), **FREE)
@@ -484,7 +504,7 @@ def test_an_execution_that_is_no_attempt_of_it_hides_no_free_record(world: Count
     """Somebody has started it by hand under the name of an attempt."""
     world.put(created=hours_ago(3), **FREE)
     world.began("order-1--2", 1, **{"key": "m/order-1"} | given)
-    assert ["RELEASED"] == [one.status for one in world.listing(Wanted(since=hours_ago(4)))]
+    assert ["RUNNING", "RELEASED"] == [one.status for one in world.listing(Wanted(since=hours_ago(4)))]
 
 
 def test_free_records_cost_a_list_of_executions_only_where_there_is_none_already(world: Counted):
