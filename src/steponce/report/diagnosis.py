@@ -80,7 +80,8 @@ class Case:
             return self._beside(again, self._worked_again(record, again))
         if record is None or lock is None or record.expired or record.status == RELEASED:
             subject = self._running_or(newest)
-            return self._beside(subject, self._without_record(record if self.is_answered else None, subject))
+            tells = self.is_answered or self._was_settled_after(subject)
+            return self._beside(subject, self._without_record(record if tells else None, subject))
         if newest.is_open and not self.is_answered:
             return self._beside(newest, self._without_record(None, newest))
         open_owner = None if record.answers else self._attempt_under(record.locked_by)
@@ -361,6 +362,12 @@ class Case:
         if record is None or self.owner_is_stranger or not (record.expired or record.status == RELEASED):
             return None
         return self._attempt_under(record.locked_by)
+
+    def _was_settled_after(self, newest: Attempt) -> bool:
+        """Whether the free record tells what came after the newest attempt, which ended without the lock."""
+        record, ended = self.record, newest.stopped
+        settled = None if record is None or self._told is None else record.actual_completion
+        return ended is not None and settled is not None and ended <= settled
 
     @property
     def _released(self) -> Attempt | None:

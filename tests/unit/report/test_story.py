@@ -478,6 +478,21 @@ def test_the_record_of_an_earlier_attempt_tells_how_its_work_ended(world: World,
     assert ("rate limited", ["start request"]) == (story.diagnosis, [one.action for one in story.next_steps])
 
 
+@pytest.mark.parametrize("status", FREE)
+def test_a_free_record_that_was_settled_after_the_newest_attempt_is_the_answer(world: World, status: str):
+    """That attempt had found the lock taken by a dead owner, which somebody has settled since."""
+    world.execution("order-1", "ABORTED", "AcquireLock", "DoWork")
+    world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress", startDate=NOW)
+    by = (Intervention(at(60), "ann", "released", "nothing booked"),) if status == "RELEASED" else ()
+    world.record(status, ttl=1, actual_completion=at(60), interventions=by, **FREE[status])
+    story = collect(world.client, "order-1")
+    if status == "RELEASED":
+        assert "Released by ann (nothing booked), and the lock is free. Start it again." == story.summary
+    else:
+        assert f"Its record expired at {PAST}. The next start runs the work again." == story.summary
+        assert () == story.next_steps
+
+
 def test_a_record_says_nothing_of_the_work_that_its_attempt_did_again_since(world: World):
     """The execution was redriven after it had been cancelled, and that record has expired."""
     again = {"error": "Boom", "redriveCount": 1}
