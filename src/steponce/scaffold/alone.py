@@ -31,7 +31,8 @@ def alone(place: Path, refusal: Exception) -> Iterator[None]:
     finally:
         if lock is not None:
             with suppress(OSError):
-                path.unlink()
+                if not os.fstat(lock).st_size:  # else it is somebody's own file
+                    path.unlink()
             os.close(lock)
 
 

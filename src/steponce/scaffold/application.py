@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -66,8 +67,8 @@ def init(folder: Path, choices: Choices) -> list[str]:
             folder runs.
     """
     check_name(choices.name)
-    folder = folder.absolute()
-    if not folder.resolve().name:
+    folder = Path(os.path.realpath(folder))  # the draft stands beside it, where it can be renamed
+    if not folder.name:
         raise NotWritten(f"{folder} is the root of the file system. Name a folder in it.")
     runs = f"Another init of {folder} runs. Wait for its end, or name another folder."
     with alone(folder, NotWritten(runs)):

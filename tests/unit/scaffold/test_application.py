@@ -89,12 +89,42 @@ def test_a_name_that_no_stack_can_have_is_refused(name: str, tmp_path: Path):
     assert [] == list(tmp_path.iterdir())
 
 
+def test_a_link_is_filled_from_beside_the_folder_that_it_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """There the draft can be renamed, and the lock is of the same folder."""
+    drafts, complete = [], application.complete
+    for name in ("here", "there/app"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "here" / "app").symlink_to(tmp_path / "there" / "app")
+    monkeypatch.setattr(application, "complete", lambda draft, _: (drafts.append(draft), complete(draft, _)))
+    application.init(tmp_path / "here" / "app", Choices("orders"))
+    assert [tmp_path / "there" / ".app.new"] == drafts
+    assert (tmp_path / "there" / "app" / "template.yaml").is_file()
+
+
+def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path):
+    """Python's own way to follow it raises before Python 3.13."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(NotWritten):
+        application.init(tmp_path / "loop", Choices("orders"))
+
+
+def test_a_file_of_ones_own_that_is_named_as_the_lock_stays(tmp_path: Path):
+    """The lock itself is empty, and goes."""
+    (tmp_path / ".orders.lock").write_text("mine")
+    application.init(tmp_path / "orders", Choices("orders"))
+    application.init(tmp_path / "others", Choices("others"))
+    assert "mine" == (tmp_path / ".orders.lock").read_text()
+    assert not (tmp_path / ".others.lock").exists()
+
+
 def test_the_root_of_the_file_system_is_refused(tmp_path: Path):
     """Also behind a link."""
     link = tmp_path / "link"
     link.symlink_to("/")
     for root in (Path("/"), link):
-        with pytest.raises(NotWritten, match=f"{root} is the root of the file system"):
+        with pytest.raises(NotWritten, match="/ is the root of the file system"):
             application.init(root, Choices("orders"))
 
 
