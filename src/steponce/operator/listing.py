@@ -6,9 +6,9 @@ are wanted. Executions are left out if their request was among these records. Of
 of each request is described if its status is wanted, since a list of executions has only names, and the name
 of an execution is not always its request's id.
 
-A request has one status, whichever is asked for. A free record does not tell of an attempt that began later
-and had not ended when the record was settled: that one has not got the lock yet, or has ended without it. So
-the requests of free records are held back until the executions are listed.
+A request has one status, whichever is asked for. A later attempt may have begun since a record became free.
+It may wait for the lock, or have ended without it. So a request whose record is free is held back until the
+executions are listed.
 
 Nothing is written. Up to REMEMBERED names of requests are kept, and up to REMEMBERED requests are held back.
 """
@@ -148,10 +148,9 @@ class Listing:
         is_wanted = wanted.status in (None, status_of(one["status"])) and wanted.spans(started)
         if free is None:
             return is_wanted
+        decides = is_wanted or self._is_wanted(free)
         ended = times.to_text(one["stopDate"]) if "stopDate" in one else None
-        return (is_wanted or self._is_wanted(free)) and not _tells_of(
-            free, one["executionArn"], started, ended
-        )
+        return decides and not _tells_of(free, one["executionArn"], started, ended)
 
     def _is_doubtful(self, one: ExecutionListItemTypeDef, is_wanted: bool) -> bool:
         """
@@ -222,10 +221,11 @@ class Listing:
 
 def _tells_of(free: Request, execution_arn: str, started: str, ended: str | None) -> bool:
     """
-    Whether a free record tells of an execution: of its own, and of one that had ended when it was settled.
+    Whether a free record has the last word on an execution.
 
-    Its own has begun before it took the lock. A later one with the same ARN is another's, as a name is free
-    again 90 days after its execution has ended.
+    It has if the execution made it. It also has if the execution ended before the record was settled. An
+    execution that began after the record was made did not make it, even under the same ARN: Step Functions
+    lets a name be used again 90 days after its execution has ended.
 
     Args:
         free: The request by its record.

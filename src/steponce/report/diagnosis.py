@@ -334,7 +334,7 @@ class Case:
         )
 
     def _record_or(self, nothing: str) -> str:
-        """Whose record there is beside an attempt without one, and what it says. If none, `nothing`."""
+        """Say whose record the screen shows, and its status. Without a record, give `nothing` back."""
         record, told = self.record, self._told
         if record is None:
             return nothing
@@ -364,7 +364,7 @@ class Case:
         return self._attempt_under(record.locked_by)
 
     def _was_settled_after(self, newest: Attempt) -> bool:
-        """Whether the free record tells what came after the newest attempt, which ended without the lock."""
+        """Whether the newest attempt ended without the lock, and the record became free after that."""
         record, ended = self.record, newest.stopped
         settled = None if record is None or self._told is None else record.actual_completion
         return ended is not None and settled is not None and ended <= settled

@@ -13,17 +13,16 @@ if sys.platform != "win32":
 
 
 @contextmanager
-def alone(place: Path, refusal: Exception) -> Iterator[None]:
+def alone(folder: Path, refusal: Exception) -> Iterator[None]:
     """
     Run a block that writes a folder, alone.
 
-    A lock ends with its process, so a command that was killed is in nobody's way.
+    The system releases the lock when the process ends, also if it was killed.
 
     Args:
-        place: The folder, or a link to it. It need not exist; its lock is a file beside it.
+        folder: It need not exist, and is no link. Its lock is a file beside it.
         refusal: What is raised while another command writes the folder.
     """
-    folder = Path(os.path.realpath(place))
     path = folder.with_name(f".{folder.name}.lock")
     lock = _lock(path, refusal)
     try:
@@ -31,7 +30,7 @@ def alone(place: Path, refusal: Exception) -> Iterator[None]:
     finally:
         if lock is not None:
             with suppress(OSError):
-                if not os.fstat(lock).st_size:  # else it is somebody's own file
+                if not os.fstat(lock).st_size:  # a file that has content was not made here
                     path.unlink()
             os.close(lock)
 

@@ -87,8 +87,8 @@ def let_go_of_stages(
         holders: By the stage's name: the id that holds it.
 
     Returns:
-        Whether none of the stages is held by these ids any more. False: one of them is, and another one is
-        held by another id; nothing was written.
+        Whether none of the stages is held by these ids any more. False: one of them still is, since another
+        id holds another stage. Nothing was written then.
 
     Raises:
         As `hold_stage`.

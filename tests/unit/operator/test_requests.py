@@ -439,7 +439,7 @@ def test_a_free_record_whose_next_attempt_got_no_lock_is_a_failed_request(
 def test_a_free_record_that_was_settled_after_the_newest_attempt_tells_the_status(
     world: Counted, status: str, record: dict[str, Any]
 ):
-    """That attempt had found the lock taken. Somebody has settled the dead owner since."""
+    """The attempt ended because a dead owner held the lock. The owner was settled later."""
     world.put(created=hours_ago(3), actualCompletion=hours_ago(1), **record)
     world.began("order-1", 3, "ABORTED", key="m/order-1")
     world.began("order-1--2", 2, key="m/order-1")

@@ -480,7 +480,7 @@ def test_the_record_of_an_earlier_attempt_tells_how_its_work_ended(world: World,
 
 @pytest.mark.parametrize("status", FREE)
 def test_a_free_record_that_was_settled_after_the_newest_attempt_is_the_answer(world: World, status: str):
-    """That attempt had found the lock taken by a dead owner, which somebody has settled since."""
+    """The attempt ended because a dead owner held the lock. The owner was settled later."""
     world.execution("order-1", "ABORTED", "AcquireLock", "DoWork")
     world.execution("order-1--2", "FAILED", "AcquireLock", error="AlreadyInProgress", startDate=NOW)
     by = (Intervention(at(60), "ann", "released", "nothing booked"),) if status == "RELEASED" else ()

@@ -94,10 +94,15 @@ def test_a_link_is_filled_from_beside_the_folder_that_it_leads_to(
 ):
     """There the draft can be renamed, and the lock is of the same folder."""
     drafts, complete = [], application.complete
+
+    def note(draft: Path, choices: Choices) -> None:
+        drafts.append(draft)
+        complete(draft, choices)
+
     for name in ("here", "there/app"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "here" / "app").symlink_to(tmp_path / "there" / "app")
-    monkeypatch.setattr(application, "complete", lambda draft, _: (drafts.append(draft), complete(draft, _)))
+    monkeypatch.setattr(application, "complete", note)
     application.init(tmp_path / "here" / "app", Choices("orders"))
     assert [tmp_path / "there" / ".app.new"] == drafts
     assert (tmp_path / "there" / "app" / "template.yaml").is_file()
