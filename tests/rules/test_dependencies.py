@@ -146,6 +146,7 @@ def on_lambda(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [layer.stand_in(folder / "layer"), layer.of_lambda(folder / "runtime")]
 
 
+@pytest.mark.full
 def test_every_function_is_imported_from_the_layer_alone(on_lambda: list[Path]):
     """With Lambda's own packages beside it, and nothing of this environment."""
     loaded = layer.import_functions(sys.executable, FUNCTIONS, *on_lambda)

@@ -22,7 +22,7 @@ from tests.simulation.wiring import definition
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
-SEEDS = 10
+SEEDS = 5
 """Schedules in one test."""
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "letters put back": {"puts_back": True},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
-FEW, MANY = range(1), range(1, 3)
+FEW, MANY = range(1), range(1, 6)
 
 NOT_SIMULATED = {
     "callbacks, which have schedules of their own": {

@@ -243,6 +243,7 @@ gc.collect()
 """
 
 
+@pytest.mark.full
 def test_a_stack_that_has_stopped_leaves_no_file_open():
     """Whoever turns warnings into errors would see it in some later test."""
     ended = subprocess.run(

@@ -447,6 +447,7 @@ def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.Monk
     assert {str(shard) for shard in range(SHARDS)} == first
 
 
+@pytest.mark.full
 def test_the_turns_of_a_share_begin_at_different_shards(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

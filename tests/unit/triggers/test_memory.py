@@ -20,15 +20,11 @@ FUNCTIONS = {
     "resolve_awaiting_step": "ResolveAwaitingStepFunction",
     "http_api": "HttpApiFunction",
 }
-SLOW = ("start_from_queue", "start_from_event", "http_api")
-"""They handle dozens of the largest requests."""
-
 MEBIBYTE = 2**20
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.full if name in SLOW else ()) for name in FUNCTIONS]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_largest_batch_or_result_fits_into_the_function_s_memory(name: str):
     """In a process of its own, since other tests need memory, too."""
     template = documents.whole_template()
