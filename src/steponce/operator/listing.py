@@ -16,6 +16,7 @@ Nothing is written. Up to REMEMBERED names of requests are kept, and up to REMEM
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from steponce.aws import times
@@ -27,7 +28,7 @@ from steponce.executions import Execution
 from steponce.operator.records import open_locks
 from steponce.operator.requests import Request, Wanted, id_of, lock_token_of, status_of
 from steponce.request.machine import Machine
-from steponce.request.names import split_attempt
+from steponce.request.names import is_named_otherwise, split_attempt
 from steponce.workflow import INPROGRESS
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Listing:
         self._skip = skip
         self._seen: set[tuple[str, str]] = set()
         self._free: dict[tuple[str, str], Request] = {}
+        self._told: set[tuple[str | None, str, str | None]] = set()
         self._lists, self._describes = Pace(LISTS_PER_SECOND), Pace(DESCRIBES_PER_SECOND)
 
     def __iter__(self) -> Iterator[Request]:
@@ -78,7 +80,7 @@ class Listing:
         if self._wanted.has_executions:
             for machine in self._machines:
                 yield from self._unrecorded(machine)
-            yield from filter(self._is_wanted, self._free.values())
+            yield from filter(self._is_wanted, filterfalse(self._was_told, self._free.values()))
 
     def _recorded(self, machine: Machine) -> Iterator[Request]:
         """The requests whose records are in a machine's table."""
@@ -97,6 +99,7 @@ class Listing:
                     self._free[key] = request
                     continue
                 self._remember(key)
+                self._was_told(request)
             if self._is_wanted(request):
                 yield request
 
@@ -123,7 +126,7 @@ class Listing:
             free = self._free.get(key)
             if free and (request.request_id, request.lock_token) == (free.request_id, free.lock_token):
                 del self._free[key]
-            if self._is_wanted(request):
+            if not self._was_told(request) and self._is_wanted(request):
                 yield request
 
     def _newest(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
@@ -213,6 +216,22 @@ class Listing:
     def _skip_wanted(self, error: RecordUnreadable, item: Item) -> None:
         if error.key.startswith(self._wanted.under):
             self._skip(error, item)
+
+    def _was_told(self, request: Request) -> bool:
+        """
+        Whether a request was met before, under another name of an execution. If not, it is now.
+
+        The client gives another name than a person who starts a request by hand under its id, like `order.1`.
+        It is the same request if the lock token is the same, too.
+        """
+        if not is_named_otherwise(request.request_id):
+            return False
+        identity = (request.machine, request.request_id, request.lock_token)
+        if identity in self._told:
+            return True
+        if len(self._told) < REMEMBERED:
+            self._told.add(identity)
+        return False
 
     def _remember(self, key: tuple[str, str]) -> None:
         if len(self._seen) < REMEMBERED:

@@ -42,7 +42,7 @@ def name_of(request_id: str) -> str:
         raise InvalidRequestId(
             f"The request id {shown(request_id)} is empty or not text. Give one that names the request."
         )
-    if _AS_IT_IS.fullmatch(request_id) and not _MARKED.fullmatch(request_id):
+    if not is_named_otherwise(request_id):
         return str.__str__(request_id)  # a member of a text Enum would be written as its name
     try:
         size = len(request_id.encode())
@@ -59,6 +59,11 @@ def name_of(request_id: str) -> str:
     mark = f"--x{digest}"
     slug = re.sub(r"[^0-9A-Za-z_]+", "-", request_id)[: _MAX_NAME - len(mark)].strip("-")
     return (slug or "id") + mark
+
+
+def is_named_otherwise(request_id: str) -> bool:
+    """Whether the client's executions of a request have another name than its id."""
+    return not _AS_IT_IS.fullmatch(request_id) or _MARKED.fullmatch(request_id) is not None
 
 
 def attempt_name(name: str, attempt: int) -> str:

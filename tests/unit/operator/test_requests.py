@@ -26,6 +26,7 @@ from tests.unit.two_machines import REFUNDS, TwoMachines, at_refunds
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 TTL = 4_000_000_000
 DONE: dict[str, Any] = {"status": "COMPLETED", "openStatus": None, "result": '{"a": 1}', "ttl": TTL}
+FREE: dict[str, Any] = {"status": "RELEASED", "openStatus": None, "ttl": TTL}
 
 
 class Counted(TwoMachines):
@@ -291,6 +292,40 @@ def test_an_execution_by_hand_has_the_lock_token_that_its_machine_makes(world: C
     assert {"order.1": f"m/{name_of('order.1')}", "order-1": "m/order-1"} == found
 
 
+@pytest.mark.parametrize("record", [None, DONE, FREE], ids=["no record", "answered", "released"])
+def test_an_execution_by_hand_and_the_client_s_are_one_request(world: Counted, record: dict[str, Any] | None):
+    """The client writes the name of the first otherwise, and takes its lock token."""
+    name, key = name_of("order.1"), f"m/{name_of('order.1')}"
+    world.sfn.put("order.1", input=json.dumps({"payload": PAYLOAD}), startDate=NOW - timedelta(hours=3))
+    world.sfn.close("order.1", "FAILED", "Boom", "secret", NOW - timedelta(hours=2.5))
+    if record:
+        world.put(key, "order.1", created=hours_ago(3), **record)
+    world.began(name, 2, "FAILED", key=key, requestId="order.1")
+    (found,) = world.listing(Wanted(since=hours_ago(4)))
+    assert ("order.1", "COMPLETED" if record is DONE else "FAILED") == (found.request_id, found.status)
+
+
+@pytest.mark.parametrize("record", [None, DONE, FREE], ids=["no record", "answered", "released"])
+def test_an_execution_by_hand_with_a_key_of_its_own_is_another_request(
+    world: Counted, record: dict[str, Any] | None
+):
+    """One id, and two lock tokens: neither answers for the other."""
+    given = {"payload": PAYLOAD, "lockToken": "acme/1"}
+    world.sfn.put("order.1", input=json.dumps(given), startDate=NOW - timedelta(hours=2))
+    if record:
+        world.put("acme/1", "order.1", created=hours_ago(2), **record)
+    world.began(name_of("order.1"), 3, key=f"m/{name_of('order.1')}", requestId="order.1")
+    found = {one.lock_token: one.request_id for one in world.listing(Wanted(since=hours_ago(4)))}
+    assert {"acme/1": "order.1", f"m/{name_of('order.1')}": "order.1"} == found
+
+
+@pytest.mark.parametrize("name", [" ", "x" * 3_000])
+def test_a_record_with_no_execution_s_name_is_listed(world: Counted, name: str):
+    """Nothing of the workflow's writes such a record, which has a place in the list all the same."""
+    world.put(executionName=name, created=hours_ago(1), **DONE)
+    assert ["order-1"] == world.ids(since=hours_ago(2))
+
+
 def test_executions_are_asked_for_only_where_they_have_an_end(world: Counted):
     """By a time, or as those that run."""
     world.began("waits", 3, key="acme/3")
@@ -387,9 +422,6 @@ def test_an_older_attempt_that_was_redriven_is_not_the_request(world: Counted):
     world.began("order-1--2", 2, "SUCCEEDED", key="acme/1")
     assert [] == world.ids(status="RUNNING") + world.ids(since=hours_ago(4), status="RUNNING")
     assert ["order-1"] == world.ids(since=hours_ago(4), status="COMPLETED") == world.ids(since=hours_ago(4))
-
-
-FREE: dict[str, Any] = {"status": "RELEASED", "openStatus": None, "ttl": TTL}
 
 
 @pytest.mark.parametrize("record", [FREE, DONE | {"expiresAt": hours_ago(2)}], ids=["released", "expired"])
