@@ -706,14 +706,15 @@ def test_show_says_until_when_another_function_of_failed_work_may_run(world: Wor
     "error", ["ThrottlingException", "KmsInvalidStateException", HistoryTooLong("order-1")], ids=str
 )
 @pytest.mark.usefixtures("died")
-def test_a_wait_whose_history_does_not_come_is_unsettled_all_the_same(
+def test_a_wait_whose_history_does_not_come_names_no_start_that_may_settle_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, error: str | Exception
 ):
-    """The history only makes the words better."""
+    """Whether a start can settle the lock is in the history, for which `show` takes its time."""
     passed = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
     world.sfn.refuse("get_execution_history", error)
 
-    with pytest.raises(Unsettled, match=r"left its lock open\. Start the request again"):
+    with pytest.raises(Unsettled, match=r"could not be found out soon enough") as unsettled:
         world.client.wait("order-1", timeout_seconds=60)
+    assert (NextStep("show request", "order-1"),) == unsettled.value.next_steps

@@ -27,8 +27,8 @@ from steponce.workflow import INPROGRESS
 NOT_YET_VISIBLE_SECONDS = 2
 """How long a wait accepts that an execution cannot be described yet."""
 
-_WORDS_SECONDS = 2
-"""How long a history may take that only makes the words of an error better."""
+_HISTORY_SECONDS = 2
+"""How long a history may take that tells what the next step is. `show` takes the time that it needs."""
 
 
 class Wait:
@@ -111,7 +111,14 @@ class Wait:
             end = execution.failure.error if execution else "not to be described"
             how = f"the execution {lock.locked_by} is closed ({end})"
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
-        work = self._open_work(lock, execution)
+        try:
+            work = self._open_work(lock, execution)
+        except (HistoryTooLong, Unavailable, ClientError):
+            raise Unsettled(
+                f"Request {self._request_id!r}: {how} and left its lock open. Whether its work may still run "
+                "could not be found out soon enough. Look at the request.",
+                next_steps=[NextStep("show request", self._request_id, lock_token=token)],
+            ) from None
         if work is not None and work.execution_arn is not None:
             return  # like an owner that lives, it may still end the work
         if work is not None and work.hidden is not None:
@@ -132,13 +139,17 @@ class Wait:
         )
 
     def _open_work(self, lock: Lock, execution: Execution | None) -> OpenWork | None:
-        """As `work_of`, if the history tells it soon. None otherwise."""
-        soon = time.monotonic() + _WORDS_SECONDS
-        try:
-            with reading_until(lambda: time.monotonic() >= soon):
-                return self._work_of(lock, execution)
-        except (HistoryTooLong, Unavailable, ClientError):
-            return None
+        """
+        As `work_of`, if the history tells it soon.
+
+        Raises:
+            HistoryTooLong: it does not.
+            Unavailable: no answer.
+            ClientError: AWS refused.
+        """
+        soon = time.monotonic() + _HISTORY_SECONDS
+        with reading_until(lambda: time.monotonic() >= soon):
+            return self._work_of(lock, execution)
 
 
 def _may_be_over(receipt: Receipt, seen_running: str) -> bool:
