@@ -16,7 +16,7 @@ from rich.text import Text
 from steponce.aws import times
 from steponce.camelcase import json_object
 from steponce.cli import console
-from steponce.cli.confirmation import Confirmation, changes_record
+from steponce.cli.confirmation import Confirmation, changes_record, needs_confirmation
 from steponce.cli.keys import expecting
 from steponce.cli.left_out import LeftOut
 from steponce.cli.listing import limited
@@ -183,7 +183,7 @@ def complete(key: str, by_token: bool, file: str, confirmation: Confirmation, ta
 
 @locks.command()
 @_key
-@changes_record
+@needs_confirmation("kept with the record, unless its lock is free already")
 @where_to_which
 def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) -> int:
     """
@@ -191,6 +191,8 @@ def retry(key: str, by_token: bool, confirmation: Confirmation, target: Target) 
 
     First make sure that the work did not take effect. The command is refused as `release` is. If no answer
     comes to the start, the attempt may run: look with `show` before you repeat the command.
+
+    A lock that is free already is not changed, so its record does not keep who retries it and why.
     """
     operator, lock = _prepared(Machines.reach(target), key, by_token, "retry", confirmation)
     given = operator.payload_of(lock)

@@ -684,9 +684,10 @@ def test_erased(world: World, run: Run):
     ("command", "kept"),
     [
         (["locks", "release", "order-1"], "kept with the record"),
+        (["locks", "retry", "order-1"], "kept with the record, unless its lock is free already"),
         (["erase", "m/"], "printed with the answer, since the record goes"),
     ],
-    ids=["release", "erase"],
+    ids=["release", "retry", "erase"],
 )
 @pytest.mark.usefixtures("answers")
 def test_it_is_said_where_the_reason_goes(
