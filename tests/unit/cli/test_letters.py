@@ -11,7 +11,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from moto import mock_aws
@@ -30,6 +29,7 @@ from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
 from tests.fakes.errors import client_error
 from tests.unit.cli.fakes import FACTS, Run
+from tests.unit.shared_clients import shared
 from tests.unit.triggers.test_dead_letters import FOREIGN
 from tests.unit.triggers.world import FAILED_INVOCATION, ORDER, sqs_record
 
@@ -47,7 +47,7 @@ class Stack:
     name = "s"
 
     def __init__(self) -> None:
-        self.sqs = boto3.client("sqs", region_name="us-east-1")
+        self.sqs = shared("sqs")
         self.outputs = {name: self._make(name) for name in URLS}
 
     def boto3(self, service: str) -> Any:
