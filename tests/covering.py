@@ -48,6 +48,20 @@ def marked(names: str, given: Mapping[str, Sequence[Any]], wanted: Container[str
     return pytest.mark.parametrize(names, params)
 
 
+def first(
+    few: int,
+    names: str,
+    values: Iterable[Any],
+    ids: Iterable[str] | Callable[[Any], str | None] | None = None,
+) -> pytest.MarkDecorator:
+    """A `parametrize` of values that show much the same; those after the first few are `full`."""
+    params = [
+        value if number < few else pytest.param(*_row(value), marks=pytest.mark.full)
+        for number, value in enumerate(values)
+    ]
+    return pytest.mark.parametrize(names, params, ids=ids)
+
+
 def pairs(**axes: Mapping[str, Any]) -> pytest.MarkDecorator:
     """A `parametrize` of a product; each pair of values of two axes is in a test that is not `full`."""
     product = {
@@ -59,3 +73,7 @@ def pairs(**axes: Mapping[str, Any]) -> pytest.MarkDecorator:
 
 def _both(first: int, second: int) -> Aspect:
     return lambda row: (id(row[first]), id(row[second]))  # of the axes' own values, which may be unhashable
+
+
+def _row(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)

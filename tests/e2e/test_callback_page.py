@@ -125,6 +125,7 @@ def address(links: CallbackLinks) -> Iterator[str]:
     server.shutdown()
 
 
+@pytest.mark.full
 def test_the_page_is_readable_on_a_telephone_at_night_and_without_scripts(
     links: CallbackLinks, address: str, browser: WebDriver
 ):

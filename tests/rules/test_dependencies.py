@@ -171,6 +171,7 @@ def test_no_function_but_the_sample_work_traces_botocore():
     assert ["charge_card"] == patching
 
 
+@pytest.mark.full
 def test_only_functions_behind_an_address_load_routes(on_lambda: list[Path]):
     """The cold start of the others does not wait for Powertools' event handler."""
     serving = {"http_api", "resolve_awaiting_step"}

@@ -79,6 +79,7 @@ def test_no_new_application_has_findings(callback: bool) -> None:
     assert () == findings(json.loads(workflow.definition(callback=callback)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rule", "faults"), FAULTS)
 def test_a_fault_in_the_workflow_is_found(rule: str, faults: dict[str, Any]) -> None:
     """By its rule. A rule that cannot fail is no rule."""

@@ -254,6 +254,7 @@ def test_the_template_keeps_the_rule(rule: Callable[..., list[str]]) -> None:
     assert [] == rule(documents.whole_template())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rule", "faults"), FAULTS, ids=lambda part: getattr(part, "__name__", None))
 def test_the_rule_catches_its_planted_fault(rule: Callable[..., list[str]], faults: dict[str, Any]) -> None:
     """A rule that cannot fail is no rule."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests import covering
 from tests.simulation import turns
 from tests.simulation.examine import Examined, examine
 from tests.simulation.faults import is_read
@@ -100,6 +101,7 @@ def test_a_message_that_an_error_on_record_has_answered_is_not_lost() -> None:
     assert any("says yes to release" in line for line in examined.trace)
 
 
+@pytest.mark.full
 def test_a_seed_gives_the_same_schedule_again() -> None:
     """What a seed has found can be looked at as often as it takes."""
     for seed in range(5):
@@ -135,7 +137,7 @@ def test_an_actor_that_waits_for_another_one_is_named(monkeypatch: pytest.Monkey
         found.run()
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@covering.first(5, "name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
     expect_found(PLANTED[name], examine)

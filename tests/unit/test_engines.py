@@ -49,6 +49,7 @@ def run(folder: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_a_defect_is_expected_on_its_engine(tmp_path: Path):
     """The failure is expected there; the pass is a failure that names the row."""
     told = run(tmp_path, STEPONCE_DYNAMODB_ENDPOINT="http://127.0.0.1:1")

@@ -25,6 +25,7 @@ from steponce.request.names import name_of, split_attempt
 from steponce.request.settings import RequestRules
 from steponce.request.strict_json import read_strictly
 from steponce.wrap.kept_lines import keep_lines
+from tests import covering
 from tests.unit.cost.definitions import CALL, END, PASS, choice, machine, to
 from tests.unit.growth import is_linear
 
@@ -110,7 +111,7 @@ QUADRATIC = {
 }
 
 
-@pytest.mark.parametrize("name", QUADRATIC)
+@covering.first(1, "name", QUADRATIC)
 def test_quadratic_growth_is_found(name: str):
     """Planted faults, each caught."""
     run, make, largest = QUADRATIC[name]

@@ -11,6 +11,7 @@ import pytest
 from steponce.cli import up
 from steponce.local import LocalStackError, read_facts
 from steponce.program import program
+from tests import covering
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
@@ -20,7 +21,7 @@ def nothing_on_path(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
-@pytest.mark.parametrize("where", [SCRIPTS.parents[1], SCRIPTS.parent, SCRIPTS, Path("/")])
+@covering.first(1, "where", [SCRIPTS.parents[1], SCRIPTS.parent, SCRIPTS, Path("/")])
 def test_the_program_runs_as_it_is_typed(where: Path, monkeypatch: pytest.MonkeyPatch):
     """Below the project, in the folder of the program itself, and far away."""
     monkeypatch.chdir(where)

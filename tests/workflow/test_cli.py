@@ -167,6 +167,7 @@ def test_a_terminal_gets_a_table_and_a_spinner(home: Path, order: str):
     assert not written.lstrip().startswith("{")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_up_serves_until_it_is_told_to_end(tmp_path: Path, order: str, number: int):
     """Its facts lead the other commands to it; afterwards facts, logs and processes are gone."""

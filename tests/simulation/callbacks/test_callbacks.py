@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import covering
 from tests.simulation.callbacks.examine import examine
 from tests.simulation.callbacks.planted import PLANTED
 from tests.simulation.story import ToldFaults
@@ -41,12 +42,14 @@ def test_every_schedule_keeps_every_promise(parameters: dict[str, Any], part: in
         assert [] == examined.complaints, "\n".join([f"seed {seed}", *examined.trace])
 
 
+@pytest.mark.full
 def test_a_seed_gives_the_same_schedule_again() -> None:
     """What a seed has found can be looked at as often as it takes."""
     for seed in range(3):
         assert examine(seed).trace == examine(seed).trace
 
 
+@pytest.mark.full
 def test_the_schedules_reach_every_state_of_a_wait() -> None:
     """Answers without an error or a cause end in states of their own."""
     left = {"AwaitConfirmation", "AwaitApproval", "AskAgain", "CompleteRequest", "RecordFinalError"}
@@ -59,7 +62,7 @@ def test_the_schedules_reach_every_state_of_a_wait() -> None:
     assert left == set()
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@covering.first(4, "name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
     expect_found(PLANTED[name], examine)

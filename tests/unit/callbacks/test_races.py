@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steponce.callbacks.answer import Answer
+from tests import covering
 from tests.unit.callbacks.happenings import MEANWHILE, race
 from tests.unit.callbacks.interleaving import schedules
 from tests.unit.callbacks.scene import BEAT, FULL, NO, YES
@@ -12,7 +13,7 @@ from tests.unit.callbacks.scene import BEAT, FULL, NO, YES
 pytestmark = pytest.mark.usefixtures("day_after")
 
 
-@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@covering.first(4, "meanwhile", MEANWHILE)
 @pytest.mark.parametrize("answers", [(YES, NO), *(pytest.param((YES, o), marks=FULL) for o in (YES, BEAT))])
 @pytest.mark.parametrize("switches", [2, pytest.param(3, marks=FULL)])
 def test_two_answers_at_once_get_true_verdicts(answers: tuple[Answer, Answer], meanwhile: str, switches: int):

@@ -8,6 +8,7 @@ import pytest
 
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import ANSWERED
+from tests import covering
 from tests.unit.callbacks.happenings import FAULTS, MEANWHILE
 from tests.unit.callbacks.interleaving import Schedule, schedules, together
 from tests.unit.callbacks.scene import BEAT, FULL, NO, YES, FaultAt, Scene, waiting
@@ -40,7 +41,7 @@ def race_with_the_monitor(schedule: Schedule, answer: Answer, meanwhile: str) ->
     scene.settle()
 
 
-@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@covering.first(4, "meanwhile", MEANWHILE)
 @pytest.mark.parametrize("answer", [YES, pytest.param(BEAT, marks=FULL)])
 def test_the_monitor_and_an_answer_at_once_do_no_harm(answer: Answer, meanwhile: str):
     """Whoever of them moves next: the workflow gets one answer, and what was told is true."""

@@ -27,6 +27,7 @@ from steponce.triggers.redrive import HIDDEN_SECONDS, Letters
 from steponce.triggers.resend import REQUEST_ID, TRIES, Resender
 from steponce.triggers.sqs import MAX_REQUEST_BYTES
 from steponce.triggers.start_request import RequestPaths, StartRequest
+from tests import covering
 from tests.fakes.errors import client_error
 from tests.unit.cli.fakes import FACTS, Run
 from tests.unit.shared_clients import shared
@@ -312,7 +313,7 @@ def test_an_attribute_of_the_sender_hides_nothing_of_a_letter(stack: Stack):
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-@pytest.mark.parametrize("queue", ["DeadEventsQueueUrl", "RequestsDeadLetterQueueUrl"])
+@covering.first(1, "queue", ["DeadEventsQueueUrl", "RequestsDeadLetterQueueUrl"])
 def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, kind: str, queue: str):
     """Not by its id nor with all; the command says why, and what to do with it."""
     body, given = FOREIGN[kind]
@@ -500,7 +501,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("done", [0, 2])
+@covering.first(1, "done", [0, 2])
 @pytest.mark.parametrize(("call", "error", "doubt"), BROKEN.values(), ids=BROKEN)
 def test_a_redrive_that_breaks_off_says_what_is_put_back(
     stack: Stack,

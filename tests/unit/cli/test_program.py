@@ -17,6 +17,7 @@ import pytest
 
 from steponce import cli
 from steponce.cli import commands
+from tests import covering
 from tests.unit.cli.fakes import COMPLETED, FakeClient
 
 
@@ -145,7 +146,7 @@ def _end_of(arguments: list[str], **streams: Any) -> tuple[int, str]:
     return done.returncode, done.stderr or ""
 
 
-@pytest.mark.parametrize("arguments", [["--help"], LINT])
+@covering.first(1, "arguments", [["--help"], LINT])
 def test_a_reader_that_has_seen_enough_ends_the_program_quietly(arguments: list[str]):
     """`steponce show order-1 | head -1` is no failed request, and needs no message."""
     reader, writer = os.pipe()
@@ -154,7 +155,7 @@ def test_a_reader_that_has_seen_enough_ends_the_program_quietly(arguments: list[
         assert (141, "") == _end_of(arguments, stdout=closed)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], LINT, ["lint", "--format", "sarif", LINT[1]]])
+@covering.first(1, "arguments", [["--help"], LINT, ["lint", "--format", "sarif", LINT[1]]])
 def test_an_answer_that_cannot_be_written_takes_one_line_and_an_exit_code(arguments: list[str]):
     """What the command did is done, so it is no bug and no failed request."""
     with Path(os.devnull).open("r") as unwritable:
@@ -162,14 +163,14 @@ def test_an_answer_that_cannot_be_written_takes_one_line_and_an_exit_code(argume
     assert (74, 1, True) == (code, said.count("\n"), "could not be written" in said)
 
 
-@pytest.mark.parametrize("arguments", [["lint"], ["locks"]], ids=["an error", "the help of a group"])
+@covering.first(1, "arguments", [["lint"], ["locks"]], ids=["an error", "the help of a group"])
 def test_an_error_that_cannot_be_told_keeps_its_exit_code(arguments: list[str]):
     """Nor does Python complain at its exit, which makes the code 120."""
     with Path(os.devnull).open("r") as unwritable:
         assert 2 == _end_of(arguments, stdout=subprocess.DEVNULL, stderr=unwritable)[0]
 
 
-@pytest.mark.parametrize("gone", ["reader", "disk"])
+@covering.first(1, "gone", ["reader", "disk"])
 def test_an_error_that_a_pipe_does_not_take_keeps_its_exit_code(gone: str):
     """74 and 141 say that what the command did is done, and this one has done nothing."""
     reader, writer = os.pipe()

@@ -15,6 +15,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from steponce.cli import commands, output
 from steponce.wrap import fragment, source, wrap_inline
+from tests import covering
 from tests.machines import effect, machine
 from tests.machines.around import CONTINUED
 from tests.machines.inline import CLASH, LATER, ORDER, SOON
@@ -245,7 +246,7 @@ def test_a_state_may_be_named_that_releases_the_lock(here: Path, answer: Answer)
         "order.v2.asl.json",
     ],
 )
-@pytest.mark.parametrize("options", [[], ["--around"]])
+@covering.first(1, "options", [[], ["--around"]])
 def test_the_template_s_part_names_the_file_whatever_it_is_called(
     here: Path, answer: Answer, name: str, options: list[str]
 ):

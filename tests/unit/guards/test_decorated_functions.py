@@ -43,6 +43,7 @@ from steponce.errors import (
 from steponce.locks.record import Lock
 from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED, OUTCOME_UNKNOWN
+from tests import covering
 from tests.patience import PATIENCE_SECONDS, turn
 from tests.unit.guards.charging import DONE, ORDER, CardDeclined, complete, fail_with
 from tests.unit.guards.world import KEY, NOW, Session, World
@@ -1005,7 +1006,7 @@ async def _each_later(key: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("work", [_charge_later, _each, _each_later])
-@pytest.mark.parametrize("options", [{}, {"serialize": str}, {"releases": (Exception,)}])
+@covering.first(1, "options", [{}, {"serialize": str}, {"releases": (Exception,)}])
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 def test_work_that_returns_a_coroutine_is_not_done(

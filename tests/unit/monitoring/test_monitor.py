@@ -26,6 +26,7 @@ from steponce.monitoring.rounds import LOGGED, SPARE_SECONDS
 from steponce.recovery.repair import Repairer
 from steponce.request.names import OPEN_SHARDS, shard_of
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, RELEASED
+from tests import covering
 from tests.fakes.errors import client_error
 from tests.fakes.step_functions import PAGE, StepFunctions
 from tests.fakes.tables import create_table
@@ -284,7 +285,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@covering.first(4, "damage", DAMAGES)
 def test_a_damaged_record_does_not_keep_the_round_from_the_others(world: World, damage: str) -> None:
     """It is counted, and logged with its key and the attribute. It stays as it is."""
     for number in range(6):
@@ -324,7 +325,7 @@ def test_an_open_failure_is_counted_whatever_its_creation(world: World, created:
 
 
 @pytest.mark.parametrize("text", NO_TIMES)
-@pytest.mark.parametrize("status", [PENDING, ANSWERING])
+@covering.first(1, "status", [PENDING, ANSWERING])
 def test_a_step_whose_time_another_program_has_written_is_found(world: World, text: str, status: str) -> None:
     """It is counted as unreadable, by each round."""
     item = {"awaitingStepId": "as_0", "status": status, "openStatus": f"{status}#0", "expiresAt": text}
@@ -434,6 +435,7 @@ def test_overdue_locks_come_first(world: World) -> None:
     assert ["arn:late"] * 12 + ["arn:early"] * 12 == [arn.rpartition("-")[0] for arn in world.asked]
 
 
+@pytest.mark.full
 def test_rounds_begin_at_different_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that none is always the last."""
     for number in range(20):
@@ -708,6 +710,7 @@ def test_an_answer_is_sent_before_expired_steps_are_closed(
     assert [YES] == wait.got
 
 
+@pytest.mark.full
 def test_steps_that_cannot_be_settled_do_not_keep_the_rounds_from_the_others(
     world: World, wait: WaitingStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:

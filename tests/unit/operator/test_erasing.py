@@ -18,6 +18,7 @@ from steponce.locks.table import Locks
 from steponce.operator.erasure import erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.workflow import COMPLETED, RELEASED
+from tests import covering
 from tests.unit.locks.large import BUCKET, bucket, kept
 from tests.unit.one_machine import TO_WORK, WORK_TIMEOUT, World
 
@@ -161,7 +162,7 @@ def test_a_large_result_and_its_record_are_both_kept_or_both_erased(scene: Scene
 
 
 @IN_ORDERS
-@pytest.mark.parametrize("call", range(MOST_CALLS[ERASER]))
+@covering.first(2, "call", range(MOST_CALLS[ERASER]))
 def test_what_a_dead_eraser_has_left_is_found_by_the_same_command(
     scene: Scene, orders: list[list[str]], call: int
 ):
@@ -176,7 +177,7 @@ def test_what_a_dead_eraser_has_left_is_found_by_the_same_command(
 
 
 @IN_ORDERS
-@pytest.mark.parametrize("call", range(MOST_CALLS[COMPLETER]))
+@covering.first(2, "call", range(MOST_CALLS[COMPLETER]))
 def test_a_dead_completer_leaves_no_record_without_its_result(
     scene: Scene, orders: list[list[str]], call: int
 ):

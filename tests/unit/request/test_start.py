@@ -37,6 +37,7 @@ from steponce.report.collector import collect
 from steponce.request.names import MAX_ATTEMPT, name_of
 from steponce.request.settings import LONGEST_WORK_SECONDS, RequestRules
 from steponce.workflow import COMPLETED, FAILED, INIT_TIME, INPROGRESS, RELEASED
+from tests import covering
 from tests.fakes.errors import client_error
 from tests.unit.one_machine import PAYLOAD, TO_WORK, World, arn, envelope
 from tests.unit.rate_limited import cause_until
@@ -424,7 +425,7 @@ def test_the_record_says_which_attempt_was_the_last(world: Counting, many: int):
 
 
 @pytest.mark.parametrize("later", [0, 1])
-@pytest.mark.parametrize("released", [1, 2, 100])
+@covering.first(2, "released", [1, 2, 100])
 def test_an_attempt_that_was_redriven_after_its_release_is_running(
     world: Counting, released: int, later: int
 ):

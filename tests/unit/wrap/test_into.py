@@ -19,6 +19,7 @@ from steponce.scaffold import installation
 from steponce.wrap import CannotWrap, source, template_file
 from steponce.wrap.into import wrap_into
 from steponce.wrap.wrapped import Form
+from tests import covering
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.documents import lint_template
@@ -216,7 +217,8 @@ def test_a_name_that_no_parameter_takes_is_refused(
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     ("machine", "name"),
     [
         ("HTTPAPIOrders", "httpapi-orders"),
@@ -428,7 +430,7 @@ def test_lists_are_indented_as_they_were(offset: str):
     assert text == template_file.write(template_file.read(text), text)
 
 
-@pytest.mark.parametrize("blanks", [1, 3, 4])
+@covering.first(1, "blanks", [1, 3, 4])
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_keys_are_indented_as_they_were(write: Write, options: list[str], blanks: int):
     """The new ones, too, so that the others need not be written anew."""
@@ -451,7 +453,7 @@ def test_resources_that_are_commented_out_are_read_soon():
 
 
 @pytest.mark.parametrize("start", ["", "---\n"])
-@pytest.mark.parametrize("end", ["...\n", "...", "...\n\n"])
+@covering.first(1, "end", ["...\n", "...", "...\n\n"])
 def test_the_end_of_a_document_stays_where_it_is(write: Write, start: str, end: str):
     """What is new stands before it, and nothing else is written anew."""
     path = write(text := start + NAMED + end)
@@ -460,7 +462,8 @@ def test_the_end_of_a_document_stays_where_it_is(write: Write, start: str, end: 
     assert path.read_text().endswith(f"\n{end}")
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    3,
     ("start", "properties"),
     [
         ("---\n", ""),

@@ -21,6 +21,7 @@ from steponce.scaffold import application, installation
 from steponce.scaffold.application import Choices
 from steponce.wrap import CannotWrap
 from steponce.wrap.into import wrap_into
+from tests import covering
 from tests.machines import machine
 from tests.patience import PATIENCE_SECONDS
 from tests.rules.documents import lint_template
@@ -148,7 +149,8 @@ def test_no_line_changes_but_those_of_the_machine(path: Path):
     ] == added
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     ("now", "before"),
     [("", ""), ("        Limits: !Ref Limits\n", ""), ("Condition: HasLimits", "Condition: HasRateLimit")],
     ids=["now", "earlier version", "earlier version, turned on by hand"],
@@ -197,7 +199,8 @@ def test_it_is_named_beside_the_others(path: Path):
     assert ("arn:aws:states:us-east-1:123456789012:stateMachine:theirs", 2) == (others[0], len(others))
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     ("kind", "known", "options"),
     [
         ("CommaDelimitedList", '!Join [",", !Ref Others]', []),

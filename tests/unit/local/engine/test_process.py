@@ -8,9 +8,10 @@ from steponce.local.engine.instructions import Instructions
 from steponce.local.engine.process import EngineProcess
 from steponce.local.errors import LocalStackError
 from steponce.local.template.plan import Deliveries
+from tests import covering
 
 
-@pytest.mark.parametrize("keep_logs", [False, True])
+@covering.first(1, "keep_logs", [False, True])
 def test_an_engine_that_fails_says_why(tmp_path: Path, keep_logs: bool):
     """Whether it removes its logs at its end or not."""
     logs = tmp_path / "logs"

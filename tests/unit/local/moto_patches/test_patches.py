@@ -622,6 +622,7 @@ def test_a_token_is_dead_once_its_attempt_is_over(workflows):
     assert "SUCCEEDED" == workflows.end(arn)["status"]
 
 
+@pytest.mark.full
 def test_heartbeats_keep_a_task_alive(workflows):
     """As long as they come in time."""
 
