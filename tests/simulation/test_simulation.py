@@ -23,7 +23,7 @@ from tests.simulation.wiring import definition
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
-SEEDS = 5
+SEEDS = 2
 """Schedules in one test."""
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "letters put back": {"puts_back": True},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
-FEW, MANY = range(1), range(1, 6)
+FEW, MANY = range(1), range(1, 12)
 
 NOT_SIMULATED = {
     "callbacks, which have schedules of their own": {

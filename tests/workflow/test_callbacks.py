@@ -399,8 +399,10 @@ def test_a_form_that_is_none_is_refused_with_a_page(scene: Scene):
     waiting.post(YES)
 
 
-@pytest.mark.parametrize(
-    "error", ["Unavailable", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory", "Lambda.Unknown"]
+@covering.first(
+    2,
+    "error",
+    ["Unavailable", "Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory", "Lambda.Unknown"],
 )
 @pytest.mark.parametrize("has_recorded", [True, False])
 def test_a_recorder_that_fails_or_dies_is_tried_again(scene: Scene, error: str, has_recorded: bool):

@@ -13,6 +13,7 @@ import pytest
 
 from steponce import LockLost, Unsettled
 from steponce.workflow import TOO_LARGE
+from tests import covering
 from tests.workflow.dying import ask, stop_in
 from tests.workflow.faults import Answer, Hold, lose_the_answer
 from tests.workflow.scene import BUG, DECLINED, UNREACHABLE, VISA, Scene
@@ -38,7 +39,8 @@ def test_an_owner_that_died_idle_leaves_a_request_that_runs(scene: Scene, state:
 
 @WHO
 @WHEN
-@pytest.mark.parametrize(
+@covering.first(
+    2,
     ("state", "payload", "status", "error", "charges"),
     [
         ("CompleteRequest", VISA, "COMPLETED", None, 1),

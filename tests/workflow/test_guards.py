@@ -13,6 +13,7 @@ import pytest
 
 from steponce import AlreadyInProgress, CompletionRefused, Guard, PayloadMismatch, RequestFailed, RetryLater
 from steponce.workflow import INPROGRESS, OUTCOME_UNKNOWN
+from tests import covering
 from tests.patience import PATIENCE_SECONDS
 from tests.workflow.faults import Answer, Call
 from tests.workflow.scene import BUG, DECLINED, VISA, Scene
@@ -228,7 +229,7 @@ def test_of_guards_and_workflows_in_one_go_one_has_the_effect(scene: Scene, each
 
 
 @pytest.mark.parametrize("effects", [0, 1], ids=["before its effect", "after its effect"])
-@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+@covering.first(1, "unknown", ["hold", "take-over"])
 def test_a_guard_that_is_killed_is_alive_until_its_lease_ends(scene: Scene, unknown: Any, effects: int):
     """Then its outcome is unknown, since nobody can know which of the two it was."""
     key = scene.new_id("killed")

@@ -14,10 +14,10 @@ from tests.simulation.test_simulation import PARAMETERS, expect_found, read_thri
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics")  # a function that fails counts none
 
-SEEDS = 4
+SEEDS = 2
 """Schedules in one test."""
 
-FEW, MANY = range(1), range(1, 3)
+FEW, MANY = range(1), range(1, 6)
 
 NOT_SIMULATED = (
     "a failure with the raw task token before the function has returned",  # docs/callbacks.md
