@@ -11,6 +11,7 @@ import click
 from steponce.camelcase import json_object
 from steponce.cli.cost_tables import estimate_table
 from steponce.cli.definition_file import read_definition
+from steponce.cli.keys import expecting
 from steponce.cli.output import DONE, FAILED, say
 from steponce.cli.parameters import template_parameters
 from steponce.cost import REGIONS, Assumptions, CannotPrice, PricedPath, estimate
@@ -54,7 +55,13 @@ def _dollars(_context: click.Context, _option: click.Parameter, value: str | Non
     metavar="N",
     help="How many executions.  [default: 1e6]",
 )
-@click.option("--region", default="us-east-1", show_default=True, help=f"One of {', '.join(REGIONS)}.")
+@click.option(
+    "--region",
+    default="us-east-1",
+    show_default=True,
+    callback=expecting(f"Give one of {', '.join(REGIONS)}."),
+    help=f"One of {', '.join(REGIONS)}.",
+)
 @click.option("--machine", metavar="NAME", help="Which state machine of a template that has several.")
 @template_parameters
 @click.option(

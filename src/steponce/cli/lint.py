@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 import click
 
 from steponce.cli.definition_file import Rendering, read_renderings
+from steponce.cli.keys import expecting
 from steponce.cli.output import DONE, FAILED, counted, for_people, plain
 from steponce.cli.parameters import template_parameters
 from steponce.lint import RULES, Finding, lint
@@ -43,7 +44,13 @@ def _known(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     type=click.Choice(["text", "json", "sarif"]),
     help="How to write the findings.  [default: text on a terminal, else json]",
 )
-@click.option("--region", default="us-east-1", show_default=True, help="AWS::Region of a template.")
+@click.option(
+    "--region",
+    default="us-east-1",
+    show_default=True,
+    callback=expecting("Give a region, like us-east-1."),
+    help="AWS::Region of a template.",
+)
 @template_parameters
 def lint_files(
     files: tuple[str, ...],

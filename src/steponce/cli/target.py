@@ -210,6 +210,9 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError(
                 f"The stack's name is not UTF-8. Look at --stack, or at the variable {STACK}."
             )
+        for option, text in (("--profile", profile), ("--region", region)):
+            if text is not None and not is_whole(text):
+                raise click.UsageError(f"{option} is not UTF-8.")
         given = ["--local"] * local
         given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
         given += ["--profile", profile] if profile else []

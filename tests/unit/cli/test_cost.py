@@ -186,6 +186,7 @@ def test_what_cannot_be_priced_says_what_to_give(run: Run, template: str, file: 
     Path(coloured).write_text("\x1b[32mStartAt: A\x1b[0m\n")
 
     assert "us-east-1, us-west-2" in message(run(flow, "--region", "mars-1"))
+    assert "us-east-1, us-west-2" in message(run(template, "--region", ""))
     assert "has no state X" in message(run(flow, "--through", "X"))
     assert "go with a template" in message(run(flow, "--machine", "X"))
     assert "Fast, Plain, Sam, Text" in message(run(template))

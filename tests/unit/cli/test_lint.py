@@ -187,7 +187,14 @@ def test_a_broken_file_is_an_error_with_its_line(
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["gone.asl.json"], ["--ignore", "task-timeouts"], ["--format", "xml"], ["--parameter", "A=B"]],
+    [
+        [],
+        ["gone.asl.json"],
+        ["--ignore", "task-timeouts"],
+        ["--format", "xml"],
+        ["--parameter", "A=B"],
+        ["--region", ""],
+    ],
 )
 def test_a_wrong_command_is_refused(run: Run, file: Callable[..., str], arguments: list[str]):
     """With what to give instead."""

@@ -117,9 +117,11 @@ def test_facts_that_are_no_facts_are_not_believed(
         (["--local", "--stack", "prod"], "--local and --stack are two places"),
         (["--local", "--profile", "p"], "--profile and --region go with --stack"),
         (["--region", "eu-west-1"], "--profile and --region go with --stack"),
+        (["--local", "--profile", "\udcff"], "--profile is not UTF-8"),
+        (["--stack", "prod", "--region", "\udcff"], "--region is not UTF-8"),
     ],
 )
-def test_targets_that_contradict_each_other_are_refused(
+def test_targets_that_contradict_each_other_or_name_nothing_are_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ):
     """Rather than sent to one of them."""
