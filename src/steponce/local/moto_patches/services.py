@@ -19,6 +19,9 @@ from moto.stepfunctions.parser.api import (
 )
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.lambda_eval_utils import (
+    LambdaFunctionErrorException,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
     state_task_service_api_gateway as api_gateway,
 )
@@ -57,7 +60,6 @@ from steponce.aws.errors import error_code
 from steponce.local.errors import not_supported
 from steponce.local.moto_patches import faults
 from steponce.local.moto_patches.patching import replace_everywhere
-from steponce.local.moto_patches.strict_json import NotFinite
 from steponce.local.runtime import clocks
 from steponce.local.session import isolated_session
 
@@ -207,11 +209,11 @@ def _lambda_function_error(task: StateTaskLambda, env: Environment, ex: Exceptio
         name, cause = f"Lambda.{_lambda_error_name(ex)}", _cause(ex, "AWSLambda")
     elif isinstance(ex, BotoCoreError):
         name, cause = "Lambda.SdkClientException", str(ex)
-    elif isinstance(ex, NotFinite):  # as for `lambda:invoke`
-        return StateTask._from_error(task, env, ex)
-    else:
+    elif isinstance(ex, TimeoutError | LambdaFunctionErrorException):
         failure: FailureEvent = _original_function_error(task, env, ex)
         return failure
+    else:  # a path that finds nothing, for example: as for `lambda:invoke`
+        return StateTask._from_error(task, env, ex)
     details = LambdaFunctionFailedEventDetails(error=name, cause=cause)
     return FailureEvent(
         env=env,

@@ -220,6 +220,25 @@ def test_a_number_that_is_no_json_fails_the_task_that_gets_it(workflows, number,
     assert f"The value {number} is no JSON." in found["cause"]
 
 
+NOTHING = {"found.$": "$.nothing"}
+WRONG = {"sum.$": "States.MathAdd($.text, 1)"}
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize(
+    "part", [{"Parameters": NOTHING}, {"Parameters": WRONG}, {"ResultSelector": NOTHING}]
+)
+def test_a_value_that_cannot_be_made_fails_the_execution(workflows, part, is_plain):
+    """Where Resource is a function, a Catch took it, as none does on AWS."""
+    state = task(
+        "lambda:invoke", {"FunctionName": "small-MisbehaveFunction", "Payload": {}}, CATCH_ALL | part
+    )
+    if is_plain:
+        state["Resource"] = "arn:aws:lambda:us-east-1:123456789012:function:small-MisbehaveFunction"
+    found = workflows.run({"Try": state, "Caught": {"Type": "Pass", "End": True}}, {"text": "x"})
+    assert ("FAILED", "States.Runtime") == (found["status"], found["error"])
+
+
 @pytest.mark.parametrize("output", ["NaN", '{"a": Infinity}', "1e999", "{"])
 def test_an_answer_that_is_no_json_is_refused(workflows, output):
     """The step goes on waiting for one that is."""
