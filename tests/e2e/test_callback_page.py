@@ -51,10 +51,13 @@ return {
 """
 """What a person sees, in numbers."""
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER) and "STEPONCE_NEEDS_BROWSER" not in os.environ,
-    reason="no chromium and chromedriver here; .ci/run installs them and runs this",
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER) and "STEPONCE_NEEDS_BROWSER" not in os.environ,
+        reason="no chromium and chromedriver here; .ci/run installs them and runs this",
+    ),
+]
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def browser(tmp_path: Path) -> Iterator[WebDriver]:
 
 @pytest.mark.parametrize(
     ("button", "status"),
-    [("Confirm", "COMPLETED"), pytest.param("Decline", "FAILED", marks=pytest.mark.full)],
+    [("Confirm", "COMPLETED"), ("Decline", "FAILED")],
 )
 def test_a_person_answers_with_a_click(stack: LocalStack, browser: WebDriver, button: str, status: str):
     """Looking changes nothing, the button answers, and a second look says which answer arrived."""
@@ -125,7 +128,6 @@ def address(links: CallbackLinks) -> Iterator[str]:
     server.shutdown()
 
 
-@pytest.mark.full
 def test_the_page_is_readable_on_a_telephone_at_night_and_without_scripts(
     links: CallbackLinks, address: str, browser: WebDriver
 ):

@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from steponce.local import LocalStack, write_facts
+from tests import covering
 from tests.rules.documents import ROOT
 from tests.rules.prose import DOCUMENTS, Document
 from tests.workflow.program import run_here, run_in_a_pipe
@@ -68,9 +69,12 @@ IN_A_PROJECT = "testing.md"
 WITH_PYTHON = [one for one in DOCUMENTS if one.blocks("python") and one.path.name != IN_A_PROJECT]
 
 
-def name(document: Document) -> str:
-    """The id of the test of one document."""
-    return document.path.name
+TAKE_LONGEST = {"cost.md", "operations.md", "powertools.md", "wrap.md"}
+
+
+def _those_that_take_longest_are_full(documents: list[Document]) -> pytest.MarkDecorator:
+    given = {one.path.name: (one,) for one in documents}
+    return covering.marked("document", given, given.keys() - TAKE_LONGEST)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +86,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStack,
         yield stack, folder
 
 
-@pytest.mark.parametrize("document", WITH_COMMANDS, ids=name)
+@_those_that_take_longest_are_full(WITH_COMMANDS)
 def test_every_command_works_in_its_order(
     document: Document, home: tuple[LocalStack, Path], monkeypatch: pytest.MonkeyPatch
 ):
@@ -149,7 +153,7 @@ def run_python(script: str, stack: LocalStack, folder: Path) -> None:
     assert stack.outputs["RequestsUrl"] == printed
 
 
-@pytest.mark.parametrize("document", WITH_PYTHON, ids=name)
+@_those_that_take_longest_are_full(WITH_PYTHON)
 def test_the_python_examples_work(
     document: Document, home: tuple[LocalStack, Path], monkeypatch: pytest.MonkeyPatch
 ):

@@ -104,10 +104,10 @@ WAYS = {f"stopped, {settler}": stop_in for settler in SETTLERS} | {"timed out, s
 
 EVERY = {f"{death}-{way}": (death, way) for death in DEATHS for way in WAYS}
 
-# Each death once, and each way to settle it with each answer, before and after a call. That the three who
-# settle agree on every death is also a test of units: test_repair there.
+# Each state, each answer and each way to settle, before and after a call. That the three who settle agree on
+# every death is also a test of units: test_repair there.
 CHOSEN = covering.cover(
-    EVERY, [lambda row: row[0], lambda row: (row[1], row[0].answer), lambda row: (row[1], row[0].after)]
+    EVERY, [lambda row: row[0].state, lambda row: row[0].answer, lambda row: (row[1], row[0].after)]
 )
 
 

@@ -312,7 +312,7 @@ def test_an_attribute_of_the_sender_hides_nothing_of_a_letter(stack: Stack):
     assert "attribute reason" in shown
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
+@covering.first(3, "kind", FOREIGN)
 @covering.first(1, "queue", ["DeadEventsQueueUrl", "RequestsDeadLetterQueueUrl"])
 def test_a_record_of_aws_s_own_failures_is_not_put_back(stack: Stack, run: Run, kind: str, queue: str):
     """Not by its id nor with all; the command says why, and what to do with it."""
@@ -553,7 +553,7 @@ def cannot_give_back(stack: Stack, monkeypatch: pytest.MonkeyPatch, code: str, s
 
 
 @pytest.mark.parametrize("why", [THROTTLED, DENIED], ids=["throttled", "denied"])
-@pytest.mark.parametrize("everything", [False, True], ids=["one", "all"])
+@covering.first(1, "everything", [False, True], ids=["one", "all"])
 def test_what_is_put_back_is_told_also_if_the_others_stay_hidden(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch, why: tuple[str, int], everything: bool
 ):
@@ -572,7 +572,7 @@ def test_what_is_put_back_is_told_also_if_the_others_stay_hidden(
     assert (1, True) == (code, "may have been redriven or deleted" in told["error"]["message"])
 
 
-@pytest.mark.parametrize("why", [THROTTLED, DENIED], ids=["throttled", "denied"])
+@covering.first(2, "why", [THROTTLED, DENIED], ids=["throttled", "denied"])
 @pytest.mark.parametrize("command", ["list", "show"])
 def test_what_was_found_is_shown_unless_each_command_would_hide_it(
     stack: Stack, run: Run, monkeypatch: pytest.MonkeyPatch, why: tuple[str, int], command: str
@@ -605,7 +605,7 @@ def test_poison_that_comes_back_at_once_does_not_keep_it_busy(
     assert (0, 10) == (code, len(told["letters"]))
 
 
-@pytest.mark.parametrize("arguments", [["redrive"], ["redrive", "x", "--all"], [], ["list", "--limit", "0"]])
+@covering.first(2, "arguments", [["redrive"], ["redrive", "x", "--all"], [], ["list", "--limit", "0"]])
 @pytest.mark.usefixtures("stack")
 def test_wrong_usage_is_said(run: Run, arguments: list[str]):
     """And nothing is done."""

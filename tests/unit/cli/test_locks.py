@@ -26,6 +26,7 @@ from steponce.locks.record import Lock
 from steponce.operator.left_work import work_left
 from steponce.recovery.owner import Work
 from steponce.workflow import INIT_TIME
+from tests import covering
 from tests.unit.cli.fakes import Run
 from tests.unit.locks.large import bucket
 from tests.unit.one_machine import ARN, LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
@@ -110,7 +111,7 @@ def ready(world: World, command: list[str]) -> Lock:
     return world.put()
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[-2])
+@covering.first(12, "command", COMMANDS, ids=lambda command: command[-2])
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -125,7 +125,8 @@ def test_a_full_disk_leaves_what_was_there(
     assert [] == list(here.glob(".*"))
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     ("full", "named"),
     [
         ("manifest.json", "steponce-installation"),
@@ -234,7 +235,8 @@ def test_a_state_may_be_named_that_releases_the_lock(here: Path, answer: Answer)
         assert states == answer()["mayRetryLater"]
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    8,
     "name",
     [
         "order #1.asl.json",
@@ -258,8 +260,8 @@ def test_the_template_s_part_names_the_file_whatever_it_is_called(
     assert said["written"] == [found["Properties"]["DefinitionUri"]]
 
 
-@pytest.mark.parametrize(
-    "name", ["null", "on", "12", "1_000", "1.5", "0x1F", "12:30", "2026-01-31", "~", "2020-13-45"]
+@covering.first(
+    4, "name", ["null", "on", "12", "1_000", "1.5", "0x1F", "12:30", "2026-01-31", "~", "2020-13-45"]
 )
 def test_a_file_s_name_is_text_in_the_template_s_part(answer: Answer, name: str):
     """YAML has other values that look like it."""

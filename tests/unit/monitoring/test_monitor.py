@@ -256,8 +256,8 @@ def test_only_so_many_overdue_locks_are_logged(world: World) -> None:
     assert LOGGED == len(world.logged)
 
 
-@pytest.mark.parametrize(
-    "error", [client_error("AccessDeniedException"), Unavailable("throttled"), KeyError("work")], ids=type
+@covering.first(
+    1, "error", [client_error("AccessDeniedException"), Unavailable("throttled"), KeyError("work")], ids=type
 )
 def test_one_lock_that_cannot_be_looked_at_does_not_keep_the_round_from_the_others(
     world: World, error: Exception
@@ -304,7 +304,7 @@ NO_TIMES = ["soon", "-0001-01-01T00:00:00.000Z", " ", "9999-12-31T23:59:59.999Z"
 """Texts that sort before every time or after it."""
 
 
-@pytest.mark.parametrize("text", NO_TIMES)
+@covering.first(1, "text", NO_TIMES)
 def test_a_lock_whose_time_another_program_has_written_is_found(world: World, text: str) -> None:
     """It is settled, or counted and named."""
     world.put("k-1")
@@ -315,7 +315,7 @@ def test_a_lock_whose_time_another_program_has_written_is_found(world: World, te
     assert 1 == tally.repairs + tally.unreadable
 
 
-@pytest.mark.parametrize("created", [None, {"N": "1"}, {"S": "soon"}], ids=str)
+@covering.first(1, "created", [None, {"N": "1"}, {"S": "soon"}], ids=str)
 def test_an_open_failure_is_counted_whatever_its_creation(world: World, created: Any) -> None:
     """The alarm does not fall silent when another program damages the record."""
     world.put("k-1", status=FAILED)
@@ -410,6 +410,7 @@ def test_the_history_of_an_owner_that_runs_is_read_to_its_lock_only(world: World
     assert Tally(missing_tasks=1) == world.round()
 
 
+@pytest.mark.full
 def test_rounds_share_what_is_too_much_for_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each lock is looked at within as many rounds as there are shares; no place is remembered."""
     tokens = {world.put(f"k-{number}", None, due=NOW + timedelta(hours=number % 2)) for number in range(60)}
@@ -641,7 +642,8 @@ def test_a_step_that_is_erased_meanwhile_is_not_near_its_time_out(
     assert Tally(open_failures=1) == world.round(wait)
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    2,
     ("status", "is_owner", "near"),
     [(INPROGRESS, True, 1), (FAILED, True, 0), (RELEASED, True, 0), (INPROGRESS, False, 0)],
 )

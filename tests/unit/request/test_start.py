@@ -113,6 +113,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
 
 
 # -- a dead owner ----------------------------------------------------------------------------------
+@pytest.mark.full
 def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(world: Counting):
     """Hundreds of polls make two executions; the second settles the lock."""
     world.dead()

@@ -13,6 +13,7 @@ import pytest
 from steponce.scaffold import application, installation, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.render import render
+from tests import covering
 from tests.rules.documents import ROOT
 
 COOKIECUTTER = ROOT / "application" / "{{cookiecutter.project_slug}}"
@@ -162,7 +163,7 @@ def test_nothing_half_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@covering.first(1, "after", [True, False], ids=["after", "before"])
 @pytest.mark.parametrize(
     ("error", "raised"), [(KeyboardInterrupt(), KeyboardInterrupt), (OSError("full"), NotWritten)]
 )
@@ -208,7 +209,7 @@ def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypa
     assert "old.txt" not in paths(tmp_path / "orders")
 
 
-@pytest.mark.parametrize("name", ["new", "empty", "link"])
+@covering.first(1, "name", ["new", "empty", "link"])
 def test_two_inits_of_a_folder_do_not_run_at_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The second deleted what the first was writing, and both said that their application was there."""
     (tmp_path / "empty").mkdir()

@@ -12,7 +12,7 @@ import pytest
 from steponce.scaffold import application, installation, sources, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.upgrade import InstallationEdited, upgrade
-from tests import layer
+from tests import covering, layer
 from tests.rules.documents import FUNCTIONS
 
 PLACE = installation.FOLDER
@@ -116,7 +116,8 @@ def another_version(*, callback: bool) -> dict[str, bytes]:
     return files | {installation.MANIFEST: json.dumps(manifest).encode()}
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    2,
     ("path", "edit"),
     [
         ("template.yaml", lambda file: file.write_text("mine")),

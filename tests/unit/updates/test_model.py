@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,7 @@ def until_answered(world: World, number: int, as_of: int, city: str | None) -> b
             continue
 
 
+@pytest.mark.full
 @given(steps=ATTEMPTS)
 def test_two_attempts_never_both_write(one_world: World, steps: list[Any]) -> None:
     """From the moment when the next attempt has the lock, the one before it changes nothing."""

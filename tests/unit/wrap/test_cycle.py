@@ -13,6 +13,7 @@ from steponce.cli import commands
 from steponce.wrap import cycle, template_file
 from steponce.wrap.errors import CannotWrap
 from steponce.wrap.into import wrap_into
+from tests import covering
 from tests.machines import machine
 
 TEMPLATE = """\
@@ -33,7 +34,7 @@ NAMED = TEMPLATE.replace(
     "DefinitionUri: order", 'Name: !Sub "${AWS::StackName}-order"\n      DefinitionUri: order'
 )
 ARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:${AWS::StackName}-order"
-IN_BOTH_ORDERS = pytest.mark.parametrize("first", ["Payment", "Order"])
+IN_BOTH_ORDERS = covering.first(1, "first", ["Payment", "Order"])
 
 
 def write(folder: Path, text: str) -> Path:

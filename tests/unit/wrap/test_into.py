@@ -139,7 +139,7 @@ def test_the_machine_keeps_its_values_and_permissions(write: Write):
     assert {"Ref": "OrdersStateMachine"} == found["Outputs"]["RunOnceStateMachineArn"]["Value"]
 
 
-@pytest.mark.parametrize("value", ["!Ref Queue", "!GetAtt Queue.Arn", "{ Ref: Queue }"])
+@covering.first(1, "value", ["!Ref Queue", "!GetAtt Queue.Arn", "{ Ref: Queue }"])
 def test_an_activity_of_the_template_releases_no_lock(write: Write, value: str):
     """Its worker is outside, and may have had an effect before it answers RetryLater."""
     activity = "  Queue: { Type: AWS::StepFunctions::Activity, Properties: { Name: q } }\n"
@@ -154,7 +154,8 @@ def test_an_activity_of_the_template_releases_no_lock(write: Write, value: str):
     assert "SayRetryLater" not in made["States"]
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     "name",
     ["&name orders", '&name !Sub "${AWS::StackName}-orders"', "&name !Join [-, [&a orders, *a]]"],
     ids=["text", "function", "list"],
@@ -168,7 +169,8 @@ def test_an_anchor_at_the_name_is_written_once(write: Write, name: str):
     assert given == found["Resources"]["Steponce"]["Properties"]["Parameters"]["StateMachineName"]
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     "role",
     [
         "!GetAtt OrdersRole.Arn",

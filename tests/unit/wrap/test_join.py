@@ -164,6 +164,7 @@ def test_a_rate_limit_needs_the_table_of_the_installation(path: Path, now: str, 
     assert bool(now) == ("delete the Condition of the Output LimitsTable" in said)
 
 
+@pytest.mark.full
 def test_the_parameter_for_that_table_has_the_name_that_the_template_gives_it(path: Path):
     """A template with a parameter Limits of its own has another for steponce."""
     path.write_text(
@@ -239,6 +240,7 @@ def test_an_installation_that_takes_no_other_is_upgraded_first(path: Path):
         wrap_into(path, "RefundStateMachine", form="inline")
 
 
+@pytest.mark.full
 def test_the_path_of_an_installation_may_be_written_in_another_way(path: Path):
     """It is the same folder."""
     path.write_text(path.read_text().replace("URL: steponce-in", "URL: ./steponce-in"))

@@ -13,6 +13,7 @@ import pytest
 from steponce.cli import commands
 from steponce.wrap import CannotWrap
 from steponce.wrap.into import wrap_into
+from tests import covering
 from tests.machines import machine
 
 HEAD = "Transform: AWS::Serverless-2016-10-31\n"
@@ -39,7 +40,8 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    3,
     ("text", "message"),
     [
         (f"{HEAD}Parameters: [a]\n{MACHINE}", "Parameters is no object"),
@@ -80,7 +82,8 @@ def test_json_is_refused(tmp_path: Path, start: str, capsys: pytest.CaptureFixtu
     assert {path.name, "orders.asl.json"} == {one.name for one in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     "text",
     [
         MACHINE.replace("Properties:", "Properties: &p") + "  Other: {Type: A::B::C, Properties: *p}\n",
@@ -97,7 +100,8 @@ def test_what_an_anchor_shares_is_not_changed(tmp_path: Path, text: str):
     assert wrap_into(path, "Orders", form="around")
 
 
-@pytest.mark.parametrize(
+@covering.first(
+    1,
     "text",
     [
         f"{HEAD}Parameters:\nConditions:\n{MACHINE}Outputs:\n",
@@ -119,7 +123,7 @@ def test_the_ends_of_lines_stay(tmp_path: Path):
     assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
 
 
-@pytest.mark.parametrize(("usual", "other"), [("\n", "\r\n"), ("\r\n", "\n"), ("\n", "\r")])
+@covering.first(1, ("usual", "other"), [("\n", "\r\n"), ("\r\n", "\n"), ("\n", "\r")])
 def test_each_line_has_its_own_end(tmp_path: Path, usual: str, other: str):
     """Two editors may have written one template. What is new ends as most of it does."""
     text = f"{HEAD}# mine\n{MACHINE}{ROLE}".replace("\n", usual)
