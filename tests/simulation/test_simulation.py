@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests import covering
 from tests.simulation import turns
 from tests.simulation.examine import Examined, examine
 from tests.simulation.faults import is_read
@@ -137,7 +136,8 @@ def test_an_actor_that_waits_for_another_one_is_named(monkeypatch: pytest.Monkey
         found.run()
 
 
-@covering.first(5, "name", PLANTED)
+@pytest.mark.full
+@pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
     expect_found(PLANTED[name], examine)

@@ -288,7 +288,7 @@ def deep_read(size: int) -> dict[str, Any]:
     return machine(Read={**END, "Parameters": {"value.$": "$" + ".a" * size}})
 
 
-@pytest.mark.parametrize("make", [many_tests, many_rules, deep_place, deep_read])
+@covering.first(2, "make", [many_tests, many_rules, deep_place, deep_read])
 def test_a_long_state_is_checked_in_proportion(make: Any):
     """A file of 32 KB took a gigabyte of memory."""
     assert is_linear(lint, make, 4_096)
@@ -324,6 +324,7 @@ def template(functions: int, indent: str) -> str:
     return "\n".join(["Resources:", *lines])
 
 
+@pytest.mark.full
 def test_a_long_template_keeps_its_lines_in_time_in_proportion():
     """Its lists are indented in another way than a program would write them."""
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests import covering
 from tests.simulation.callbacks.examine import examine
 from tests.simulation.callbacks.planted import PLANTED
 from tests.simulation.story import ToldFaults
@@ -62,7 +61,8 @@ def test_the_schedules_reach_every_state_of_a_wait() -> None:
     assert left == set()
 
 
-@covering.first(4, "name", PLANTED)
+@pytest.mark.full
+@pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(name: str) -> None:
     """The simulation can fail: the story of each fault breaks a promise with it, and none without it."""
     expect_found(PLANTED[name], examine)

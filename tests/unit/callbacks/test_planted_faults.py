@@ -113,6 +113,7 @@ PLANTED: list[tuple[ModuleType, str, str, Callable[..., None]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("module", "right", "wrong", "catcher"), PLANTED)
 def test_a_planted_fault_is_caught(
     module: ModuleType,
