@@ -30,6 +30,7 @@ from steponce.recovery.repair import Repairer
 from steponce.recovery.work import proves_the_end, works_until
 from steponce.report.collector import collect, collect_owner
 from steponce.workflow import FAILED, INIT_TIME, INPROGRESS, RELEASED
+from tests.fakes import step_functions
 from tests.fakes.errors import client_error
 from tests.unit.one_machine import ARN, PAYLOAD, TO_WORK, WORK_TIMEOUT, World, arn, envelope
 
@@ -596,6 +597,21 @@ def test_an_execution_that_is_the_work_is_named_and_waited_for(world: World, mon
         world.client.wait("order-1", timeout_seconds=60)
 
 
+def test_a_history_may_take_the_time_of_the_wait(world: World, monkeypatch: pytest.MonkeyPatch):
+    """It tells that the execution which is the work still runs, so a wait may not end before its time."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    world.start_child(world.put(workTimeoutSeconds=WORK_TIMEOUT), "ABORTED")
+    monkeypatch.setattr(step_functions, "PAGE", 1)
+    world.sfn.before_call = lambda called, _arn: passed.append(
+        passed.pop() + 0.5 * (called == "get_execution_history")
+    )
+
+    with pytest.raises(WaitTimeout):
+        world.client.wait("order-1", timeout_seconds=60)
+
+
 def held_with_child(world: World) -> tuple[Lock, str]:
     """A request that waits for a person, and the execution that is its work: it was redriven and runs."""
     failure = json.dumps({"Error": "States.TaskFailed", "Cause": None})
@@ -715,6 +731,6 @@ def test_a_wait_whose_history_does_not_come_names_no_start_that_may_settle_nothi
     monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
     world.sfn.refuse("get_execution_history", error)
 
-    with pytest.raises(Unsettled, match=r"could not be found out soon enough") as unsettled:
+    with pytest.raises(Unsettled, match=r"could not be found out in time") as unsettled:
         world.client.wait("order-1", timeout_seconds=60)
     assert (NextStep("show request", "order-1"),) == unsettled.value.next_steps

@@ -28,7 +28,7 @@ NOT_YET_VISIBLE_SECONDS = 2
 """How long a wait accepts that an execution cannot be described yet."""
 
 _HISTORY_SECONDS = 2
-"""How long a history may take that tells what the next step is. `show` takes the time that it needs."""
+"""How long a history may take at least that tells what the next step is. It may take the time of the wait."""
 
 
 class Wait:
@@ -59,6 +59,7 @@ class Wait:
         self._lock_token = lock_token
         self._payload_hash = payload_hash
         self._work_of = work_of
+        self._work_ran = False
 
     def run(self) -> Receipt:
         """
@@ -89,7 +90,7 @@ class Wait:
                     raise
             if passed >= look_at_owner:
                 look_at_owner = passed * 2
-                self._expect_owner_alive()
+                self._expect_owner_alive(max(self._timeout_seconds - passed, _HISTORY_SECONDS))
             if passed >= until:
                 raise WaitTimeout(
                     f"Request {self._request_id!r} still runs after {self._timeout_seconds} s. Wait again."
@@ -97,7 +98,7 @@ class Wait:
             time.sleep(min(pause, until - passed))
             pause = min(pause * 1.5, 2.0)
 
-    def _expect_owner_alive(self) -> None:
+    def _expect_owner_alive(self, seconds: float) -> None:
         lock = self._machine.locks.get(self._lock_token) if self._lock_token else None
         if lock is None or lock.status != INPROGRESS or self._machine.is_alive(lock):
             return
@@ -112,15 +113,20 @@ class Wait:
             how = f"the execution {lock.locked_by} is closed ({end})"
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
         try:
-            work = self._open_work(lock, execution)
+            work = self._open_work(lock, execution, seconds)
         except (HistoryTooLong, Unavailable, ClientError):
+            if self._work_ran:
+                return  # as it did when the history was read last
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. Whether its work may still run "
-                "could not be found out soon enough. Look at the request.",
+                "could not be found out in time. Look at the request.",
                 next_steps=[NextStep("show request", self._request_id, lock_token=token)],
             ) from None
-        if work is not None and work.execution_arn is not None:
+        self._work_ran = work is not None and work.execution_arn is not None
+        if self._work_ran:
             return  # like an owner that lives, it may still end the work
+        if self._machine.locks.get(lock.lock_token) != lock:
+            return  # it was settled while the history was read
         if work is not None and work.hidden is not None:
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. {work.hidden}",
@@ -138,17 +144,17 @@ class Wait:
             next_steps=[NextStep("start request", self._request_id, lock_token=token, check_owner=True)],
         )
 
-    def _open_work(self, lock: Lock, execution: Execution | None) -> OpenWork | None:
+    def _open_work(self, lock: Lock, execution: Execution | None, seconds: float) -> OpenWork | None:
         """
-        As `work_of`, if the history tells it soon.
+        As `work_of`, if the history tells it in so many seconds.
 
         Raises:
             HistoryTooLong: it does not.
             Unavailable: no answer.
             ClientError: AWS refused.
         """
-        soon = time.monotonic() + _HISTORY_SECONDS
-        with reading_until(lambda: time.monotonic() >= soon):
+        until = time.monotonic() + seconds
+        with reading_until(lambda: time.monotonic() >= until):
             return self._work_of(lock, execution)
 
 
