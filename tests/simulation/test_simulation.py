@@ -32,7 +32,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "letters put back": {"puts_back": True},
 }
 WITH_LIMIT = PARAMETERS | {"rate limit": {"rate_limit": True}}
-FEW, MANY = range(1), range(1, 12)
+FEW, MANY = range(1), range(1, 15)
 
 NOT_SIMULATED = {
     "callbacks, which have schedules of their own": {
