@@ -10,7 +10,8 @@ A request has one status, whichever is asked for. A later attempt may have begun
 It may wait for the lock, or have ended without it. So a request whose record is free is held back until the
 executions are listed.
 
-Nothing is written. Up to REMEMBERED names of requests are kept, and up to REMEMBERED requests are held back.
+Nothing is written. Up to REMEMBERED names of requests are kept, as many identities of requests whose
+executions may have two names, and as many requests are held back.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Listing:
         if self._wanted.has_executions:
             for machine in self._machines:
                 yield from self._unrecorded(machine)
-            yield from filter(self._is_wanted, filterfalse(self._was_told, self._free.values()))
+            yield from filter(self._is_wanted, filterfalse(self._is_told, self._free.values()))
 
     def _recorded(self, machine: Machine) -> Iterator[Request]:
         """The requests whose records are in a machine's table."""
@@ -99,7 +100,7 @@ class Listing:
                     self._free[key] = request
                     continue
                 self._remember(key)
-                self._was_told(request)
+                self._tell(request)
             if self._is_wanted(request):
                 yield request
 
@@ -126,7 +127,9 @@ class Listing:
             free = self._free.get(key)
             if free and (request.request_id, request.lock_token) == (free.request_id, free.lock_token):
                 del self._free[key]
-            if not self._was_told(request) and self._is_wanted(request):
+            is_told = self._is_told(request)
+            self._tell(request)
+            if not is_told and self._is_wanted(request):
                 yield request
 
     def _newest(self, machine: Machine) -> Iterator[ExecutionListItemTypeDef]:
@@ -217,25 +220,27 @@ class Listing:
         if error.key.startswith(self._wanted.under):
             self._skip(error, item)
 
-    def _was_told(self, request: Request) -> bool:
-        """
-        Whether a request was met before, under another name of an execution. If not, it is now.
+    def _is_told(self, request: Request) -> bool:
+        """Whether an execution or a record has told of a request already, under another name."""
+        return _identity(request) in self._told
 
-        The client gives another name than a person who starts a request by hand under its id, like `order.1`.
-        It is the same request if the lock token is the same, too.
+    def _tell(self, request: Request) -> None:
         """
-        if not is_named_otherwise(request.request_id):
-            return False
-        identity = (request.machine, request.request_id, request.lock_token)
-        if identity in self._told:
-            return True
-        if len(self._told) < REMEMBERED:
-            self._told.add(identity)
-        return False
+        Remember a request whose executions may have two names.
+
+        A person may start `order.1` by hand under that name. The client gives it another name.
+        """
+        if is_named_otherwise(request.request_id) and len(self._told) < REMEMBERED:
+            self._told.add(_identity(request))
 
     def _remember(self, key: tuple[str, str]) -> None:
         if len(self._seen) < REMEMBERED:
             self._seen.add(key)
+
+
+def _identity(request: Request) -> tuple[str | None, str, str | None]:
+    """What two executions of one request share. With another lock token it is another request."""
+    return request.machine, request.request_id, request.lock_token
 
 
 def _tells_of(free: Request, execution_arn: str, started: str, ended: str | None) -> bool:
