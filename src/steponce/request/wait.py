@@ -119,7 +119,7 @@ class Wait:
                 return  # as it did when the history was read last
             raise Unsettled(
                 f"Request {self._request_id!r}: {how} and left its lock open. Whether its work may still run "
-                "could not be found out in time. Look at the request.",
+                "could not be found out. Look at the request.",
                 next_steps=[NextStep("show request", self._request_id, lock_token=token)],
             ) from None
         self._work_ran = work is not None and work.execution_arn is not None
