@@ -229,7 +229,7 @@ WRONG = {"sum.$": "States.MathAdd($.text, 1)"}
     "part", [{"Parameters": NOTHING}, {"Parameters": WRONG}, {"ResultSelector": NOTHING}]
 )
 def test_a_value_that_cannot_be_made_fails_the_execution(workflows, part, is_plain):
-    """Where Resource is a function, a Catch took it, as none does on AWS."""
+    """Where Resource is a function, a Catch took it. With lambda:invoke none did."""
     state = task(
         "lambda:invoke", {"FunctionName": "small-MisbehaveFunction", "Payload": {}}, CATCH_ALL | part
     )
