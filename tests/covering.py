@@ -50,7 +50,7 @@ def marked(names: str, given: Mapping[str, Sequence[Any]], wanted: Container[str
 
 def first(
     few: int,
-    names: str,
+    names: str | Sequence[str],
     values: Iterable[Any],
     ids: Iterable[str] | Callable[[Any], str | None] | None = None,
 ) -> pytest.MarkDecorator:

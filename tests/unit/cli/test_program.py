@@ -147,7 +147,7 @@ def _end_of(arguments: list[str], **streams: Any) -> tuple[int, str]:
 
 
 @pytest.mark.full
-@covering.first(1, "arguments", [["--help"], LINT])
+@pytest.mark.parametrize("arguments", [["--help"], LINT])
 def test_a_reader_that_has_seen_enough_ends_the_program_quietly(arguments: list[str]):
     """`steponce show order-1 | head -1` is no failed request, and needs no message."""
     reader, writer = os.pipe()
@@ -165,7 +165,7 @@ def test_an_answer_that_cannot_be_written_takes_one_line_and_an_exit_code(argume
 
 
 @pytest.mark.full
-@covering.first(1, "arguments", [["lint"], ["locks"]], ids=["an error", "the help of a group"])
+@pytest.mark.parametrize("arguments", [["lint"], ["locks"]], ids=["an error", "the help of a group"])
 def test_an_error_that_cannot_be_told_keeps_its_exit_code(arguments: list[str]):
     """Nor does Python complain at its exit, which makes the code 120."""
     with Path(os.devnull).open("r") as unwritable:
