@@ -17,6 +17,7 @@ from botocore.config import Config
 from click.core import ParameterSource
 
 from steponce.aws.clients import client_of, stack_outputs
+from steponce.cli.keys import expecting
 from steponce.cli.output import is_whole
 from steponce.cli.shell import Named
 from steponce.client import Client
@@ -190,8 +191,18 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
 
     @click.option("--local", is_flag=True, help="The stack that `steponce up` started.")
     @click.option("--stack", metavar="NAME", envvar=STACK, show_envvar=True, help="A stack on AWS.")
-    @click.option("--profile", metavar="NAME", help="The AWS profile to use.")
-    @click.option("--region", metavar="NAME", help="The stack's AWS region.")
+    @click.option(
+        "--profile",
+        metavar="NAME",
+        callback=expecting("Give a profile's name, or leave it out."),
+        help="The AWS profile to use.",
+    )
+    @click.option(
+        "--region",
+        metavar="NAME",
+        callback=expecting("Give a region, like us-east-1, or leave it out."),
+        help="The stack's AWS region.",
+    )
     @functools.wraps(command)
     def with_target(
         *,
@@ -210,9 +221,6 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError(
                 f"The stack's name is not UTF-8. Look at --stack, or at the variable {STACK}."
             )
-        for option, text in (("--profile", profile), ("--region", region)):
-            if text is not None and not is_whole(text):
-                raise click.UsageError(f"{option} is not UTF-8.")
         given = ["--local"] * local
         given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
         given += ["--profile", profile] if profile else []

@@ -117,8 +117,10 @@ def test_facts_that_are_no_facts_are_not_believed(
         (["--local", "--stack", "prod"], "--local and --stack are two places"),
         (["--local", "--profile", "p"], "--profile and --region go with --stack"),
         (["--region", "eu-west-1"], "--profile and --region go with --stack"),
-        (["--local", "--profile", "\udcff"], "--profile is not UTF-8"),
-        (["--stack", "prod", "--region", "\udcff"], "--region is not UTF-8"),
+        (["--local", "--profile", "\udcff"], "'--profile': it is not UTF-8"),
+        (["--stack", "prod", "--region", "\udcff"], "'--region': it is not UTF-8"),
+        (["--stack", "prod", "--region", ""], "'--region': it is blank. Give a region"),
+        (["--stack", "prod", "--profile", ""], "'--profile': it is blank. Give a profile's name"),
     ],
 )
 def test_targets_that_contradict_each_other_or_name_nothing_are_refused(
