@@ -106,7 +106,11 @@ class Limiter:
             raise ValueError(
                 f"kept_seconds is {kept_seconds!r}. Give whole seconds, from 0 to {_LONGEST_KEPT_SECONDS}."
             )
-        if not name.strip() or "/" in name or len(name.encode()) > _MAX_NAME_BYTES:
+        if (
+            not (isinstance(name, str) and name.strip())
+            or "/" in name
+            or len(name.encode()) > _MAX_NAME_BYTES
+        ):
             raise ValueError(f"The name {name!r} cannot be one. Give short text without a slash.")
         self.limit = limit
         self.window = Window.of(window)

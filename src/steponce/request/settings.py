@@ -48,8 +48,8 @@ class RequestRules:
         rate_limit_path: JMESPath into the payload that finds the user.
 
     Raises:
-        InvalidSetting: the rate limit has no path, or its window is none, or the key prefix begins as the
-            key of another item of the lock table.
+        InvalidSetting: the rate limit has no path, or its window is none, or there is no shard, or the key
+            prefix begins as the key of another item of the lock table.
     """
 
     key_prefix: str
@@ -69,6 +69,8 @@ class RequestRules:
                 f"The setting KeyPrefix is {shown(self.key_prefix)}. It must not begin with {LETTERS!r}, "
                 "because the marks of dead letters have such keys. Give another one."
             )
+        if self.open_shards < 1:
+            raise InvalidSetting(f"The setting OpenShards is {self.open_shards}. Set it to 1 or more.")
         if self.rate_limit and not self.rate_limit_path:
             raise InvalidSetting("The setting RateLimit needs RateLimitPath, which finds the user.")
         self.request_limit()  # shows that its window is one

@@ -543,6 +543,7 @@ def test_a_limiter_serves_tasks(world: World) -> None:
         {"shards": 4},
         {"name": "a/b"},
         {"name": " "},
+        {"name": None},
         {"name": "n" * 256},
         {"kept_seconds": -1},
         {"kept_seconds": 3 * 10**11},

@@ -615,6 +615,12 @@ def test_a_key_prefix_of_another_item_of_the_table_is_refused() -> None:
     RequestRules(key_prefix="steponce:letter")  # its tokens begin with it and a slash
 
 
+def test_rules_without_a_shard_are_refused() -> None:
+    """Else the first start divides by it."""
+    with pytest.raises(InvalidSetting, match=r"OpenShards is 0\. Set it to 1 or more"):
+        RequestRules(key_prefix="shop", open_shards=0)
+
+
 @pytest.mark.parametrize("path", ["order-id", "$.orderId", "orderId.", "order id"])
 @pytest.mark.parametrize("name", ["LockTokenPath", "PayloadHashPath", "RateLimitPath"])
 def test_a_path_that_works_on_no_payload_is_a_wrong_setting(name: str, path: str) -> None:
