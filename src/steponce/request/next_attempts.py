@@ -111,9 +111,6 @@ def expect_written(machine: Machine, request_id: str, lock: Lock, owner: Executi
     """
     Refuse a start if the work of a dead owner is done, and its result is too large for the workflow.
 
-    A result that only its record could not take was in the input of the state that writes it. From there the
-    next attempt records it.
-
     Args:
         machine: As for `DeadOwner`.
         request_id: As the caller gave it.
@@ -123,21 +120,41 @@ def expect_written(machine: Machine, request_id: str, lock: Lock, owner: Executi
     Raises:
         Unsettled: a person has to look the result up.
     """
-    if owner is not None and _is_unwritten(machine, lock, owner):
-        raise Unsettled(
-            f"Request {request_id!r}: its work is done, and its result is too large to be recorded "
-            f"({lock.locked_by}). Look the result up, and complete the lock by hand.",
-            next_steps=[NextStep("complete lock", lock.lock_token)],
-        )
-
-
-def _is_unwritten(machine: Machine, lock: Lock, owner: Execution) -> bool:
-    if owner.failure.error not in TOO_LARGE or owner.owns(lock) is False:
-        return False
     try:
-        with looking_at(lock.locked_by):
-            entered = states_entered(machine.sfn, lock.locked_by)
+        is_done = is_unwritten(machine, lock, owner)
     except OwnerHidden:
-        return True  # it must not run again
+        is_done = True  # it must not run again
+    if is_done:
+        raise unwritten(request_id, lock)
+
+
+def unwritten(request_id: str, lock: Lock) -> Unsettled:
+    """Says that a person has to look the result up."""
+    return Unsettled(
+        f"Request {request_id!r}: its work is done, and its result is too large to be recorded "
+        f"({lock.locked_by}). Look the result up, and complete the lock by hand.",
+        next_steps=[NextStep("complete lock", lock.lock_token)],
+    )
+
+
+def is_unwritten(machine: Machine, lock: Lock, owner: Execution | None) -> bool:
+    """
+    Whether the work of a dead owner is done, and its result is too large for the workflow.
+
+    A result that only its record could not take was in the input of the state that writes it. From there the
+    next attempt records it.
+
+    Args:
+        machine: As for `DeadOwner`.
+        lock: The lock.
+        owner: As for `DeadOwner`.
+
+    Raises:
+        OwnerHidden: the owner's history may not be read.
+    """
+    if owner is None or owner.failure.error not in TOO_LARGE or owner.owns(lock) is False:
+        return False
+    with looking_at(lock.locked_by):
+        entered = states_entered(machine.sfn, lock.locked_by)
     is_over = not entered.isdisjoint(OUTCOMES | {RELEASE_LOCK})
     return not (is_over or entered <= BEFORE_WORK | TAKING_OVER)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.errors import PayloadMismatch, RequestNotFound, Unavailable, Unsettled, WaitTimeout
+from steponce.errors import OwnerHidden, PayloadMismatch, RequestNotFound, Unavailable, Unsettled, WaitTimeout
 from steponce.executions import Execution, HistoryTooLong, OpenWork, reading_until
 from steponce.failure import Failure
 from steponce.locks.record import Lock
@@ -21,6 +21,7 @@ from steponce.next_step import NextStep
 from steponce.request.lookup import Lookup
 from steponce.request.machine import Machine
 from steponce.request.newest import newest_of_request
+from steponce.request.next_attempts import is_unwritten, unwritten
 from steponce.request.receipt import Receipt
 from steponce.workflow import INPROGRESS
 
@@ -113,7 +114,7 @@ class Wait:
             how = f"the execution {lock.locked_by} is closed ({end})"
         token = self._machine.token_to_give(self._request_id, lock.lock_token)
         try:
-            work = self._open_work(lock, execution, seconds)
+            is_done, work = self._work_of_the_dead(lock, execution, seconds)
         except (HistoryTooLong, Unavailable, ClientError):
             if self._work_ran:
                 return  # as it did when the history was read last
@@ -127,26 +128,33 @@ class Wait:
             return  # like an owner that lives, it may still end the work
         if self._machine.locks.get(lock.lock_token) != lock:
             return  # it was settled while the history was read
+        if is_done:
+            raise unwritten(self._request_id, lock)
+        raise self._left_open(how, work, token)
+
+    def _left_open(self, how: str, work: OpenWork | None, token: str | None) -> Unsettled:
+        """Says what somebody who waits can do about an owner that died."""
+        said = f"Request {self._request_id!r}: {how} and left its lock open."
         if work is not None and work.hidden is not None:
-            raise Unsettled(
-                f"Request {self._request_id!r}: {how} and left its lock open. {work.hidden}",
+            return Unsettled(
+                f"{said} {work.hidden}",
                 next_steps=[NextStep("show request", self._request_id, lock_token=token)],
             )
         if work is not None:
-            raise Unsettled(
-                f"Request {self._request_id!r}: {how} and left its lock open. {work.in_words} Then start it "
-                "again with check_owner=True.",
+            return Unsettled(
+                f"{said} {work.in_words} Then start it again with check_owner=True.",
                 next_steps=[NextStep("wait for request", self._request_id, lock_token=token)],
             )
-        raise Unsettled(
-            f"Request {self._request_id!r}: {how} and left its lock open. "
-            "Start the request again with check_owner=True to settle it.",
+        return Unsettled(
+            f"{said} Start the request again with check_owner=True to settle it.",
             next_steps=[NextStep("start request", self._request_id, lock_token=token, check_owner=True)],
         )
 
-    def _open_work(self, lock: Lock, execution: Execution | None, seconds: float) -> OpenWork | None:
+    def _work_of_the_dead(
+        self, lock: Lock, execution: Execution | None, seconds: float
+    ) -> tuple[bool, OpenWork | None]:
         """
-        As `work_of`, if the history tells it in so many seconds.
+        Whether it is done and no start can record it; and as `work_of`, if the history tells it in time.
 
         Raises:
             HistoryTooLong: it does not.
@@ -155,7 +163,10 @@ class Wait:
         """
         until = time.monotonic() + seconds
         with reading_until(lambda: time.monotonic() >= until):
-            return self._work_of(lock, execution)
+            try:
+                return is_unwritten(self._machine, lock, execution), self._work_of(lock, execution)
+            except OwnerHidden as hidden:
+                return False, OpenWork(hidden=str(hidden))
 
 
 def _may_be_over(receipt: Receipt, seen_running: str) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from moto import mock_aws
 
 from steponce.aws import times
-from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, WaitTimeout
+from steponce.errors import InvalidRequest, PayloadMismatch, RequestNotFound, Unsettled, WaitTimeout
 from steponce.executions import NAME_KEPT
 from steponce.request.settings import RequestRules
 from steponce.request.wait import NOT_YET_VISIBLE_SECONDS
@@ -339,6 +339,48 @@ def test_a_dead_owner_that_is_settled_while_it_is_looked_at_leaves_an_answer(wor
             world.put(**DONE)
 
     world.sfn.before_call = settle
+    assert 7 == world.client.wait("order-1", lock_token="m/order-1").result
+
+
+@pytest.mark.parametrize(
+    ("states", "named"),
+    [([], "complete lock"), (["CompleteRequest"], "start request")],
+    ids=["its work is done", "the next attempt records it"],
+)
+def test_who_waits_for_a_result_that_is_too_large_is_told_what_helps(
+    world: Waiting, states: list[str], named: str
+):
+    """It said to start the request, which said to complete the lock by hand; and the wait said so again."""
+    ended = times.now() - timedelta(days=1)
+    world.execution("order-1", "FAILED", *TO_WORK, *states, error="ResultTooLarge", closed=ended)
+    world.put(takenAt=times.to_text(ended))
+    with pytest.raises(Unsettled) as told:
+        world.client.wait("order-1", lock_token="m/order-1")
+    assert [named] == [step.action for step in told.value.next_steps]
+
+
+def test_a_history_that_may_not_be_read_says_nothing_of_a_result(world: Waiting):
+    """Nobody knows whether the work is done; `show` tells what is missing."""
+    ended = times.now() - timedelta(days=1)
+    world.execution("order-1", "FAILED", *TO_WORK, error="ResultTooLarge", closed=ended)
+    world.put(takenAt=times.to_text(ended))
+    world.sfn.refuse("get_execution_history", "AccessDeniedException")
+    with pytest.raises(Unsettled, match="may not be looked at from here") as told:
+        world.client.wait("order-1", lock_token="m/order-1")
+    assert ["show request"] == [step.action for step in told.value.next_steps]
+
+
+def test_a_result_that_is_completed_while_the_history_is_read_is_the_answer(world: Waiting):
+    """A person has looked it up meanwhile."""
+    world.execution("order-1", "FAILED", *TO_WORK, error="ResultTooLarge")
+    world.put()
+
+    def complete(operation: str, _about: str) -> None:
+        if operation == "get_execution_history":
+            world.sfn.before_call = None
+            world.put(**DONE)
+
+    world.sfn.before_call = complete
     assert 7 == world.client.wait("order-1", lock_token="m/order-1").result
 
 
