@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from steponce.local.template.scalars import as_text
 from steponce.local.template.source import load_yaml
 
 _SUBSTITUTION = re.compile(r"\$\{([\w.-]+)\}")
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 
 
 class Machines:
@@ -115,41 +116,65 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, 
     """
     Make a definition's substitutions, which is replacing text, as CloudFormation does.
 
-    In YAML, too, the text is replaced before it is read: `Seconds: ${Seconds}` is a number afterwards.
+    In YAML, too, the text is replaced before it is read: `Seconds: ${Seconds}` is a number afterwards. What
+    looks like a placeholder inside of other text stays, as a shell's `${HOME}` in a command.
 
     Raises:
-        TemplateError: a placeholder has no substitution, or the outcome is not JSON; CloudFormation would say
-            nothing before the first execution.
+        TemplateError: a value is a placeholder without a substitution, or the outcome is not JSON;
+            CloudFormation would say nothing before the first execution.
     """
     used = set(_SUBSTITUTION.findall(text))
-    if missing := sorted(used - set(substitutions)):
-        raise TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(missing)}.")
-    for name in sorted(used):
+    missing = used - set(substitutions)
+    for name in sorted(used - missing):
         if not isinstance(substitutions[name], (str, int, float)):
             raise TemplateError(f"{logical_id}: the substitution {name} is no text and no number. Join it.")
-    replaced = _SUBSTITUTION.sub(lambda match: as_text(substitutions[match.group(1)]), text)
-    if left := re.search(r"\$\{[^}]*\}?", replaced):
-        raise TemplateError(f"{logical_id}: {left.group()!r} is left in the definition after substitution.")
-    if is_yaml:
-        return _json_of(logical_id, replaced)
+    given = {name: as_text(substitutions[name]) for name in used - missing}
+    replaced = _SUBSTITUTION.sub(lambda match: given.get(match[1], match[0]), text)
     try:
-        json.loads(replaced)
-    except ValueError as error:
-        raise TemplateError(
-            f"{logical_id}: the definition is not JSON after substitution: {error}."
-        ) from None
-    return replaced
+        definition = _read(logical_id, replaced, is_yaml=is_yaml)
+    except TemplateError as error:
+        raise (_lacks(logical_id, missing) if missing else error) from None
+    left = {name for value in _values(definition) for name in _unmade(*value)}
+    if lacking := left & missing:
+        raise _lacks(logical_id, lacking)
+    if left:
+        shown = f"${{{min(left)}}}"
+        raise TemplateError(f"{logical_id}: {shown!r} is left in the definition after substitution.")
+    return json.dumps(definition, default=str) if is_yaml else replaced
 
 
-def _json_of(logical_id: str, text: str) -> str:
+def _lacks(logical_id: str, names: Collection[str]) -> TemplateError:
+    return TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(sorted(names))}.")
+
+
+def _read(logical_id: str, text: str, *, is_yaml: bool) -> Any:
     import yaml
 
+    language = "YAML" if is_yaml else "JSON"
     try:
-        return json.dumps(load_yaml(text), default=str)
-    except yaml.YAMLError as error:
+        return load_yaml(text) if is_yaml else json.loads(text)
+    except (ValueError, yaml.YAMLError) as error:
         raise TemplateError(
-            f"{logical_id}: the definition is not YAML after substitution: {error}."
+            f"{logical_id}: the definition is not {language} after substitution: {error}."
         ) from None
+
+
+def _values(definition: Any) -> Iterator[tuple[str, str]]:
+    """Each text of a definition, and under which key it is."""
+    waiting = [("", definition)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str):
+            yield key, value
+        elif isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += ((key, part) for part in value)
+
+
+def _unmade(key: str, text: str) -> list[str]:
+    """The placeholders of a value that is nothing else; and of a Resource, which is an ARN."""
+    return _PLACEHOLDER.findall(text) if key == "Resource" or _PLACEHOLDER.fullmatch(text) else []
 
 
 def _expect_valid(machine: MachinePlan, when: str = "") -> None:

@@ -143,6 +143,9 @@ def test_a_missing_template_is_named(tmp_path):
         ('{"a": "${Here}"}', {"Here": None}, "Flow: the substitution Here is no text and"),
         ('{"a": "${fn-arn}"}', {"fn.arn": "x"}, "Flow: DefinitionSubstitutions lacks fn-arn"),
         ('{"a": "${not a name}"}', {}, r"Flow: '\${not a name}' is left"),
+        ('{"a": ["${Here}"]}', {}, "Flow: DefinitionSubstitutions lacks Here"),
+        ('{"a": ${Here}}', {}, "Flow: DefinitionSubstitutions lacks Here"),
+        ('{"Resource": "arn:${Here}:f"}', {"There": "x"}, "Flow: DefinitionSubstitutions lacks Here"),
         ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
     ],
 )
@@ -150,6 +153,18 @@ def test_a_substitution_that_does_not_fit_is_named(text, substitutions, message)
     """CloudFormation would deploy it, and the first execution would fail."""
     with pytest.raises(TemplateError, match=message):
         substitute("Flow", text, substitutions)
+
+
+@pytest.mark.parametrize(
+    "text", ["cp ${HOME}/a b", "{% ${'a': 1}.a & $b %}", "${A}${B}", "$${", "${ not a name"]
+)
+def test_what_looks_like_a_placeholder_inside_of_text_stays(text):
+    """A shell's variable and an expression made the whole template unreadable, which AWS takes."""
+    definition = json.dumps({"Arguments": {"Command": ["sh", "-c", text]}})
+    assert definition == substitute("Flow", definition, {"Here": "x"})
+    assert definition == substitute(
+        "Flow", f"Arguments: {{Command: [sh, -c, {json.dumps(text)}]}}", {}, is_yaml=True
+    )
 
 
 def test_a_substitution_may_have_any_name():
