@@ -88,6 +88,8 @@ class Subject:
         usual: Whether `make test` drives it, in part if it has many paths.
         is_small: Whether `make test` drives it along every path.
         is_partial: Only what is driven is compared.
+        ends_like: The subject that drives each way on from where the paths of both meet. Here each step is
+            made, on some of its paths.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Subject:
     usual: bool = True
     is_small: bool = True
     is_partial: bool = False
+    ends_like: str | None = None
 
 
 def _drop_retries(value: Any) -> None:

@@ -228,13 +228,15 @@ BEGINNINGS: dict[str, tuple[tuple[str, ...], list[Drive]]] = {
     ),
     "by hand, refused": (("PrepareRequest", "IsRequestCounted", "IsCallerWaiting"), [REFUSED_BEFORE.drive()]),
 }
+WHOLE = "an envelope"
 SUBJECTS = [
     Subject(
         f"run_once, {name}",
         drives,
         begins=("IsRequestPrepared", *beginning),
-        usual=name == "an envelope",
+        usual=name == WHOLE,
         is_small=False,
+        ends_like=None if name == WHOLE else f"run_once, {WHOLE}",
     )
     for name, (beginning, drives) in BEGINNINGS.items()
 ]

@@ -7,7 +7,7 @@ taken, and the requests that would be sent are counted. test_cost.py counts on a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -21,14 +21,14 @@ from tests.counting.drives import Driven, Subject
 from tests.rules.documents import ROOT
 
 SUBJECTS = [*run_once.SUBJECTS, *shipped.SUBJECTS, *wrapped.SUBJECTS, *samples.SUBJECTS]
-LARGE = [one for one in SUBJECTS if one.usual and not one.is_small]
+WHOLE = [one for one in SUBJECTS if not one.ends_like]
+IN_STEPS = [one for one in SUBJECTS if one.ends_like or (one.usual and not one.is_small)]
 
 
-def each_of(subjects: list[Subject]) -> pytest.MarkDecorator:
-    """A test for each; `make test` has only the usual small ones."""
+def each_of(subjects: list[Subject], usual: Callable[[Subject], bool]) -> pytest.MarkDecorator:
+    """A test for each; `make test` has only the usual ones."""
     params = [
-        pytest.param(one, id=one.name, marks=() if one.usual and one.is_small else pytest.mark.full)
-        for one in subjects
+        pytest.param(one, id=one.name, marks=() if usual(one) else pytest.mark.full) for one in subjects
     ]
     return pytest.mark.parametrize("subject", params)
 
@@ -42,7 +42,7 @@ def engine() -> Iterator[Explore]:
         yield lambda *asked: pool.submit(explore, *asked).result()
 
 
-@each_of(SUBJECTS)
+@each_of(WHOLE, usual=lambda subject: subject.usual and subject.is_small)
 def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject):
     """Every path is taken, and no run takes another one."""
     compared = compare(subject, engine, is_thorough=True)
@@ -52,9 +52,9 @@ def test_each_path_uses_what_is_counted_on_it(engine: Explore, subject: Subject)
     assert subject.is_partial or [] == compared.missed
 
 
-@pytest.mark.parametrize("subject", LARGE, ids=lambda one: one.name)
+@each_of(IN_STEPS, usual=lambda subject: subject.usual)
 def test_each_answer_leads_where_cost_says(engine: Explore, subject: Subject):
-    """In `make test`, a large machine makes every step from a state to the next, on some of its paths."""
+    """A large machine makes every step from a state to the next, on some of its paths."""
     compared = compare(subject, engine, is_thorough=False)
 
     assert [] == compared.wrong
