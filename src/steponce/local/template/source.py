@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def read_source(path: Path) -> dict[str, Any]:
     return source
 
 
-@contextmanager
+@contextlib.contextmanager
 def well_formed(path: Path) -> Iterator[None]:
     """
     Report a part of a template that has another form than its reader takes. CloudFormation, which knows the
@@ -100,6 +101,9 @@ def load_yaml(text: str) -> Any:
 
 
 def _load(text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError):  # YAML may begin so, too
+            return json.loads(text)  # whose escapes beyond U+FFFF are two, which YAML refuses
     # The transform takes 0.4 s to import, which only those who deploy should pay.
     from samtranslator.yaml_helper import intrinsics_multi_constructor
 

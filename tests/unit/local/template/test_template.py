@@ -10,6 +10,7 @@ from steponce.local.template.intrinsics import Resolver
 from steponce.local.template.machines import substitute
 from steponce.local.template.physical_names import PhysicalNames
 from steponce.local.template.reader import read_plan
+from steponce.local.template.source import read_source
 from tests.conftest import TEMPLATE as WHOLE_TEMPLATE
 
 TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
@@ -132,6 +133,13 @@ def test_a_missing_template_is_named(tmp_path):
     """The path that was looked for is in the message."""
     with pytest.raises(TemplateError, match=r"There is no template .*nowhere\.yaml"):
         read_plan(tmp_path / "nowhere.yaml", stack_name="demo", region="us-east-1")
+
+
+def test_a_template_in_json_may_have_escapes(tmp_path):
+    """JSON writes a character beyond U+FFFF as two escapes, as CDK does; YAML refuses each of them."""
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "\N{GRINNING FACE}"}}
+    (tmp_path / "template.json").write_text(json.dumps({"Resources": {"Topic": topic}}), encoding="ascii")
+    assert topic == read_source(tmp_path / "template.json")["Resources"]["Topic"]
 
 
 @pytest.mark.parametrize(
