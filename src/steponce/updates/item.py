@@ -96,8 +96,12 @@ def accepting() -> Iterator[None]:
     except ClientError as error:
         if error_code(error) != "ValidationException":
             raise
-        reason = error.response["Error"].get("Message", "")
-        raise InvalidRequest(f"DynamoDB refused the call, and nothing was written. {reason}") from error
+        raise refused(error.response["Error"]) from error
+
+
+def refused(error: Mapping[str, Any]) -> InvalidRequest:
+    """Says what DynamoDB has found wrong with a call, or with one item of a transaction."""
+    return InvalidRequest(f"DynamoDB refused the call, and nothing was written. {error.get('Message', '')}")
 
 
 def plain(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from steponce.aws.errors import answering, error_code
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
 from steponce.locks.claim import Claim, may_have_acted, note_passed
-from steponce.updates.item import Changes, ItemOf, accepting, default_client
+from steponce.updates.item import Changes, ItemOf, accepting, default_client, refused
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -149,7 +149,8 @@ def _expect_busy(error: ClientError, claim: Claim | None) -> None:
 
     Raises:
         LockLost: the condition on the lock failed.
-        ClientError: for no reason that passes.
+        InvalidRequest: DynamoDB refused the key or a change.
+        ClientError: for another reason that does not pass.
     """
     if error_code(error) != "TransactionCanceledException":
         raise error
@@ -157,5 +158,8 @@ def _expect_busy(error: ClientError, claim: Claim | None) -> None:
     codes = [str(reason.get("Code")) for reason in reasons]
     if claim is not None and codes and codes[0] == _REFUSED:
         raise LockLost(f"{claim.refusal(reasons[0].get('Item'))} Nothing was written.") from error
+    for reason in reasons:
+        if reason.get("Code") == "ValidationError":
+            raise refused(reason) from error
     if not _BUSY.intersection(codes):
         raise error

@@ -183,13 +183,16 @@ def test_an_unknown_outcome_is_not_retry_later(world: World, last: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [cancelled("None", "ValidationError"), cancelled("None", "ItemCollectionSizeLimitExceeded")]
+    ("reason", "error"),
+    [("ValidationError", InvalidRequest), ("ItemCollectionSizeLimitExceeded", ClientError)],
 )
-def test_a_change_that_cannot_be_made_is_not_tried_again(world: World, fault: Any) -> None:
-    """The error is DynamoDB's own, and says nothing of a lock."""
+def test_a_change_that_cannot_be_made_is_not_tried_again(
+    world: World, reason: str, error: type[Exception]
+) -> None:
+    """DynamoDB cancels the transaction for a key of another type, or an item that is too large."""
     work = world.lock(1)
-    world.faults = [fault]
-    with pytest.raises(ClientError):
+    world.faults = [cancelled("None", reason)]
+    with pytest.raises(error):
         change(world, work)
     assert 1 == len(world.calls)
 
