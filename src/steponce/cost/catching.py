@@ -15,7 +15,8 @@ from steponce.cost.definition import State
 
 ALL, TASK_FAILED, BRANCH_FAILED = "States.ALL", "States.TaskFailed", "States.BranchFailed"
 TOO_LARGE = "States.DataLimitExceeded"
-TIMEOUTS = frozenset({"States.Timeout", "States.HeartbeatTimeout"})
+RUNTIME, TIMEOUT = "States.Runtime", "States.Timeout"
+TIMEOUTS = frozenset({TIMEOUT, "States.HeartbeatTimeout"})
 OF_WHAT_IS_INSIDE = TIMEOUTS | {ALL, TASK_FAILED, BRANCH_FAILED}
 """Names for errors that a Parallel or a Map has only from a state inside."""
 
@@ -52,7 +53,7 @@ class Errors:
     def left_by(self, names: Collection[str]) -> Errors:
         """What a catcher with these names does not take."""
         if self.named is not None:
-            return self._one_of(error for error in self.named if not _matches(names, error))
+            return self._one_of(error for error in self.named if not _is_taken(names, error))
         without = self.without | set(names)
         if ALL in names:
             return self._one_of({TOO_LARGE} - without)
@@ -65,7 +66,7 @@ class Errors:
         if any(map(is_open, names)):
             return self
         if self.named is not None:
-            return self._one_of(error for error in self.named if _matches(names, error))
+            return self._one_of(error for error in self.named if _may_be_taken(names, error))
         if {ALL, TASK_FAILED, BRANCH_FAILED} & set(names):
             return self
         return self._one_of(set(names) - self.without)
@@ -117,11 +118,10 @@ def caught(state: State, errors: Errors) -> Caught:
     taken: list[tuple[Catcher, Errors]] = []
     for catcher in state.get("Catch", []):
         names = names_of(catcher)
-        left = errors.left_by(names)
         may_be_any = any(map(is_open, names))
-        if may_be_any or left != errors:
-            taken.append((catcher, errors.taken_by(names)))
-        errors = errors if may_be_any else left
+        if (its := errors.taken_by(names)) or may_be_any:
+            taken.append((catcher, its))
+        errors = errors if may_be_any else errors.left_by(names)
     return Caught(taken, errors)
 
 
@@ -145,12 +145,26 @@ def names_of(catcher: Catcher) -> list[str]:
     return [str(name) for name in catcher.get("ErrorEquals", [])]
 
 
-def _matches(names: Collection[str], error: str) -> bool:
-    if error in names or BRANCH_FAILED in names:
+def _is_taken(names: Collection[str], error: str) -> bool:
+    """Whether a catcher with these names takes an error for certain."""
+    if error in names:
         return True
     if ALL in names:
-        return error not in (TOO_LARGE, "States.Runtime")
-    return TASK_FAILED in names and not error.startswith("States.")
+        return error not in (TOO_LARGE, RUNTIME)
+    return TASK_FAILED in names and error not in TIMEOUTS | {TOO_LARGE, RUNTIME}
+
+
+def _may_be_taken(names: Collection[str], error: str) -> bool:
+    """
+    Whether it may take it.
+
+    The guide says that `States.TaskFailed` "matches any known error name except for `States.Timeout`". It
+    does not say whether this is so for an error that is terminal, nor what `States.BranchFailed` matches.
+    Source: Step Functions Developer Guide, "Handling errors in Step Functions workflows".
+    """
+    if _is_taken(names, error) or BRANCH_FAILED in names:
+        return True
+    return TASK_FAILED in names and error not in (TIMEOUT, RUNTIME)
 
 
 def is_open(name: str) -> bool:

@@ -31,6 +31,7 @@ INNER = machine(W=last(WRITE))
 INNER_CALL = machine(X=last(CALL))
 NAMED_LATER = {"Type": "Fail", "ErrorPath": "$.error"}
 NAMELESS = {"Type": "Fail"}
+BY_TASKS = catches(B="States.TaskFailed", C="States.ALL")
 
 
 def ways(definition: dict[str, Any], **options: Any) -> set[str]:
@@ -198,6 +199,38 @@ ROUTES: list[tuple[str, dict[str, Any], set[str]]] = [
             **dict.fromkeys("BCDE", END),
         ),
         {"A V X B", "A V D", "A V E"},
+    ),
+    (
+        "States.TaskFailed takes names of AWS's own",
+        machine(
+            A=to(parallel(machine(X=FAIL | {"Error": "States.Permissions"})) | BY_TASKS, "B"),
+            **dict.fromkeys("BC", END),
+        ),
+        {"A X B"},
+    ),
+    (
+        "States.TaskFailed takes no time-out",
+        machine(
+            A=to(parallel(machine(X=FAIL | {"Error": "States.Timeout"})) | BY_TASKS, "B"),
+            **dict.fromkeys("BC", END),
+        ),
+        {"A X C"},
+    ),
+    (
+        "States.TaskFailed may take a missing heartbeat",
+        machine(
+            A=to(parallel(machine(X=FAIL | {"Error": "States.HeartbeatTimeout"})) | BY_TASKS, "B"),
+            **dict.fromkeys("BC", END),
+        ),
+        {"A X B", "A X C"},
+    ),
+    (
+        "States.BranchFailed may take what fails a branch",
+        machine(
+            A=to(parallel(machine(X=FAIL)) | catches(B="States.BranchFailed", C="States.ALL"), "B"),
+            **dict.fromkeys("BC", END),
+        ),
+        {"A X B", "A X C"},
     ),
     (
         "a Task two levels inside",

@@ -43,6 +43,7 @@ _UNCATCHABLE = "States.Runtime"
 _NOT_MATCHED_BY_ALL = "States.DataLimitExceeded"
 _ALL = "States.ALL"
 _TASK_FAILED = "States.TaskFailed"
+_NOT_MATCHED_BY_TASK_FAILED = "States.Timeout"
 
 
 def install() -> None:
@@ -97,8 +98,10 @@ def _match_error(decl: ErrorEqualsDecl, env: Environment) -> None:
     """
     Whether ErrorEquals matches the error on the stack.
 
-    moto lets States.ALL catch everything. On AWS nothing catches States.Runtime, and
-    States.DataLimitExceeded is caught by its name only.
+    moto lets States.ALL catch everything. On AWS nothing catches States.Runtime, and States.ALL does not
+    catch States.DataLimitExceeded. moto lets States.TaskFailed catch no name of AWS's own. On AWS it
+    "matches any known error name except for `States.Timeout`".
+    Source: Step Functions Developer Guide, "Handling errors in Step Functions workflows".
     """
     raised: ErrorName | None = env.stack.pop()
     error = raised.error_name if raised else None  # moto's Map passes on None for an error without a name
@@ -110,7 +113,7 @@ def _match_error(decl: ErrorEqualsDecl, env: Environment) -> None:
     elif _ALL in names:
         matches = error != _NOT_MATCHED_BY_ALL
     else:
-        matches = _TASK_FAILED in names and not (error or "").startswith("States.")
+        matches = _TASK_FAILED in names and error != _NOT_MATCHED_BY_TASK_FAILED
     env.stack.append(matches)
 
 

@@ -257,6 +257,27 @@ def test_data_limit_exceeded_is_caught_by_its_name_only(workflows):
     assert "States.DataLimitExceeded" == workflows.run(states, {"size": LIMIT + 1})["error"]
 
 
+@pytest.mark.parametrize(
+    ("error", "taken"),
+    [
+        ("Declined", "tasks"),
+        ("States.Permissions", "tasks"),
+        ("States.DataLimitExceeded", "tasks"),
+        ("States.Timeout", "all"),
+    ],
+)
+def test_task_failed_matches_any_name_but_a_time_out(workflows, error, taken):
+    """moto lets it match no name of AWS's own."""
+    catch = [
+        {"ErrorEquals": ["States.TaskFailed"], "Next": "tasks"},
+        {"ErrorEquals": ["States.ALL"], "Next": "all"},
+    ]
+    branch = {"StartAt": "Fail", "States": {"Fail": {"Type": "Fail", "Error": error}}}
+    both = {"Type": "Parallel", "Branches": [branch], "Catch": catch, "End": True}
+    ends = {name: {"Type": "Pass", "Result": name, "End": True} for name in ("tasks", "all")}
+    assert taken == json.loads(workflows.run({"Both": both, **ends})["output"])
+
+
 def test_a_failure_without_a_name_in_a_map_is_caught_like_any_other(workflows):
     """States.ALL takes it, and a Catch for a name does not."""
     fail = {"StartAt": "Fail", "States": {"Fail": {"Type": "Fail"}}}
