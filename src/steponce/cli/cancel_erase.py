@@ -17,11 +17,11 @@ from steponce.cli.keys import expecting, lock_token_of_request, of_request
 from steponce.cli.left_out import LeftOut
 from steponce.cli.machines import Machines
 from steponce.cli.not_found import explained
-from steponce.cli.output import DONE, counted, fields, plain, say, to_copy
+from steponce.cli.output import CONFLICT, DONE, counted, fields, plain, say, to_copy
 from steponce.cli.target import Stack, Target, Unreachable, where_to, where_to_which
 from steponce.cli.timeline import record_fields, work_fields
 from steponce.cli.which_step import AWAITING_STEPS_TABLE, awaiting_steps
-from steponce.errors import RecordChanged
+from steponce.errors import RecordChanged, Refused
 from steponce.locks.record import Lock
 from steponce.operator.cancel import cancel as cancel_running
 from steponce.operator.cancel_report import meaning, what_was_done
@@ -104,9 +104,12 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     answer |= {"locks": [lock.lock_token for lock in kept.locks], "awaitingSteps": len(kept.steps)}
     answer |= {
         "unreadable": [one.error.public() for one in kept.damaged],
+        "elsewhere": kept.elsewhere,
         "why": confirmation.why,
         "stays": STAYS,
     }
+    if not kept and kept.elsewhere:
+        raise Refused(f"{_elsewhere(kept)} Nothing was erased.")
     if not kept:
         say(answer, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
@@ -116,8 +119,21 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
             "Look again with the same command."
         )
-    say(answer | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), _stays()))
-    return DONE
+    left = [plain(_elsewhere(kept), "red")] if kept.elsewhere else []
+    say(answer | {"why": why}, Group(Text(f"Erased {_count(kept)}.", "bold green"), *left, _stays()))
+    return CONFLICT if left else DONE
+
+
+def _elsewhere(kept: Kept) -> str:
+    """Which records stay, and what to do about them."""
+    names = [repr(token) for token in islice(sorted(kept.elsewhere), SHOWN)]
+    rest = len(kept.elsewhere) - len(names)
+    more = f" and {rest} more" if rest else ""
+    buckets = ", ".join(sorted(set(kept.elsewhere.values())))
+    return (
+        f"What has a large result in another bucket than this stack's ({buckets}) stays: "
+        f"{', '.join(names)}{more}. Let the parameter ResultBucket name that bucket, and erase again."
+    )
 
 
 def _steps(stack: Stack) -> AwaitingSteps:
@@ -143,6 +159,7 @@ def _together(prefix: str, parts: Sequence[Kept]) -> Kept:
         [lock for part in parts for lock in part.locks],
         [step for part in parts for step in part.steps],
         [one for part in parts for one in part.damaged],
+        {token: bucket for part in parts for token, bucket in part.elsewhere.items()},
     )
 
 
@@ -156,10 +173,11 @@ def _shown(execution_arn: str, lock: Lock | None) -> RenderableType:
 def _list(kept: Kept) -> RenderableType:
     names = [plain(f"  {lock.status:<10}  {lock.lock_token}") for lock in islice(kept.locks, SHOWN)]
     rest = len(kept.locks) - len(names)
+    left = [plain(_elsewhere(kept), "red")] if kept.elsewhere else []
     more = [Text(f"  and {rest} more")] if rest else []
     damaged = LeftOut([one.error for one in kept.damaged]).lines()
     warning = Text("A request of these that is delivered once more runs again.", "red")
-    return Group(Text(_count(kept), "bold"), *names, *more, *damaged, warning, _stays())
+    return Group(Text(_count(kept), "bold"), *names, *more, *damaged, *left, warning, _stays())
 
 
 def _stays() -> RenderableType:

@@ -63,13 +63,15 @@ class Kept:
     """
     The records under one prefix, without results, failures, answers and task tokens.
 
-    `damaged` are the unreadable records that are not open, as far as can be seen.
+    `damaged` are the unreadable records that are not open, as far as can be seen. `elsewhere` has the lock
+    tokens of records that stay, because their large results are in another bucket than the stack's; with it.
     """
 
     prefix: str
     locks: list[Lock]
     steps: list[AwaitingStep]
     damaged: list[Damaged]
+    elsewhere: dict[str, str]
 
     def __bool__(self) -> bool:
         return bool(self.locks or self.steps or self.damaged)
@@ -86,7 +88,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
 
     Raises:
         Refused: the prefix is blank; or a request under it runs, or waits for an answer or a person; or an
-            unreadable record may be open; or a large result is in a bucket that is not the stack's.
+            unreadable record may be open.
         OwnerHidden: an execution that may run may not be looked at.
         Unavailable: no answer; safe to try again.
     """
@@ -99,12 +101,12 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         kept = {name: value for name, value in item.items() if name in known}
         damaged.append(Damaged(error, kept, "awaitingStepId" in item))
 
-    elsewhere: set[str] = set()
+    elsewhere: dict[str, str] = {}
 
     def at_rest(lock: Lock) -> Lock:
         large = machine.results.of(lock) if lock.result and REFERENCE in lock.result else None
         if isinstance(large, LargeResult) and large.reference.bucket != machine.results.bucket:
-            elsewhere.add(large.reference.bucket)
+            elsewhere[lock.lock_token] = large.reference.bucket
         return replace(lock, result=None, failure=None)
 
     under = machine.locks.under(prefix, skip=skip)
@@ -114,13 +116,8 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         sorted(map(at_rest, under), key=_token),
         [replace(one, task_token="", answer=None) for one in waits],
         damaged,
+        elsewhere,
     )
-    if elsewhere:
-        raise Refused(
-            f"Large results under {prefix!r} are in another bucket than this stack's: "
-            f"{', '.join(sorted(elsewhere))}. Nothing was erased. Let the parameter ResultBucket name that "
-            "bucket, and erase then."
-        )
     busy = _first(_busy(machine, found))
     if busy:
         more = ", and more" if len(busy) > _NAMED else ""
@@ -130,7 +127,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
             "cannot be read, or delete it there.",
             next_steps=list(dict.fromkeys(step for _, step in busy if step is not None))[:_NAMED],
         )
-    return found
+    return replace(found, locks=[lock for lock in found.locks if lock.lock_token not in elsewhere])
 
 
 def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:

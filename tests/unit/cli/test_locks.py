@@ -28,7 +28,7 @@ from steponce.recovery.owner import Work
 from steponce.workflow import INIT_TIME
 from tests import covering
 from tests.unit.cli.fakes import Run
-from tests.unit.locks.large import bucket
+from tests.unit.locks.large import bucket, kept
 from tests.unit.one_machine import ARN, LONG_AGO, PAYLOAD, TO_WORK, World, arn, envelope
 
 SIGNED = ("--yes", "--by", "alice", "--why", "nothing was charged")
@@ -849,6 +849,37 @@ def test_a_large_result_goes_to_the_bucket(world: World, run: Run, tmp_path: Pat
 
     assert (0, "completed") == (code, told["done"])
     assert "x" * 2_000_000 == world.client.start("order-1", PAYLOAD).result
+
+
+def test_results_in_two_buckets_are_erased_one_bucket_after_the_other(world: World, run: Run):
+    """Either was refused because of the other, so nothing was ever erased."""
+    old, new = bucket("old"), bucket("new")
+    for results, token in ((old, "m/order-1"), (new, "m/order-2")):
+        reference = kept(results, '{"pages":1}', lock_token=token)
+        world.put(token, status="COMPLETED", openStatus=None, result=reference.to_json())
+
+    world.client.machine.results = new
+    code, told = run("erase", "m/", *SIGNED)
+    assert (3, "erased", ["m/order-2"], {"m/order-1": "old"}) == (
+        code,
+        told["done"],
+        told["locks"],
+        told["elsewhere"],
+    )
+    code, told = run("erase", "m/", *SIGNED)
+    assert (3, "(old) stays: 'm/order-1'. Let the parameter ResultBucket name") == (
+        code,
+        re.search(r"\(old\).*name", told["error"]["message"])[0],
+    )
+    assert told["error"]["message"].endswith("Nothing was erased.")
+
+    world.client.machine.results = old
+    assert (0, ["m/order-1"], {}) == (
+        (answer := run("erase", "m/", *SIGNED))[0],
+        answer[1]["locks"],
+        answer[1]["elsewhere"],
+    )
+    assert [] == old.objects("m/order-1") + new.objects("m/order-2")
 
 
 def test_a_result_that_is_too_large_is_refused(world: World, run: Run, tmp_path: Path):

@@ -17,7 +17,6 @@ from steponce.errors import (
     ResultForbidden,
 )
 from steponce.locks.reference import Reference
-from steponce.locks.results import Results
 from steponce.next_step import NextStep
 from steponce.operator.allowed import LockAction
 from steponce.operator.cancel import cancel
@@ -344,13 +343,16 @@ def test_a_large_result_outlives_the_record_that_it_completes(
     assert [{"Key": "keepDays", "Value": tag} for tag in tags] == found["TagSet"]
 
 
-def test_nothing_is_erased_while_a_large_result_is_in_another_bucket(world: World):
-    """Its record is the only way to it."""
+def test_a_record_stays_while_its_large_result_is_in_another_bucket(world: World):
+    """It is the only way to it. The others are erased; else a customer with results in two would never be."""
     large(world, "acme/o-1")
-    world.machine.results = Results("another", lambda: shared("s3", "eu-west-1"))
+    world.machine.results = bucket("another", region="eu-west-1")
+    world.put("acme/o-2", status=COMPLETED, openStatus=None, ttl=TTL)
 
-    with pytest.raises(Refused, match=r"large-results\. Nothing was erased"):
-        find_kept(world.machine, world.steps, "acme/")
+    kept = find_kept(world.machine, world.steps, "acme/")
+    assert {"acme/o-1": "large-results"} == kept.elsewhere
+    assert 0 == erase(world.machine, world.steps, kept)
+    assert (True, None) == (world.lock("acme/o-1") is not None, world.machine.locks.get("acme/o-2"))
 
 
 def test_a_damaged_record_s_large_result_is_erased_as_well(world: World):
