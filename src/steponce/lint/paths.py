@@ -13,7 +13,11 @@ from steponce.lint.rule import Rules
 
 DATA = Rules("general")
 
-_READS = re.compile(r"\$\.[A-Za-z_*\[]|\$\$\.[A-Z]|\$\[|States\.[A-Z]\w*\(")
+_STEPS = r"(?:[^\s\[\]$]|(?<=\.)\$(?=\w)|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*"
+_READS = re.compile(
+    rf"\$\.(?=[A-Za-z_*\[]){_STEPS}|\$\$\.(?=[A-Z]){_STEPS}|\$(?=\[){_STEPS}|States\.[A-Z]\w*\(.*\)",
+    re.DOTALL,
+)
 
 
 @DATA.rule("path-not-marked", "warning", reads_paths=True)
@@ -29,7 +33,7 @@ def path_not_marked(machine: Machine) -> Complaints:
     for state in machine.all_states():
         for key in () if state.is_jsonata else TEMPLATES:
             for field, value in leaves(state.body.get(key)):
-                if isinstance(value, str) and not field.endswith(".$") and _READS.match(value):
+                if isinstance(value, str) and not field.endswith(".$") and _READS.fullmatch(value):
                     text = f"{key} passes {value!r} on as text. Call the key {field + '.$'!r} to read it."
                     yield Complaint(state.name, text)
 

@@ -59,6 +59,23 @@ def test_a_path_as_text_is_found_in_every_template(field: str):
     assert "Call the key 'id.$'" in finding.message
 
 
+@pytest.mark.parametrize(
+    "path", ["$.detail._id.$oid", "$.items[?(@['k'] == 1)].b", "$['a b'].c", "$$.State.Name"]
+)
+def test_every_form_of_a_path_is_found(path: str):
+    """MongoDB's names begin with a dollar, and a filter has blanks and brackets."""
+    state = {"Type": "Pass", "Parameters": {"id": path}, "End": True}
+    findings = lint({"StartAt": "Keep", "States": {"Keep": state}}).findings
+    assert ["path-not-marked"] == [one.rule for one in findings]
+
+
+@pytest.mark.parametrize("text", ["$.a + $.b", "$.a is free", "$5.00", "States.Format(a) or not"])
+def test_text_that_begins_like_a_path_is_none(text: str):
+    """As AWS has it, an expression for CDK's evaluator: the key that lint proposed would be refused."""
+    state = {"Type": "Pass", "Parameters": {"expression": text}, "End": True}
+    assert () == lint({"StartAt": "Keep", "States": {"Keep": state}}).findings
+
+
 @pytest.mark.parametrize(("given", "found"), [({"lockToken.$": "$.id"}, []), ({}, ["retry-repeats-work"])])
 def test_the_start_of_a_request_with_its_lock_token_may_be_repeated(given: dict[str, Any], found: list[str]):
     """Each execution ends with the first one's answer. Whether another machine does so is not known."""
