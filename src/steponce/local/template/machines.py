@@ -18,7 +18,7 @@ from steponce.local.template.resources import Resources
 from steponce.local.template.scalars import as_text
 from steponce.local.template.source import load_yaml
 
-_SUBSTITUTION = re.compile(r"\$\{([\w.-]+)\}")
+_LONGEST = 10 * 1_048_576  # ten times as much as AWS takes, which `complaints` says
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 
 
@@ -98,7 +98,8 @@ class Machines:
             definition = substitute(logical_id, text, given, is_yaml=is_yaml)
             kind = properties.get("StateMachineType", "STANDARD")
             arn = self._names.arn(STATE_MACHINE, name)
-            unused = sorted(key for key in given if f"${{{key}}}" not in text)
+            written = (text, *map(str, given.values()))
+            unused = sorted(key for key in given if not any(f"${{{key}}}" in part for part in written))
             yield logical_id, MachinePlan(logical_id, name, arn, definition, kind, tuple(unused))
 
     def _text(self, logical_id: str, properties: Mapping[str, Any]) -> str:
@@ -123,28 +124,42 @@ def substitute(logical_id: str, text: str, substitutions: Mapping[str, Any], *, 
         TemplateError: a value is a placeholder without a substitution, or the outcome is not JSON;
             CloudFormation would say nothing before the first execution.
     """
-    used = set(_SUBSTITUTION.findall(text))
-    missing = used - set(substitutions)
-    for name in sorted(used - missing):
-        if not isinstance(substitutions[name], (str, int, float)):
-            raise TemplateError(f"{logical_id}: the substitution {name} is no text and no number. Join it.")
-    given = {name: as_text(substitutions[name]) for name in used - missing}
-    replaced = _SUBSTITUTION.sub(lambda match: given.get(match[1], match[0]), text)
+    scalars = {name: as_text(value) for name, value in substitutions.items() if _is_scalar(value)}
+    replaced = _replaced(logical_id, text, scalars)
+    names = set(_PLACEHOLDER.findall(replaced))
+    if unfit := names & set(substitutions):
+        raise TemplateError(f"{logical_id}: the substitution {min(unfit)} is no text and no number. Join it.")
     try:
         definition = _read(logical_id, replaced, is_yaml=is_yaml)
     except TemplateError as error:
-        raise (_lacks(logical_id, missing) if missing else error) from None
-    left = {name for value in _values(definition) for name in _unmade(*value)}
-    if lacking := left & missing:
-        raise _lacks(logical_id, lacking)
-    if left:
-        shown = f"${{{min(left)}}}"
-        raise TemplateError(f"{logical_id}: {shown!r} is left in the definition after substitution.")
+        raise TemplateError(f"{error} {_lacks(names)}" if names else str(error)) from None
+    if left := {name for text, is_resource in _values(definition) for name in _unmade(text, is_resource)}:
+        raise TemplateError(f"{logical_id}: {_lacks(left)}")
     return json.dumps(definition, default=str) if is_yaml else replaced
 
 
-def _lacks(logical_id: str, names: Collection[str]) -> TemplateError:
-    return TemplateError(f"{logical_id}: DefinitionSubstitutions lacks {', '.join(sorted(names))}.")
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int, float))
+
+
+def _replaced(logical_id: str, text: str, values: Mapping[str, str]) -> str:
+    """
+    Replace the placeholders, also those in values, as AWS's handler for the resource does.
+
+    Source: aws-cloudformation-resource-providers-stepfunctions, DefinitionProcessor.
+    """
+    for _ in range(len(values) + 1):
+        made = [values[name] for name in _PLACEHOLDER.findall(text) if name in values]
+        if not made:
+            return text
+        if len(text) + sum(map(len, made)) > _LONGEST:
+            break
+        text = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
+    raise TemplateError(f"{logical_id}: the substitutions hold each other, in a circle or too often.")
+
+
+def _lacks(names: Collection[str]) -> str:
+    return f"DefinitionSubstitutions lacks {', '.join(sorted(names))}."
 
 
 def _read(logical_id: str, text: str, *, is_yaml: bool) -> Any:
@@ -159,22 +174,23 @@ def _read(logical_id: str, text: str, *, is_yaml: bool) -> Any:
         ) from None
 
 
-def _values(definition: Any) -> Iterator[tuple[str, str]]:
-    """Each text of a definition, and under which key it is."""
-    waiting = [("", definition)]
+def _values(definition: Any) -> Iterator[tuple[str, bool]]:
+    """Each text of a definition, and whether it is the Resource of a Task."""
+    waiting = [(definition, False)]
     while waiting:
-        key, value = waiting.pop()
+        value, is_resource = waiting.pop()
         if isinstance(value, str):
-            yield key, value
+            yield value, is_resource
         elif isinstance(value, dict):
-            waiting += value.items()
+            is_task = value.get("Type") == "Task"
+            waiting += ((part, is_task and name == "Resource") for name, part in value.items())
         elif isinstance(value, list):
-            waiting += ((key, part) for part in value)
+            waiting += ((part, False) for part in value)
 
 
-def _unmade(key: str, text: str) -> list[str]:
+def _unmade(text: str, is_resource: bool) -> list[str]:
     """The placeholders of a value that is nothing else; and of a Resource, which is an ARN."""
-    return _PLACEHOLDER.findall(text) if key == "Resource" or _PLACEHOLDER.fullmatch(text) else []
+    return _PLACEHOLDER.findall(text) if is_resource or _PLACEHOLDER.fullmatch(text) else []
 
 
 def _expect_valid(machine: MachinePlan, when: str = "") -> None:

@@ -150,11 +150,18 @@ def test_a_template_in_json_may_have_escapes(tmp_path):
         ('{"a": "${Here}"}', {"Here": {"a": 1}}, "Flow: the substitution Here is no text and"),
         ('{"a": "${Here}"}', {"Here": None}, "Flow: the substitution Here is no text and"),
         ('{"a": "${fn-arn}"}', {"fn.arn": "x"}, "Flow: DefinitionSubstitutions lacks fn-arn"),
-        ('{"a": "${not a name}"}', {}, r"Flow: '\${not a name}' is left"),
+        ('{"a": "${not a name}"}', {}, "Flow: DefinitionSubstitutions lacks not a name"),
         ('{"a": ["${Here}"]}', {}, "Flow: DefinitionSubstitutions lacks Here"),
-        ('{"a": ${Here}}', {}, "Flow: DefinitionSubstitutions lacks Here"),
-        ('{"Resource": "arn:${Here}:f"}', {"There": "x"}, "Flow: DefinitionSubstitutions lacks Here"),
+        ('{"a": ${Here}}', {}, r"Flow: the definition is not JSON.*\. DefinitionSubstitutions lacks Here"),
+        (
+            '{"A": {"Type": "Task", "Resource": "arn:${Here}:f"}}',
+            {"There": "x"},
+            "Flow: DefinitionSubstitutions lacks Here",
+        ),
+        ('{"a": "${Here}"}', {"Here": "${Here}"}, "Flow: the substitutions hold each other"),
         ('{"a": ${Here}}', {"Here": "text"}, "Flow: the definition is not JSON"),
+        ('{"a": "${Here}"}', {"Here": "${There}", "There": "x${Here}"}, "Flow: the substitutions hold each"),
+        ('{"a": "${0}"}', {"0": "${0}" * 99_999}, "Flow: the substitutions hold"),
     ],
 )
 def test_a_substitution_that_does_not_fit_is_named(text, substitutions, message):
@@ -170,6 +177,8 @@ def test_what_looks_like_a_placeholder_inside_of_text_stays(text):
     """A shell's variable and an expression made the whole template unreadable, which AWS takes."""
     definition = json.dumps({"Arguments": {"Command": ["sh", "-c", text]}})
     assert definition == substitute("Flow", definition, {"Here": "x"})
+    policy = json.dumps({"A": {"Type": "Pass", "Result": {"Resource": f"arn:aws:s3:::home/{text}"}}})
+    assert policy == substitute("Flow", policy, {})
     assert definition == substitute(
         "Flow", f"Arguments: {{Command: [sh, -c, {json.dumps(text)}]}}", {}, is_yaml=True
     )
@@ -177,15 +186,20 @@ def test_what_looks_like_a_placeholder_inside_of_text_stays(text):
 
 def test_a_substitution_may_have_any_name():
     """AWS replaces the text of each key, and asks for no alphabet."""
-    values = {"fn-arn": "x", "fn.arn": "y", "größe": "z"}
-
-    assert '{"a": "x y z"}' == substitute("Flow", '{"a": "${fn-arn} ${fn.arn} ${größe}"}', values)
+    values = {"fn-arn": "x", "fn.arn": "y", "größe": "z", "AWS::Region": "r"}
+    text = '{"a": "${fn-arn} ${fn.arn} ${größe} ${AWS::Region}"}'
+    assert '{"a": "x y z r"}' == substitute("Flow", text, values)
 
 
 @pytest.mark.parametrize("date", ["2030-01-01", "2030-01-01T00:00:00Z", "2030-99-99"])
 def test_a_date_in_a_yaml_definition_stays_text(date):
     """As on AWS, and as lint reads it."""
     assert json.dumps({"Timestamp": date}) == substitute("Flow", f"Timestamp: {date}", {}, is_yaml=True)
+
+
+def test_a_substitution_may_hold_another():
+    """AWS replaces until nothing is left to replace."""
+    assert '{"a": "a b"}' == substitute("Flow", '{"a": "${Both}"}', {"Both": "a ${B}", "B": "b"})
 
 
 def test_a_substitution_may_be_a_number():
