@@ -6,6 +6,7 @@ From a SAM template to a plan of what one stack creates.
     resources          the resources whose condition holds, with their properties resolved
     plan               what a stack creates, as data
     nested             nested stacks, from template files
+    substitutions      a definition's placeholders, replaced
     machines           state machines with their substitutions
     renderings         every definition that a template can give a state machine
     parameters         values of parameters, as far as their declarations allow them

@@ -7,10 +7,10 @@ import pytest
 
 from steponce.local.errors import TemplateError
 from steponce.local.template.intrinsics import Resolver
-from steponce.local.template.machines import substitute
 from steponce.local.template.physical_names import PhysicalNames
 from steponce.local.template.reader import read_plan
 from steponce.local.template.source import read_source
+from steponce.local.template.substitutions import substitute
 from tests.conftest import TEMPLATE as WHOLE_TEMPLATE
 
 TEMPLATE = Path(__file__).parents[1] / "fixture" / "template.yaml"
