@@ -129,7 +129,7 @@ def expect_written(machine: Machine, request_id: str, lock: Lock, owner: Executi
 
 
 def unwritten(request_id: str, lock: Lock) -> Unsettled:
-    """Says that a person has to look the result up."""
+    """The error for work that is done: a person has to look its result up."""
     return Unsettled(
         f"Request {request_id!r}: its work is done, and its result is too large to be recorded "
         f"({lock.locked_by}). Look the result up, and complete the lock by hand.",

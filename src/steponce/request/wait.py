@@ -133,7 +133,7 @@ class Wait:
         raise self._left_open(how, work, token)
 
     def _left_open(self, how: str, work: OpenWork | None, token: str | None) -> Unsettled:
-        """Says what somebody who waits can do about an owner that died."""
+        """The error for a lock whose owner has died, with the next step."""
         said = f"Request {self._request_id!r}: {how} and left its lock open."
         if work is not None and work.hidden is not None:
             return Unsettled(

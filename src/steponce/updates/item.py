@@ -100,7 +100,7 @@ def accepting() -> Iterator[None]:
 
 
 def refused(error: Mapping[str, Any]) -> InvalidRequest:
-    """Says what DynamoDB has found wrong with a call, or with one item of a transaction."""
+    """The error for a call, or an item of a transaction, that DynamoDB refuses."""
     return InvalidRequest(f"DynamoDB refused the call, and nothing was written. {error.get('Message', '')}")
 
 
