@@ -28,9 +28,12 @@ def expect_taken(what: str, text: str) -> None:
         text: The definition, as JSON with its placeholders.
 
     Raises:
-        CannotWrap: with every reason.
+        CannotWrap: with every reason, or because it is a template.
     """
-    if found := complaints(source.with_values(source.read(text))):
+    definition = source.read(text)
+    if "Resources" in definition:
+        raise CannotWrap([f"{what} is a template. Name it with --into, and its machine with --machine."])
+    if found := complaints(source.with_values(definition)):
         raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])
 
 

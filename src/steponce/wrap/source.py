@@ -52,7 +52,12 @@ def read(text: str) -> dict[str, Any]:
     except Unreadable as error:
         raise CannotWrap([f"The definition cannot be read. {error}"]) from None
     except ValueError as error:
-        raise CannotWrap([f"The definition is not JSON: {error}. If it is YAML, write it as JSON."]) from None
+        raise CannotWrap(
+            [
+                f"The definition is not JSON: {error}. If it is YAML, write it as JSON. Name a template with "
+                "--into, and its machine with --machine."
+            ]
+        ) from None
     if not isinstance(found, dict):
         raise CannotWrap(["The definition is not a JSON object."])
     try:

@@ -218,6 +218,14 @@ def test_what_cannot_be_wrapped_is_refused_before_anything_is_written(
     assert not (here / "other_once.asl.json").exists()
 
 
+@pytest.mark.parametrize("text", ['{"Resources": {}}', "Resources:\n  Machine: {}\n"], ids=["JSON", "YAML"])
+def test_a_template_goes_with_into(here: Path, answer: Answer, text: str):
+    """It is no definition, and its YAML need not become JSON."""
+    (here / "template").write_text(text)
+    assert 2 == commands.run(["wrap", "template"])
+    assert "with --into, and its machine with --machine" in answer()["error"]["message"]
+
+
 def test_a_file_that_is_not_there_is_named(answer: Answer):
     """Wrong usage."""
     assert 2 == commands.run(["wrap", "none.asl.json"])
