@@ -128,6 +128,16 @@ def test_a_tombstone_outlasts_every_late_event() -> None:
     assert [] == [one for one in said if "safe while the tombstones" not in one]
 
 
+def test_an_execution_that_could_not_write_its_event_rings() -> None:
+    """Whether its retries were used up or its time was: the event would be in no queue."""
+    resources = yaml_parse((ROOT / "examples" / "customer_record" / "template.yaml").read_text())["Resources"]
+    metrics = resources["FailedAlarm"]["Properties"]["Metrics"]
+    watched = {m["Id"]: m["MetricStat"]["Metric"]["MetricName"] for m in metrics if "MetricStat" in m}
+    assert {"ExecutionsFailed", "ExecutionsTimedOut"} == set(watched.values())
+    (rings,) = (m["Expression"] for m in metrics if m.get("ReturnData", True))
+    assert rings == " + ".join(f"FILL({name}, 0)" for name in watched)
+
+
 def test_the_picture_of_the_example_is_the_state_machine_s() -> None:
     """Each arrow is there, and no other."""
     (drawn,) = read(ROOT / "docs" / "ordered-updates.md").blocks("mermaid")
