@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from secrets import randbelow
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
@@ -33,7 +33,7 @@ STAYS = (
 
 _NAMED = 3
 _LOOKED_AT = 30
-_MOMENT = timedelta(milliseconds=1)
+_MICROSECONDS = 1_000_000
 _OPEN = [{"S": status} for status in (INPROGRESS, PENDING, ANSWERING)]
 
 
@@ -171,13 +171,18 @@ def _erase(machine: Machine, lock: Lock) -> bool:
     objects = machine.results.objects(lock.lock_token)
     if objects and lock.status == RELEASED:
         # `locks complete` keeps a result before it writes the record, so one of these may be its own.
-        created = times.after(times.from_text(lock.created), _MOMENT.total_seconds())
-        mine = replace(lock, created=times.to_text(created))
+        mine = replace(lock, created=_time_of_ones_own(lock.created))
         machine.locks.change_fence(lock, mine.created)
         lock = mine
     if objects and machine.locks.reread(lock) is not None:
         machine.results.delete(objects)
     return machine.locks.erase(lock)
+
+
+def _time_of_ones_own(created: str) -> str:
+    """A time in the second after this one. Another eraser's would be another, so its fence is not ours."""
+    own = times.after(times.from_text(created), (1 + randbelow(_MICROSECONDS - 1)) / _MICROSECONDS)
+    return own.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _token(lock: Lock) -> str:

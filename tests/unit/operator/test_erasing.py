@@ -13,9 +13,10 @@ import pytest
 from moto import mock_aws
 
 from steponce.errors import RecordChanged
+from steponce.locks.record import Lock
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
-from steponce.operator.erasure import erase, find_kept
+from steponce.operator.erasure import Kept, erase, find_kept
 from steponce.operator.locks import Operator
 from steponce.workflow import COMPLETED, RELEASED
 from tests import covering
@@ -112,10 +113,18 @@ class Scene:
 
     def play(self, turns: Turns) -> None:
         """Let one of them erase the request, and the other one complete it."""
-        machine = self.world.machine
+        shown, found = self.lay_out()
+        self.run(turns, shown, found)
+
+    def lay_out(self) -> tuple[Lock, Kept]:
+        """A released record with an object, as `locks complete` and `erase` look at it."""
         kept(self.results, "1", lock_token=KEY)
         shown = self.world.put(status=RELEASED, openStatus=None, ttl=TTL)
-        found = find_kept(machine, None, "m/")
+        return shown, find_kept(self.world.machine, None, "m/")
+
+    def run(self, turns: Turns, shown: Lock, found: Kept) -> None:
+        """Let one erase what it has found, and the other one complete what it was shown."""
+        machine = self.world.machine
         alice = Operator(machine, by="alice", work_timeout_seconds=WORK_TIMEOUT)
         commands = {
             ERASER: lambda: erase(machine, None, found),
@@ -123,6 +132,14 @@ class Scene:
         }
         self.turns = turns
         turns.run(commands)
+
+    def die_fenced(self, found: Kept) -> Lock:
+        """Let an eraser die after its fence. Returns the record that is left."""
+        self.turns = Turns([], (ERASER, 2))
+        self.turns.run({ERASER: lambda: erase(self.world.machine, None, found)})
+        left = self.world.machine.locks.get(KEY)
+        assert left is not None
+        return left
 
     @property
     def is_readable(self) -> bool:
@@ -173,6 +190,19 @@ def test_what_a_dead_eraser_has_left_is_found_by_the_same_command(
 
         completed = not isinstance(turns.told[COMPLETER], RecordChanged)
         assert completed == scene.is_readable, order
+        assert scene.clear(), order
+
+
+@IN_ORDERS
+def test_who_looked_before_another_eraser_died_takes_no_result(scene: Scene, orders: list[list[str]]):
+    """The fence that it would give is there already, and somebody may have looked since."""
+    for order in orders:
+        _, found = scene.lay_out()
+        left = scene.die_fenced(found)
+        turns = Turns(order)
+        scene.run(turns, left, found)
+
+        assert (1, True) == (turns.told[ERASER], scene.is_readable), order
         assert scene.clear(), order
 
 
