@@ -12,7 +12,7 @@ from typing import Any, Self
 import boto3
 from botocore.config import Config
 
-from steponce.aws.clients import CONFIG, stack_outputs
+from steponce.aws.clients import stack_outputs, with_defaults
 from steponce.aws.forks import own_connections
 from steponce.errors import (
     InvalidRequest,
@@ -73,7 +73,7 @@ class Client:
         result_bucket: str | None = None,
     ) -> None:
         session = session or boto3.Session()
-        config = CONFIG.merge(config) if config else CONFIG
+        config = with_defaults(config)
         at = endpoints or {}
         sfn = own_connections(session.client("stepfunctions", config=config, endpoint_url=at.get("states")))
         made = session.client("dynamodb", config=config, endpoint_url=at.get("dynamodb"))
@@ -133,7 +133,8 @@ class Client:
             MachineNotFound, MachineAmbiguous, InvalidSetting: as `from_outputs`.
         """
         session = session or boto3.Session()
-        return cls.from_outputs(stack_outputs(session, name), machine=machine, session=session, **options)
+        outputs = stack_outputs(session, name, options.get("config"))
+        return cls.from_outputs(outputs, machine=machine, session=session, **options)
 
     def of(self, workflow: Workflow) -> Self:
         """A client of another workflow in the same account and region, by the same connections."""

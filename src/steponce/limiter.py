@@ -17,7 +17,7 @@ import boto3
 from botocore.config import Config
 
 from steponce.aws import times
-from steponce.aws.clients import CONFIG, stack_outputs
+from steponce.aws.clients import stack_outputs, with_defaults
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidRequestId, shown
 from steponce.limits.countable import KEPT_SECONDS, check_time, check_user, forgotten_at, size_of
@@ -122,7 +122,7 @@ class Limiter:
             own_connections(
                 (session or boto3.Session()).client(
                     "dynamodb",
-                    config=CONFIG.merge(config) if config else CONFIG,
+                    config=with_defaults(config),
                     endpoint_url=(endpoints or {}).get("dynamodb"),
                 )
             )
@@ -157,7 +157,8 @@ class Limiter:
             ValueError: it has no such table; deploy it with `Limits=yes`.
         """
         session = session or boto3.Session()
-        return cls.from_outputs(stack_outputs(session, stack), session=session, **options)
+        outputs = stack_outputs(session, stack, options.get("config"))
+        return cls.from_outputs(outputs, session=session, **options)
 
     def admit(self, user: str, request_id: str, at: datetime | None = None) -> Admission:
         """

@@ -36,20 +36,30 @@ def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
     return make(service, **options)
 
 
-def stack_outputs(session: boto3.Session, name: str) -> dict[str, str]:
+def with_defaults(config: Config | None) -> Config:
+    """A caller's own config, and CONFIG for what it does not say."""
+    return CONFIG.merge(config) if config else CONFIG
+
+
+def stack_outputs(session: boto3.Session, name: str, config: Config | None = None) -> dict[str, str]:
     """
     Read the Outputs of a stack that was deployed on AWS.
+
+    Args:
+        name: The CloudFormation stack's name.
+        config: The caller's own; its region goes before that of the session.
 
     Raises:
         StackNotFound: this account and region have no stack of this name.
     """
+    cloudformation = session.client("cloudformation", config=config)
     try:
         with answering("CloudFormation"):
-            (stack,) = session.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
         if error_code(error) != "ValidationError":
             raise
-        where = session.region_name
+        where = getattr(config, "region_name", None) or session.region_name
         raise StackNotFound(
             f"There is no stack {name!r} in {where}. Check name, region and account."
         ) from None

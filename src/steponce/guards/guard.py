@@ -134,7 +134,8 @@ class Guard:
             StackNotFound: this account and region have no stack of this name.
         """
         session = session or boto3.Session()
-        return cls.from_outputs(stack_outputs(session, name), session=session, **options)
+        outputs = stack_outputs(session, name, options.get("config"))
+        return cls.from_outputs(outputs, session=session, **options)
 
     def begin(self, lock_token: str, payload: Any, *, context: Any = None, **options: Unpack[Options]) -> Run:
         """

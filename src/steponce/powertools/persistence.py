@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, Id
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from botocore.config import Config
 
-from steponce.aws.clients import CONFIG, stack_outputs
+from steponce.aws.clients import stack_outputs, with_defaults
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting
 from steponce.guards.terms import Terms
@@ -101,9 +101,7 @@ class LocksPersistence(BasePersistenceLayer):
             "payloadHash": validation_key_attr,
         }
         client = boto3_client or own_connections(
-            (boto3_session or boto3.Session()).client(
-                "dynamodb", config=CONFIG.merge(boto_config) if boto_config else CONFIG
-            )
+            (boto3_session or boto3.Session()).client("dynamodb", config=with_defaults(boto_config))
         )
         self._store = Store(
             Attributes(names, partition).client(client),
@@ -137,7 +135,8 @@ class LocksPersistence(BasePersistenceLayer):
             StackNotFound: there is none of this name, in this account and region.
         """
         session = boto3_session or boto3.Session()
-        return cls.from_outputs(stack_outputs(session, name), boto3_session=session, **options)
+        outputs = stack_outputs(session, name, options.get("boto_config"))
+        return cls.from_outputs(outputs, boto3_session=session, **options)
 
     # -- What Powertools calls: each call has a store of its own ---------------------------------------
 

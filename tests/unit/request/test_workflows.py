@@ -175,9 +175,11 @@ class Session(SharedClients):
     def __init__(self) -> None:
         super().__init__("eu-west-1")
         self.asked: list[str] = []
+        self.regions: list[Any] = []
 
     def client(self, service: str, **options: Any) -> Any:
         self.asked.append(service)
+        self.regions.append(getattr(options["config"], "region_name", None))
         return self if service == "cloudformation" else super().client(service, **options)
 
     def describe_stacks(self, *, StackName: str) -> Any:
@@ -201,17 +203,24 @@ def test_a_client_of_a_stack_on_aws_reads_the_same_outputs():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda session: Guard.from_stack("shop", session=session),
-        lambda session: Limiter.from_stack("shop", session=session, limit=5, window="day"),
-        lambda session: LocksPersistence.from_stack("shop", boto3_session=session),
+        lambda session, config: Client.from_stack("shop", session=session, config=config),
+        lambda session, config: Guard.from_stack("shop", session=session, config=config),
+        lambda session, config: Limiter.from_stack(
+            "shop", session=session, config=config, limit=5, window="day"
+        ),
+        lambda session, config: LocksPersistence.from_stack(
+            "shop", boto3_session=session, boto_config=config
+        ),
     ],
-    ids=["guard", "limiter", "powertools"],
+    ids=["client", "guard", "limiter", "powertools"],
 )
 def test_what_is_made_of_a_stack_on_aws_works_where_the_stack_is(make: Any):
-    """By the caller's own session, from the first call to the last."""
+    """By the caller's own session and config, from the first call to the last."""
     session = Session()
-    assert make(session)
-    assert ["cloudformation", "shop", "dynamodb"] == [one for one in session.asked if one != "s3"]
+    assert make(session, Config(region_name="eu-north-1"))
+    asked = [one for one in session.asked if one not in ("s3", "stepfunctions")]
+    assert ["cloudformation", "shop", "dynamodb"] == asked
+    assert {"eu-north-1"} == set(session.regions)
 
 
 def test_a_client_has_its_caller_s_config_and_addresses():
