@@ -360,13 +360,22 @@ def test_the_items_of_a_distributed_map_may_be_express(workflows):
     assert [config] == json.loads(found["output"])
 
 
-@pytest.mark.parametrize("feature", NOT_CREATED)
-def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, feature):
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *NOT_CREATED.values(),
+        {"ToleratedFailureCount": 2},
+        {"ToleratedFailureCountPath": "$.most"},
+        {"ToleratedFailurePercentagePath": "$.most"},
+    ],
+    ids=[*NOT_CREATED, "count", "path of count", "path of percentage"],
+)
+def test_a_stack_says_which_definition_its_engine_does_not_take(small_stack, fields):
     """Nothing of AWS's own refusals is left by then."""
     config = {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
     go = {"Type": "Pass", "End": True}
     inside = {"ProcessorConfig": config, "StartAt": "Go", "States": {"Go": go}}
-    states = {"All": {"Type": "Map", "ItemProcessor": inside, "End": True, **NOT_CREATED[feature]}}
+    states = {"All": {"Type": "Map", "ItemProcessor": inside, "End": True, **fields}}
     plan = MachinePlan(
         "Batches", "batches", "arn", json.dumps({"StartAt": "All", "States": states}), "STANDARD"
     )
