@@ -39,7 +39,7 @@ from steponce.local.template.routes import read_apis
 from steponce.local.template.rules import read_destinations, read_rules
 from steponce.local.template.scalars import as_text, whole_number
 from steponce.local.template.source import read_source, well_formed
-from steponce.local.template.support import REMOTE, function_problem, left_out
+from steponce.local.template.support import REMOTE, function_problem, left_out, macros
 
 # Stands for files on this machine while the transform, which insists on S3, does its work.
 _PLACEHOLDER_URI = "s3://local/file"
@@ -99,7 +99,8 @@ def _read_plan(path: Path, parameters: Mapping[str, str], stack_name: str, regio
         ),
         outputs={key: as_text(resolver.resolve(item["Value"])) for key, item in outputs.items()},
     )
-    plan.left_out.extend(left_out(template, resources, plan, resolver.imported))
+    plan.left_out.extend(opened.macros)
+    plan.left_out.extend(left_out(template, resources, plan, nested.__contains__, resolver.imported))
     return plan.with_nested(nested.plans(resources))
 
 
@@ -163,6 +164,7 @@ class _Opened(NamedTuple):
     nested: NestedStacks
     planner: _Planner
     machines: Machines
+    macros: list[str]
 
 
 def _open(
@@ -183,7 +185,7 @@ def _open(
     nested = NestedStacks(path.parent, _of_nested_stacks(template, files), names, read_nested)
     planner = _Planner(names, path.parent, files)
     machines = Machines(template, names, planner.definition_file, nested)
-    return _Opened(template, values, nested, planner, machines)
+    return _Opened(template, values, nested, planner, machines, list(macros(source)))
 
 
 class _Planner:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from steponce.local.errors import not_supported
@@ -64,6 +64,7 @@ NEED_NOTHING = (
 )
 """The types, or their prefixes, of resources that are ignored without a note."""
 
+_TRANSFORMS = ("AWS::Serverless-2016-10-31", "AWS::LanguageExtensions")
 _DYNAMIC = re.compile(r"\{\{resolve:[^}]*\}\}")
 _CRON = "cron("
 _TARGETS = ("lambda", "sqs", "states")
@@ -81,14 +82,28 @@ def function_problem(properties: Mapping[str, Any], code: str | None) -> str:
     return ""
 
 
+def macros(source: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each macro in the section Transform of a template that is not executed here."""
+    named = source.get("Transform", [])
+    for one in named if isinstance(named, list) else [named]:
+        name = one.get("Name") if isinstance(one, dict) else one
+        if name not in _TRANSFORMS:
+            yield not_supported(f"the macro {name}. Write out what it makes.")
+
+
 def left_out(
-    template: Mapping[str, Any], resources: Resources, plan: Plan, imported: Iterable[str]
+    template: Mapping[str, Any],
+    resources: Resources,
+    plan: Plan,
+    is_here: Callable[[str], bool],
+    imported: Iterable[str],
 ) -> Iterator[str]:
     """
     A sentence for each thing that does not run here, and that somebody might miss.
 
     Args:
         template: After the SAM transform.
+        is_here: Whether a nested stack comes from a file, by its logical id.
         imported: The exports of other stacks that the template asks for.
     """
     for logical_id, kind in resources.kinds():
@@ -98,7 +113,9 @@ def left_out(
         if function.problem:
             yield f"{function.name}: {function.problem} Whoever invokes it gets an error."
     yield from _substitutions(plan)
+    yield from _remote(resources, is_here)
     yield from _deliveries(resources)
+    yield from _invocations(resources)
     for text in sorted({*_DYNAMIC.findall(json.dumps(template))}):
         yield not_supported(f"{text}. It stays as it is.")
     for name, declared in template.get("Parameters", {}).items():
@@ -113,6 +130,13 @@ def _substitutions(plan: Plan) -> Iterator[str]:
     for machine in plan.machines:
         if machine.unused:
             yield f"{machine.logical_id}: the definition never uses {', '.join(machine.unused)}. Misspelt?"
+
+
+def _remote(resources: Resources, is_here: Callable[[str], bool]) -> Iterator[str]:
+    """Nested stacks whose templates are not here."""
+    for logical_id, _, _ in resources.of_kind(types.NESTED_STACK):
+        if not is_here(logical_id):
+            yield not_supported(f"a nested stack from S3 ({logical_id}). Its outputs are made up.")
 
 
 def _deliveries(resources: Resources) -> Iterator[str]:
@@ -138,6 +162,23 @@ def _deliveries(resources: Resources) -> Iterator[str]:
             yield not_supported(f"the routes of an API whose definition is in a file ({logical_id}).")
     for logical_id, _, properties in resources.of_kind(types.RULE):
         yield from _rule(logical_id, properties)
+
+
+def _invocations(resources: Resources) -> Iterator[str]:
+    """What of an asynchronous invocation is as Lambda has it by default, whatever the template says."""
+    for logical_id, _, properties in resources.of_kind(types.EVENT_INVOKE):
+        if str(properties.get("MaximumRetryAttempts", 2)) != "2":
+            yield not_supported(
+                f"MaximumRetryAttempts ({logical_id}). A function that fails runs three times."
+            )
+        if "OnSuccess" in properties.get("DestinationConfig", {}):
+            yield not_supported(f"a destination of what succeeded ({logical_id}).")
+    for logical_id, _, properties in resources.of_kind(types.FUNCTION):
+        if "DeadLetterConfig" in properties:
+            yield not_supported(f"DeadLetterConfig ({logical_id}). Use a destination on failure.")
+    for logical_id, _, properties in resources.of_kind(types.HTTP_INTEGRATION):
+        if str(properties.get("PayloadFormatVersion", "2.0")) != "2.0":
+            yield not_supported(f"a payload in the format 1.0 ({logical_id}). The function gets 2.0.")
 
 
 def _rule(logical_id: str, properties: Mapping[str, Any]) -> Iterator[str]:

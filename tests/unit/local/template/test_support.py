@@ -120,6 +120,52 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
 """,
         "the target arn:aws:sns:us-east-1:123456789012:shop-T of a rule (R).",
     ),
+    "a nested stack from S3": (
+        "\n  N: {Type: AWS::Serverless::Application, Properties: {Location: 'https://s3.example/n.yaml'}}\n",
+        "a nested stack from S3 (N). Its outputs are made up.",
+    ),
+    "no second try": (
+        f"""
+  Fn: {{Type: {FUNCTION}, Properties: {{{CODE}, EventInvokeConfig: {{MaximumRetryAttempts: 0}}}}}}
+""",
+        "MaximumRetryAttempts (FnEventInvokeConfig). A function that fails runs three times.",
+    ),
+    "a destination of what succeeded": (
+        f"""
+  Q: {{Type: AWS::SQS::Queue}}
+  Fn:
+    Type: {FUNCTION}
+    Properties:
+      CodeUri: src
+      Handler: app.handler
+      Runtime: python3.13
+      EventInvokeConfig: {{DestinationConfig: {{OnSuccess: {{Type: SQS, Destination: !GetAtt Q.Arn}}}}}}
+""",
+        "a destination of what succeeded (FnEventInvokeConfig).",
+    ),
+    "a function's own dead-letter queue": (
+        f"""
+  Q: {{Type: AWS::SQS::Queue}}
+  Fn:
+    Type: {FUNCTION}
+    Properties: {{{CODE}, DeadLetterQueue: {{Type: SQS, TargetArn: !GetAtt Q.Arn}}}}
+""",
+        "DeadLetterConfig (Fn). Use a destination on failure.",
+    ),
+    "an older form of an HTTP request": (
+        f"""
+  Fn: {{Type: {FUNCTION}, Properties: {{{CODE}}}}}
+  A: {{Type: AWS::ApiGatewayV2::Api, Properties: {{Name: a, ProtocolType: HTTP}}}}
+  I:
+    Type: AWS::ApiGatewayV2::Integration
+    Properties:
+      ApiId: !Ref A
+      IntegrationType: AWS_PROXY
+      IntegrationUri: !GetAtt Fn.Arn
+      PayloadFormatVersion: "1.0"
+""",
+        "a payload in the format 1.0 (I). The function gets 2.0.",
+    ),
     "a dynamic reference": (
         "\n  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: '{{resolve:ssm:/queue}}'}}\n",
         "{{resolve:ssm:/queue}}. It stays as it is.",
@@ -191,6 +237,25 @@ def test_what_is_left_out_is_named(folder: Path, shape: str):
     resources, sentence = LEFT_OUT[shape]
     (found,) = left_out(folder, resources)
     assert found.endswith(f"not supported on the local stack: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("Mine", ["Mine"]),
+        (
+            "[AWS::Serverless-2016-10-31, Mine, {Name: AWS::Include, Parameters: {Location: s}}]",
+            ["Mine", "AWS::Include"],
+        ),
+        ("[AWS::LanguageExtensions, AWS::Serverless-2016-10-31]", []),
+    ],
+)
+def test_a_macro_of_the_whole_template_is_named(folder: Path, written: str, named: list[str]):
+    """What it would make is not there, and the rest runs."""
+    path = folder / "template.yaml"
+    path.write_text(f"Transform: {written}\nResources: {{Q: {{Type: AWS::SQS::Queue}}}}\n")
+    said = [f"not supported on the local stack: the macro {name}. Write out what it makes." for name in named]
+    assert said == read_plan(path, stack_name="shop", region="us-east-1").left_out
 
 
 @pytest.mark.parametrize("shape", REFUSED)
