@@ -88,6 +88,7 @@ class RunningStack:
         """A plain boto3 client, safe to share between threads; the error names what services there are."""
         if service not in _BOTO3_NAMES:
             raise LocalStackError(f"The local stack has no {service}. It has: {', '.join(_BOTO3_NAMES)}.")
+        self._expect_started()
         with self._clients_lock:
             if service not in self._clients:
                 self._clients[service] = self._make_client(service)
@@ -97,18 +98,21 @@ class RunningStack:
         """A steponce client for this stack; options as for `Client.from_outputs`, like `machine`."""
         from steponce.client import Client
 
+        self._expect_started()
         return Client.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def guard(self, **options: Any) -> Guard:
         """A guard on this stack's table; options as for `Guard`."""
         from steponce.guards.guard import Guard
 
+        self._expect_started()
         return Guard.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def limiter(self, **options: Any) -> Limiter:
         """A limiter on this stack's table, which `Limits=yes` makes; options as for `Limiter`."""
         from steponce.limiter import Limiter
 
+        self._expect_started()
         return Limiter.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def logs(self, function_name: str) -> str:
@@ -118,6 +122,7 @@ class RunningStack:
 
     def facts(self) -> dict[str, Any]:
         """What another process needs to speak to this stack; JSON."""
+        self._expect_started()
         return {
             "name": self.name,
             "region": self.region,
@@ -126,6 +131,11 @@ class RunningStack:
             "outputs": self.outputs,
             "logs": str(self._logs),
         }
+
+    def _expect_started(self) -> None:
+        """Without addresses, a client would call AWS."""
+        if not self.endpoints:
+            raise LocalStackError("The stack does not run. Use it in a `with` block, or start it.")
 
     def _make_client(self, service: str) -> Any:
         return client_of(
@@ -166,6 +176,7 @@ class LocalStack(RunningStack):
         self._running = _running_endpoints(endpoints or {})
         self._through = _known(through or {})
         self._keep_logs = logs is not None
+        self._temporary: Path | None = None
         self._delivers = deliveries
         self._has_controls = controls
         self._engine: EngineProcess | None = None
@@ -262,12 +273,11 @@ class LocalStack(RunningStack):
         Start the embedded parts and deploy.
 
         Raises:
-            LocalStackError: a part does not start, or an endpoint does not answer.
+            LocalStackError: a part does not start, an endpoint does not answer, or nothing can be written.
         """
         if self._engine or self._deployment:
             raise LocalStackError("The stack runs already.")
-        self._logs = Path(self._logs if self._keep_logs else tempfile.mkdtemp(prefix="steponce-")).resolve()
-        self._logs.mkdir(parents=True, exist_ok=True)
+        self._make_logs()
         try:
             self._start_engine()
             self._deployment = Deployment(self.boto3)
@@ -287,8 +297,9 @@ class LocalStack(RunningStack):
             self._engine.stop()
         self._engine = self._servers = self._deployment = self._controls = None
         self._clients.clear()
-        if not self._keep_logs:
-            shutil.rmtree(self._logs, ignore_errors=True)
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
 
     def __enter__(self) -> LocalStack:
         return self.start()
@@ -300,6 +311,18 @@ class LocalStack(RunningStack):
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _make_logs(self) -> None:
+        try:
+            if not self._keep_logs:
+                self._logs = self._temporary = Path(tempfile.mkdtemp(prefix="steponce-"))
+            self._logs = self._logs.resolve()
+            self._logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            where = "Give `logs` another one" if self._keep_logs else "Let the variable TMPDIR name one"
+            raise LocalStackError(
+                f"There is no folder for what the functions write: {error}. {where} that can be written to."
+            ) from error
 
     def _start_engine(self) -> None:
         self._servers = LocalServers(os.environ, self._running)

@@ -142,6 +142,57 @@ def test_an_endpoint_may_be_a_server_that_runs_already(small_stack, monkeypatch)
     assert ["small-ItemsTable"] == small_stack.boto3("dynamodb").list_tables()["TableNames"]
 
 
+@pytest.mark.full
+def test_a_stack_leaves_the_state_machines_of_its_namesake_alone(small_stack):
+    """On one server: it is refused, and takes away nothing that it has not made."""
+    guest = LocalStack.from_template(
+        TEMPLATE, name="small", endpoints={"states": small_stack.endpoints["states"]}
+    )
+    with pytest.raises(LocalStackError, match="is already there"):
+        guest.start()
+    assert "SUCCEEDED" == run(small_stack, "after-the-namesake", {})["status"]
+
+
+def test_a_stack_that_was_never_started_deletes_nothing_when_it_stops(tmp_path, monkeypatch):
+    """Whoever stops it in a `finally` stands in the folder of a project."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").touch()
+    LocalStack.from_template(TEMPLATE).stop()
+    assert [tmp_path / "kept"] == list(tmp_path.iterdir())
+
+
+def test_a_stack_says_that_it_has_no_folder_to_write_to(tmp_path, monkeypatch):
+    """And deletes none, either."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").touch()
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    stack = LocalStack.from_template(TEMPLATE)
+    with pytest.raises(LocalStackError, match=r"No usable temporary directory.* TMPDIR"):
+        stack.start()
+    stack.stop()
+    assert [tmp_path / "kept"] == list(tmp_path.iterdir())
+
+
+def test_a_folder_of_logs_that_cannot_be_made_is_named(tmp_path):
+    """With what the caller can change: not the temporary folder."""
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalStackError, match=r"/file/logs'\. Give `logs` another one"):
+        LocalStack.from_template(TEMPLATE, logs=tmp_path / "file" / "logs").start()
+
+
+def refuse(**_options):
+    """Of a machine on which nothing can be written."""
+    raise FileNotFoundError("[Errno 2] No usable temporary directory found in ['/tmp']")
+
+
+@pytest.mark.parametrize("use", ["client", "guard", "limiter", "facts", "boto3"])
+def test_a_stack_that_does_not_run_speaks_to_nobody(use):
+    """Without an address it would be AWS."""
+    stack = LocalStack.from_template(TEMPLATE)
+    with pytest.raises(LocalStackError, match="does not run"):
+        getattr(stack, use)(*["sqs"] * (use == "boto3"))
+
+
 def test_an_unknown_endpoint_is_named():
     """With those that exist."""
     with pytest.raises(LocalStackError, match=r"No such endpoint: dynamo\. Known: states, dynamodb, lambda"):
