@@ -53,7 +53,8 @@ class Deployment:
         Make everything that the plan asks for.
 
         Raises:
-            LocalStackError: a table is there already, or an endpoint refuses or does not answer.
+            LocalStackError: a table or state machine is there already, or an endpoint refuses or does not
+                answer.
         """
         with ThreadPoolExecutor(max_workers=4) as pool:
             tables = [pool.submit(self._make_table, table) for table in plan.tables]
@@ -89,6 +90,11 @@ class Deployment:
 
     def _make_machine(self, machine: MachinePlan) -> None:
         with _explained(f"state machine {machine.name}"):
+            if self._is_there(machine.name):  # a second one would be the same one, and `undo` would delete it
+                raise LocalStackError(
+                    f"State machine {machine.name} is already there. Delete it, or give the stack another "
+                    "name."
+                )
             try:
                 made = self._states.create_state_machine(
                     name=machine.name,
@@ -102,6 +108,10 @@ class Deployment:
                 ) from error
             arn = made["stateMachineArn"]
             self._undo.append(lambda: self._states.delete_state_machine(stateMachineArn=arn))
+
+    def _is_there(self, machine: str) -> bool:
+        pages = self._states.get_paginator("list_state_machines").paginate()
+        return any(machine == one["name"] for page in pages for one in page["stateMachines"])
 
     def _make_secret(self, name: str) -> None:
         with _explained(f"secret {name}"):
