@@ -29,6 +29,7 @@ def install() -> None:
         execution_types,
         expressions,
         integrations,
+        intrinsic_values,
         intrinsics,
         item_sizes,
         language,
@@ -59,6 +60,7 @@ def install() -> None:
     execution_types.install()
     reserved_errors.install()
     intrinsics.install()
+    intrinsic_values.install()
     callbacks.install()
     nested_executions.install()
     api.install()

@@ -20,6 +20,7 @@ INPUT = {
     "said": {"é": "ü\n\U0001f600", "null": 0},
     "template": "{} of $.n",
     "braces": "{}",
+    "mail": "Z3LD\r\ntsOf\r\nZQ==\r\n",
 }
 TEXTS = {
     r"States.Format('it\'s {}', $.n)": "it's 5",
@@ -50,6 +51,33 @@ PATHS = {
     "States.Array('][', $['n'], '].[')": ["][", 5, "].["],
 }
 
+VALUES = {
+    "States.Base64Encode('größe')": "Z3LDtsOfZQ==",
+    "States.Base64Decode('Z3LDtsOfZQ==')": "größe",
+    "States.Base64Decode($.mail)": "größe",
+    "States.ArrayUnique(States.Array($.grid, 1, true, $.grid, 0, false, 1, null, null))": [
+        INPUT["grid"],
+        1,
+        True,
+        0,
+        False,
+        None,
+    ],
+    "States.ArrayContains(States.Array(1, 2), true)": False,
+    "States.ArrayContains($.detail.lines, $.detail.lines[1])": True,
+    "States.ArrayRange(9, 1, -3)": [9, 6, 3],
+    "States.ArrayRange(1, 9, 2)": [1, 3, 5, 7, 9],
+    "States.ArrayRange(2, 1, 1)": [],
+}
+NO_VALUES = (
+    "States.Base64Encode($.n)",
+    "States.Base64Decode('Z3L')",
+    "States.ArrayUnique($.n)",
+    "States.ArrayContains($.n, 1)",
+    "States.ArrayRange(1, 9, 0)",
+    "States.ArrayRange(1, 1002, 1)",
+)
+
 
 @pytest.fixture(scope="module")
 def workflows(small_stack):
@@ -64,6 +92,18 @@ def test_a_backslash_stands_before_a_reserved_character(workflows):
 def test_a_path_in_a_call_is_read_to_its_end(workflows):
     """With all of its steps in brackets, names and indexes."""
     assert list(PATHS.values()) == answers(workflows, PATHS)
+
+
+def test_values_are_those_of_json(workflows):
+    """Text in any alphabet, true that is not 1, and arrays and objects that can be equal."""
+    assert list(VALUES.values()) == answers(workflows, VALUES)
+
+
+@pytest.mark.parametrize("call", NO_VALUES)
+def test_a_value_that_a_function_does_not_take_fails_the_execution(workflows, call):
+    """And not the engine."""
+    found = workflows.run({"Make": {"Type": "Pass", "Parameters": {"made.$": call}, "End": True}}, INPUT)
+    assert "FAILED" == found["status"]
 
 
 def test_numbers_booleans_and_null(workflows):
