@@ -177,7 +177,9 @@ def _invocations(resources: Resources) -> Iterator[str]:
         if "DeadLetterConfig" in properties:
             yield not_supported(f"DeadLetterConfig ({logical_id}). Use a destination on failure.")
     for logical_id, _, properties in resources.of_kind(types.HTTP_INTEGRATION):
-        if str(properties.get("PayloadFormatVersion", "2.0")) != "2.0":
+        if properties.get("IntegrationType") != "AWS_PROXY" or "IntegrationSubtype" in properties:
+            yield not_supported(f"an integration without a function ({logical_id}).")
+        elif str(properties.get("PayloadFormatVersion", "2.0")) != "2.0":
             yield not_supported(f"a payload in the format 1.0 ({logical_id}). The function gets 2.0.")
 
 

@@ -166,6 +166,19 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
 """,
         "a payload in the format 1.0 (I). The function gets 2.0.",
     ),
+    "a route that starts a state machine": (
+        """
+  A: {Type: AWS::ApiGatewayV2::Api, Properties: {Name: a, ProtocolType: HTTP}}
+  I:
+    Type: AWS::ApiGatewayV2::Integration
+    Properties:
+      ApiId: !Ref A
+      IntegrationType: AWS_PROXY
+      IntegrationSubtype: StepFunctions-StartExecution
+      PayloadFormatVersion: "1.0"
+""",
+        "an integration without a function (I).",
+    ),
     "a dynamic reference": (
         "\n  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: '{{resolve:ssm:/queue}}'}}\n",
         "{{resolve:ssm:/queue}}. It stays as it is.",
