@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steponce.cost.usage import Usage
+from steponce.lint.asl import as_object
 from steponce.lint.calls import Call
 
 KB_PER_WRITE = 1
@@ -89,8 +90,10 @@ def _events(arguments: Arguments, _item_kb: float) -> Usage | None:
 
 
 def _is_fifo(arguments: Arguments, address: str) -> bool:
-    has_group = {"MessageGroupId", "MessageGroupId.$"} & set(arguments)
-    return bool(has_group) or str(arguments.get(address, "")).endswith(".fifo")
+    entries = arguments.get("Entries")
+    messages = [arguments, *map(as_object, entries if isinstance(entries, list) else ())]
+    has_group = any({"MessageGroupId", "MessageGroupId.$"} & message.keys() for message in messages)
+    return has_group or str(arguments.get(address, "")).endswith(".fifo")
 
 
 def _units(item_kb: float, kb_per_unit: int) -> int:

@@ -31,6 +31,12 @@ CALLS: list[tuple[str, dict[str, Any], Usage]] = [
     ("sqs:sendMessage", {"QueueUrl": "https://sqs/1/orders"}, Usage(sqs_requests=1)),
     ("sqs:sendMessage.waitForTaskToken", {"QueueUrl": "https://sqs/1/a.fifo"}, Usage(sqs_fifo_requests=1)),
     ("aws-sdk:sqs:sendMessage", {"MessageGroupId.$": "$.group"}, Usage(sqs_fifo_requests=1)),
+    (
+        "aws-sdk:sqs:sendMessageBatch",
+        {"Entries": [{"Id": "a"}, {"Id": "b", "MessageGroupId": "g"}, 1]},
+        Usage(sqs_fifo_requests=1),
+    ),
+    ("aws-sdk:sqs:sendMessageBatch", {"Entries.$": "$.entries"}, Usage(sqs_requests=1)),
     ("sns:publish", {"TopicArn": "arn:aws:sns:eu-west-1:1:orders"}, Usage(sns_publishes=1)),
     ("events:putEvents", {"Entries": [{}, {}]}, Usage(events=2)),
     ("aws-sdk:s3:putObject", {}, Usage(s3_puts=1)),
