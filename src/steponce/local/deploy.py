@@ -76,9 +76,7 @@ class Deployment:
             try:
                 self._dynamodb.create_table(**table.arguments)
             except self._dynamodb.exceptions.ResourceInUseException:
-                raise LocalStackError(
-                    f"Table {table.name} is already there. Delete it, or give the stack another name."
-                ) from None
+                raise _taken(f"Table {table.name}") from None
             self._undo.append(lambda: self._dynamodb.delete_table(TableName=table.name))
             waiter = self._dynamodb.get_waiter("table_exists")
             waiter.wait(TableName=table.name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
@@ -91,10 +89,7 @@ class Deployment:
     def _make_machine(self, machine: MachinePlan) -> None:
         with _explained(f"state machine {machine.name}"):
             if self._is_there(machine.name):  # a second one would be the same one, and `undo` would delete it
-                raise LocalStackError(
-                    f"State machine {machine.name} is already there. Delete it, or give the stack another "
-                    "name."
-                )
+                raise _taken(f"State machine {machine.name}")
             try:
                 made = self._states.create_state_machine(
                     name=machine.name,
@@ -152,6 +147,12 @@ def _make_topics(
         sns.subscribe(
             TopicArn=item.topic_arn, Protocol="sqs", Endpoint=item.queue_arn, Attributes=item.attributes
         )
+
+
+def _taken(what: str) -> LocalStackError:
+    return LocalStackError(
+        f"{what} is already there. Stop the stack that has made it, delete it, or give this one another name."
+    )
 
 
 @contextlib.contextmanager
