@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from steponce.aws.errors import answering, error_code
-from steponce.errors import StackNotFound
+from steponce.errors import InvalidSetting, StackNotFound
 
 if TYPE_CHECKING:
     import boto3
@@ -64,3 +64,18 @@ def stack_outputs(session: boto3.Session, name: str, config: Config | None = Non
             f"There is no stack {name!r} in {where}. Check name, region and account."
         ) from None
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def output_of(outputs: Mapping[str, str], name: str) -> str:
+    """
+    An Output that a stack of steponce has.
+
+    Raises:
+        InvalidSetting: it is missing or empty.
+    """
+    if not outputs.get(name):
+        raise InvalidSetting(
+            f"The stack has no Output {name}. Give the Outputs of a stack that was deployed from steponce's "
+            "template."
+        )
+    return outputs[name]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 import boto3
 from botocore.config import Config
 
-from steponce.aws.clients import CONFIG, stack_outputs
+from steponce.aws.clients import CONFIG, output_of, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
@@ -117,9 +117,14 @@ class Guard:
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make a guard from a stack's Outputs: on its table, with its rules and its bucket."""
+        """
+        Make a guard from a stack's Outputs: on its table, with its rules and its bucket.
+
+        Raises:
+            InvalidSetting: an Output is missing or malformed.
+        """
         options = {"result_bucket": outputs.get("ResultBucket")} | options
-        return cls(outputs["LocksTable"], rules=RequestRules.from_settings(outputs), **options)
+        return cls(output_of(outputs, "LocksTable"), rules=RequestRules.from_settings(outputs), **options)
 
     @classmethod
     def from_stack(cls, name: str, *, session: boto3.Session | None = None, **options: Any) -> Self:
@@ -132,6 +137,7 @@ class Guard:
 
         Raises:
             StackNotFound: this account and region have no stack of this name.
+            InvalidSetting: as `from_outputs`.
         """
         session = session or boto3.Session()
         outputs = stack_outputs(session, name, options.get("config"))

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, Id
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from botocore.config import Config
 
-from steponce.aws.clients import stack_outputs, with_defaults
+from steponce.aws.clients import output_of, stack_outputs, with_defaults
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting
 from steponce.guards.terms import Terms
@@ -118,8 +118,13 @@ class LocksPersistence(BasePersistenceLayer):
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str], **options: Any) -> Self:
-        """Make one on a stack's table from the stack's Outputs, with its rules."""
-        return cls(outputs["LocksTable"], rules=RequestRules.from_settings(outputs), **options)
+        """
+        Make one on a stack's table from the stack's Outputs, with its rules.
+
+        Raises:
+            InvalidSetting: an Output is missing or malformed.
+        """
+        return cls(output_of(outputs, "LocksTable"), rules=RequestRules.from_settings(outputs), **options)
 
     @classmethod
     def from_stack(cls, name: str, *, boto3_session: boto3.Session | None = None, **options: Any) -> Self:
@@ -133,6 +138,7 @@ class LocksPersistence(BasePersistenceLayer):
 
         Raises:
             StackNotFound: there is none of this name, in this account and region.
+            InvalidSetting: as `from_outputs`.
         """
         session = boto3_session or boto3.Session()
         outputs = stack_outputs(session, name, options.get("boto_config"))

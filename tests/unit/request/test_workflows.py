@@ -223,6 +223,14 @@ def test_what_is_made_of_a_stack_on_aws_works_where_the_stack_is(make: Any):
     assert {"eu-north-1"} == set(session.regions)
 
 
+@pytest.mark.parametrize("make", [Guard.from_outputs, LocksPersistence.from_outputs])
+@pytest.mark.parametrize("outputs", [{}, {"LocksTable": ""}])
+def test_outputs_of_another_stack_are_refused_by_name(make: Any, outputs: dict[str, str]):
+    """And not by an error of Python's."""
+    with pytest.raises(InvalidSetting, match=r"no Output LocksTable\. Give the Outputs of"):
+        make(outputs)
+
+
 def test_a_client_has_its_caller_s_config_and_addresses():
     """For each of its services, on top of its own: as behind a proxy, or on a local stack."""
     given: dict[str, tuple[str, str]] = {}
