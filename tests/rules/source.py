@@ -96,7 +96,7 @@ def rule_no_import_leads_back(path: Path, text: str) -> list[str]:
             return [f"what {path.relative_to(PACKAGE)} imports leads back to it"]
         if file not in seen:
             seen.add(file)
-            waiting += imported_files(file.read_text())
+            waiting += imported_by(file)
     return []
 
 
@@ -120,11 +120,10 @@ def rule_only_the_cli_writes_commands(path: Path, text: str) -> list[str]:
     """Everything else says what to do next as data (`NextStep`). Docstrings may name a command."""
     if part_of(path) == "cli":
         return []
-    tree = ast.parse(text)
-    explained = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    explained = {id(node.value) for node in nodes(text) if isinstance(node, ast.Expr)}
     texts = [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes(text)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in explained
     ]
     return [f"{path.name} writes {command!r}" for one in texts for command in _COMMAND.findall(one)]
@@ -141,7 +140,7 @@ def rule_texts_of_others_are_no_markup(path: Path, text: str) -> list[str]:
 
 def rule_type_checkers_know_every_name(path: Path, text: str) -> list[str]:
     """A module's `__getattr__` that a type checker sees makes it take a misspelt import for a name."""
-    names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    names = {node.name for node in parsed(text).body if isinstance(node, ast.FunctionDef)}
     return [f"{path.name} answers for any name"] if "__getattr__" in names else []
 
 
@@ -187,13 +186,13 @@ def rule_functions_have_a_handler(path: Path, text: str) -> list[str]:
     """Its docstring says what the function is for, in the folder's only public handler."""
     if path.parent.parent.name != "functions" or path.name != "app.py":
         return []
-    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    names = [node.name for node in parsed(text).body if isinstance(node, ast.FunctionDef)]
     return [] if "handler" in names else [f"{path.parent.name} has no handler"]
 
 
 def rule_public_names_are_explained(path: Path, text: str) -> list[str]:
     """Every module, public class and public function has a docstring."""
-    tree = ast.parse(text)
+    tree = parsed(text)
     public = [
         node
         for node in tree.body
@@ -206,9 +205,21 @@ def rule_public_names_are_explained(path: Path, text: str) -> list[str]:
 
 
 @cache
+def parsed(text: str) -> ast.Module:
+    """A module's tree, which every rule looks at."""
+    return ast.parse(text)
+
+
+@cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module's tree."""
+    return tuple(ast.walk(parsed(text)))
+
+
+@cache
 def imports(text: str) -> tuple[str, ...]:
     """The full name of everything that a module imports, wherever in it."""
-    return tuple(_imports(ast.walk(ast.parse(text))))
+    return tuple(_imports(nodes(text)))
 
 
 @cache
@@ -218,13 +229,22 @@ def imported_files(text: str) -> frozenset[Path]:
 
 
 @cache
+def imported_by(file: Path) -> frozenset[Path]:
+    """The modules whose names a module of the package imports, as it is on the disk."""
+    return imported_files(file.read_text())
+
+
+@cache
 def imports_at_load(text: str) -> tuple[str, ...]:
     """The full name of what a module imports while it is loaded: not what is for a type checker alone."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    return tuple(_imports(ast.walk(tree)))
+    only_for_types = {
+        id(inner)
+        for node in nodes(text)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    return tuple(_imports(node for node in nodes(text) if id(node) not in only_for_types))
 
 
 def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
