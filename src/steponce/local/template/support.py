@@ -66,6 +66,7 @@ NEED_NOTHING = (
 
 _TRANSFORMS = ("AWS::Serverless-2016-10-31", "AWS::LanguageExtensions")
 _DYNAMIC = re.compile(r"\{\{resolve:[^}]*\}\}")
+_INTEGRATION = "x-amazon-apigateway-integration"
 _CRON = "cron("
 _TARGETS = ("lambda", "sqs", "states")
 
@@ -116,6 +117,7 @@ def left_out(
     yield from _remote(resources, is_here)
     yield from _deliveries(resources)
     yield from _invocations(resources)
+    yield from _integrations(resources)
     for text in sorted({*_DYNAMIC.findall(json.dumps(template))}):
         yield not_supported(f"{text}. It stays as it is.")
     for name, declared in template.get("Parameters", {}).items():
@@ -171,16 +173,50 @@ def _invocations(resources: Resources) -> Iterator[str]:
             yield not_supported(
                 f"MaximumRetryAttempts ({logical_id}). A function that fails runs three times."
             )
-        if "OnSuccess" in properties.get("DestinationConfig", {}):
+        destinations = properties.get("DestinationConfig", {})
+        if "OnSuccess" in destinations:
             yield not_supported(f"a destination of what succeeded ({logical_id}).")
+        if ":sqs:" not in str(destinations.get("OnFailure", ":sqs:")):
+            yield not_supported(f"a destination other than a queue ({logical_id}).")
     for logical_id, _, properties in resources.of_kind(types.FUNCTION):
         if "DeadLetterConfig" in properties:
             yield not_supported(f"DeadLetterConfig ({logical_id}). Use a destination on failure.")
-    for logical_id, _, properties in resources.of_kind(types.HTTP_INTEGRATION):
-        if properties.get("IntegrationType") != "AWS_PROXY" or "IntegrationSubtype" in properties:
-            yield not_supported(f"an integration without a function ({logical_id}).")
-        elif str(properties.get("PayloadFormatVersion", "2.0")) != "2.0":
-            yield not_supported(f"a payload in the format 1.0 ({logical_id}). The function gets 2.0.")
+
+
+def _integrations(resources: Resources) -> Iterator[str]:
+    """What HTTP APIs lead to that does not run here, or gets another event."""
+    for logical_id, _, native in resources.of_kind(types.HTTP_INTEGRATION):
+        version = native.get("PayloadFormatVersion")
+        yield from _integration(
+            logical_id, native.get("IntegrationType"), "IntegrationSubtype" in native, version
+        )
+    for logical_id, _, properties in resources.of_kind(types.HTTP_API):
+        sentences = [
+            sentence
+            for found in _of_body(properties.get("Body", {}))
+            for sentence in _integration(
+                logical_id,
+                found.get("type"),
+                "integrationSubtype" in found,
+                found.get("payloadFormatVersion"),
+            )
+        ]
+        yield from dict.fromkeys(sentences)
+
+
+def _of_body(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The integrations of an API that is written in OpenAPI, as SAM writes them."""
+    for item in body.get("paths", {}).values():
+        for operation in item.values():
+            if isinstance(operation, dict) and _INTEGRATION in operation:
+                yield operation[_INTEGRATION]
+
+
+def _integration(logical_id: str, kind: Any, has_subtype: bool, version: Any) -> Iterator[str]:
+    if str(kind).lower() != "aws_proxy" or has_subtype:
+        yield not_supported(f"an integration without a function ({logical_id}).")
+    elif str(version).startswith("1"):
+        yield not_supported(f"a payload in the format 1.0 ({logical_id}). The function gets 2.0.")
 
 
 def _rule(logical_id: str, properties: Mapping[str, Any]) -> Iterator[str]:

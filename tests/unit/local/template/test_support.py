@@ -143,6 +143,46 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
 """,
         "a destination of what succeeded (FnEventInvokeConfig).",
     ),
+    "a topic of what failed": (
+        f"""
+  T: {{Type: AWS::SNS::Topic}}
+  Fn:
+    Type: {FUNCTION}
+    Properties:
+      CodeUri: src
+      Handler: app.handler
+      Runtime: python3.13
+      EventInvokeConfig: {{DestinationConfig: {{OnFailure: {{Type: SNS, Destination: !Ref T}}}}}}
+""",
+        "a destination other than a queue (FnEventInvokeConfig).",
+    ),
+    "routes of SAM in an older form": (
+        f"""
+  Fn:
+    Type: {FUNCTION}
+    Properties:
+      CodeUri: src
+      Handler: app.handler
+      Runtime: python3.13
+      Events:
+        A: {{Type: HttpApi, Properties: {{Path: /a, Method: get, PayloadFormatVersion: "1.0"}}}}
+        B: {{Type: HttpApi, Properties: {{Path: /b, Method: get, PayloadFormatVersion: "1.0"}}}}
+""",
+        "a payload in the format 1.0 (ServerlessHttpApi). The function gets 2.0.",
+    ),
+    "a route to another server": (
+        """
+  A:
+    Type: AWS::ApiGatewayV2::Api
+    Properties:
+      Body:
+        paths:
+          /a:
+            parameters: []
+            get: {x-amazon-apigateway-integration: {type: http_proxy, uri: https://example.org}}
+""",
+        "an integration without a function (A).",
+    ),
     "a function's own dead-letter queue": (
         f"""
   Q: {{Type: AWS::SQS::Queue}}
