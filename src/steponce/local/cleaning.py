@@ -13,7 +13,6 @@ from steponce.local.template.plan import TablePlan
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_stepfunctions import SFNClient
 
 PATIENCE_SECONDS = 5.0
 """Functions that still run after this time are killed."""
@@ -31,7 +30,7 @@ def clean(stack: LocalStack) -> None:
     """
     before = None
     while True:
-        _stop_executions(stack.boto3("stepfunctions"))
+        _stop_executions(stack)
         stack.controls.empty_queues()
         begun = stack.controls.quiet(PATIENCE_SECONDS)
         if begun == before:
@@ -43,14 +42,22 @@ def clean(stack: LocalStack) -> None:
         _empty_bucket(stack.boto3("s3"), bucket.name)
 
 
-def machine_arns(sfn: SFNClient) -> Iterator[str]:
-    """The stack's state machines, also those that tests have made. Here express ones have lists, too."""
-    for page in sfn.get_paginator("list_state_machines").paginate():
-        yield from (one["stateMachineArn"] for one in page["stateMachines"])
+def machine_arns(stack: LocalStack) -> Iterator[str]:
+    """
+    The stack's state machines. Here express ones have lists, too.
+
+    Also those that tests have made, unless the server runs for others, too, and has theirs as well.
+    """
+    planned = {machine.name for machine in stack.plan.machines}
+    for page in stack.boto3("stepfunctions").get_paginator("list_state_machines").paginate():
+        for one in page["stateMachines"]:
+            if stack.has_embedded("states") or one["name"] in planned:
+                yield one["stateMachineArn"]
 
 
-def _stop_executions(sfn: SFNClient) -> None:
-    for machine in machine_arns(sfn):
+def _stop_executions(stack: LocalStack) -> None:
+    sfn = stack.boto3("stepfunctions")
+    for machine in machine_arns(stack):
         pages = sfn.get_paginator("list_executions").paginate(stateMachineArn=machine, statusFilter="RUNNING")
         for execution in [one for page in pages for one in page["executions"]]:
             sfn.stop_execution(executionArn=execution["executionArn"], cause="The test is over.")

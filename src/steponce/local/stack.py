@@ -249,6 +249,10 @@ class LocalStack(RunningStack):
             raise LocalStackError("This stack has no controls. Make it with controls=True, and start it.")
         return self._controls
 
+    def has_embedded(self, service: str) -> bool:
+        """Whether an endpoint is this stack's own, and no server that others may use."""
+        return service in self._embedded
+
     def expect_embedded(self, *services: str) -> None:
         """
         Make sure that these endpoints are embedded ones.

@@ -39,7 +39,7 @@ def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
     """
     sfn = stack.boto3("stepfunctions")
     try:
-        found = sorted(_not_succeeded(sfn, since), key=lambda one: one["startDate"])
+        found = sorted(_not_succeeded(stack, since), key=lambda one: one["startDate"])
         workflows = Workflows.from_outputs(stack.outputs)
         reported: set[tuple[str, str]] = set()
         for execution in found[:_MOST]:
@@ -57,8 +57,9 @@ def stories(stack: LocalStack, since: datetime) -> Iterator[tuple[str, str]]:
         yield "unknown", f"What became of the executions could not be read: {error}"
 
 
-def _not_succeeded(sfn: SFNClient, since: datetime) -> Iterator[ExecutionListItemTypeDef]:
-    for machine in machine_arns(sfn):
+def _not_succeeded(stack: LocalStack, since: datetime) -> Iterator[ExecutionListItemTypeDef]:
+    sfn = stack.boto3("stepfunctions")
+    for machine in machine_arns(stack):
         for page in sfn.get_paginator("list_executions").paginate(stateMachineArn=machine):
             for one in page["executions"]:
                 if one["status"] != "SUCCEEDED" and one["startDate"] >= since:

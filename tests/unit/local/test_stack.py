@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from steponce.local import LocalStack, LocalStackError, read_facts, write_facts
+from steponce.local.cleaning import clean
 from steponce.local.deploy import Deployment
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import descendants, parents
@@ -151,6 +152,40 @@ def test_a_stack_leaves_the_state_machines_of_its_namesake_alone(small_stack):
     with pytest.raises(LocalStackError, match="is already there"):
         guest.start()
     assert "SUCCEEDED" == run(small_stack, "after-the-namesake", {})["status"]
+
+
+@pytest.mark.full
+def test_cleaning_stops_no_execution_of_another_stack_on_the_server(small_stack):
+    """Their owner would wonder why a test was over."""
+    sfn, machine = small_stack.boto3("stepfunctions"), "someone-s"
+    waits = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 600, "End": True}}}
+    role = "arn:aws:iam::123456789012:role/local"
+    arn = sfn.create_state_machine(name=machine, definition=json.dumps(waits), roleArn=role)[
+        "stateMachineArn"
+    ]
+    started = sfn.start_execution(stateMachineArn=arn)["executionArn"]
+    given = {"states": small_stack.endpoints["states"]}
+    with LocalStack.from_template(TEMPLATE, name="guest", endpoints=given, controls=True) as guest:
+        own = guest.boto3("stepfunctions").start_execution(
+            stateMachineArn=guest.outputs["FlowArn"], name="own", input='{"seconds": 600}'
+        )["executionArn"]
+        clean(guest)
+        assert "RUNNING" == sfn.describe_execution(executionArn=started)["status"]
+        assert "RUNNING" != sfn.describe_execution(executionArn=own)["status"]
+    sfn.stop_execution(executionArn=started)
+    sfn.delete_state_machine(stateMachineArn=arn)
+
+
+@pytest.mark.full
+def test_a_stack_s_time_is_its_own_whatever_is_in_the_folder_of_its_logs(tmp_path):
+    """The folder is kept, with what else is in it."""
+    (tmp_path / "clock").write_text("mine")
+    for _ in range(2):
+        with LocalStack.from_template(TEMPLATE, name="timed", logs=tmp_path, controls=True) as stack:
+            assert 0 == stack.controls.ahead_seconds()
+            stack.controls.let_pass(86_400)
+    assert ["clock"] == [path.name for path in tmp_path.iterdir() if "clock" in path.name]
+    assert "mine" == (tmp_path / "clock").read_text()
 
 
 def test_a_stack_that_was_never_started_deletes_nothing_when_it_stops(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from werkzeug.wrappers import Request
 
 from steponce.local import stack_time
 from steponce.local.delivery.http_api import HttpApi
-from steponce.local.engine.instructions import CLOCK, ENGINE_LOG, PROBLEM, Instructions, api_service
+from steponce.local.engine.instructions import ENGINE_LOG, PROBLEM, Instructions, api_service
 from steponce.local.http.server import serve, url_of
 from steponce.local.runtime.asynchronous import GivenUp
 from steponce.local.runtime.forkserver_process import ForkServerProcess
@@ -59,8 +59,10 @@ def main() -> None:
     logging.disable(logging.WARNING)
     owner = os.getppid()
     forkserver = None
+    # A name of its own, since kept logs may stand in a folder with other files, and of other stacks.
+    clock = options.logs / f"clock-{os.getpid()}" if options.controls else None
     try:
-        forkserver = _run(options, set(options.serve.split(",")), owner)
+        forkserver = _run(options, set(options.serve.split(",")), owner, clock)
     except Exception:
         traceback.print_exc()
         with contextlib.suppress(OSError):  # the owner may be gone
@@ -68,16 +70,20 @@ def main() -> None:
     finally:
         if forkserver:
             forkserver.stop()
+        if clock:
+            clock.unlink(missing_ok=True)
         if options.forget_logs:
             shutil.rmtree(options.logs, ignore_errors=True)
         # Executions may still be waiting in threads; with the owner gone nobody wants their outcome.
         os._exit(0)
 
 
-def _run(options: argparse.Namespace, services: set[str], owner: int) -> ForkServerProcess | None:
-    logs, has_controls = options.logs, options.controls
-    clock = logs / CLOCK if has_controls else None
+def _run(
+    options: argparse.Namespace, services: set[str], owner: int, clock: Path | None
+) -> ForkServerProcess | None:
+    logs = options.logs
     if clock:
+        clock.unlink(missing_ok=True)  # of an engine that was killed and had this process id
         stack_time.install(clock)
     forkserver = ForkServerProcess(logs / ENGINE_LOG, clock) if "lambda" in services else None
     functions = LambdaApi(forkserver) if forkserver else None
@@ -92,7 +98,7 @@ def _run(options: argparse.Namespace, services: set[str], owner: int) -> ForkSer
 
         url = moto_server.start()
         addresses |= dict.fromkeys(moto_services, url)
-    if has_controls:
+    if clock:
         from steponce.local.engine.controls import ControlsApi
 
         addresses["controls"] = url_of(serve(Request.application(ControlsApi(functions).answer)))

@@ -11,8 +11,6 @@ from steponce.local.template.plan import ApiPlan, Deliveries, FunctionPlan, Rout
 ENGINE_LOG = "engine.log"
 PROBLEM = "problem"
 """The key of the engine's last message, if it fails. Its log may be gone when that is read."""
-CLOCK = "clock"
-"""The file of the stack's time, among the logs."""
 
 
 def api_service(number: int) -> str:
