@@ -70,12 +70,18 @@ def serve(template: str, parameters: Mapping[str, str]) -> int:
 
 
 def _refuse_second(own: Mapping[str, str]) -> None:
-    """Refuse to replace the facts of a stack that runs, and has other endpoints than our own."""
+    """
+    Refuse to replace the facts of a stack that runs, and has other endpoints than our own; and a file that is
+    no stack's.
+    """
     from steponce.local import LocalStackError, read_facts
+    from steponce.local.errors import FactsUnreadable
 
     try:
         facts = read_facts(home())
         runs = facts["endpoints"] != own and not_serving(facts["endpoints"]) is None
+    except FactsUnreadable as error:
+        raise click.UsageError(str(error)) from None
     except LocalStackError:
         return
     if runs:

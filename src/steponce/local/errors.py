@@ -9,6 +9,10 @@ class LocalStackError(SteponceError):
     """The stack cannot be read, started or reached."""
 
 
+class FactsUnreadable(LocalStackError):
+    """The file in which a running stack leaves its addresses is no such file."""
+
+
 def not_supported(what: str) -> str:
     """The stack's answer to a call of something that it does not run."""
     return f"not supported on the local stack: {what}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from steponce.local.errors import LocalStackError
+from steponce.local.errors import FactsUnreadable, LocalStackError
 from steponce.program import program
 
 FOLDER = ".steponce"
@@ -57,20 +57,24 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
     Read the facts of the stack that runs.
 
     Raises:
-        LocalStackError: no stack runs, or the file has been damaged.
+        FactsUnreadable: the file has been damaged, or is somebody else's.
+        LocalStackError: no stack runs.
     """
     path = Path(folder) / _FILE
+    damaged = (
+        f"{path} cannot be read as the facts of a local stack. If one runs, end it. Move the file away, and "
+        f"start one with: {program()} up"
+    )
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         if not _are_facts(facts):
             raise ValueError
     except FileNotFoundError:
         raise LocalStackError(f"No local stack runs here. Start one with: {program()} up") from None
-    except (OSError, ValueError, RecursionError):
-        raise LocalStackError(
-            f"{path} cannot be read as the facts of a local stack. If one runs, end it. Start one with: "
-            f"{program()} up"
-        ) from None
+    except OSError:
+        raise LocalStackError(damaged) from None
+    except (ValueError, RecursionError):
+        raise FactsUnreadable(damaged) from None
     if not _is_alive(facts["pid"]):
         raise LocalStackError(f"The local stack that ran here is gone. Start one with: {program()} up")
     return dict(facts)

@@ -34,6 +34,19 @@ def test_up_refuses_a_second_stack_in_the_same_folder(
     assert f"A stack runs here already (process {os.getpid()})" in in_a_pipe(capsys)["error"]["message"]
 
 
+def test_up_refuses_to_replace_a_file_that_is_no_stack_s(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """STEPONCE_HOME can name any folder. The file would be gone when the stack ends."""
+    home.mkdir()
+    (home / "stack.json").write_text('{"mine": true}')
+    stack_that_runs(monkeypatch, lambda _when: None)
+
+    assert 2 == commands.run(["up"])
+    assert "stack.json cannot be read as the facts of a local stack" in in_a_pipe(capsys)["error"]["message"]
+    assert '{"mine": true}' == (home / "stack.json").read_text()
+
+
 def stack_that_runs(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]) -> dict[str, Any]:
     """A stack with facts. Something happens while it starts, and while it runs until Ctrl-C."""
     facts = FACTS | {"name": "mine", "endpoints": dict.fromkeys(ENDPOINTS, "http://127.0.0.1:7")}
