@@ -76,7 +76,7 @@ def init(folder: Path, choices: Choices) -> list[str]:
 
 
 def _init(folder: Path, choices: Choices) -> list[str]:
-    draft = folder.with_name(f".{folder.name}.new")
+    draft = folder.with_name(f".{folder.name}.steponce-draft")
     _check_place(folder, draft)
     shutil.rmtree(draft, ignore_errors=True)  # of an init that was killed
     try:

@@ -40,11 +40,12 @@ def write_into(found: Into, definition: str, template: Path) -> None:
                     installation.write(found.installation, installation.files(callback=False))
             write_whole(found.definition, definition)
             _fill(draft, template, text, newline="")
-        except OSError:
-            if found.installation is not None:
-                shutil.rmtree(found.installation, ignore_errors=True)
-            with suppress(OSError):
-                found.definition.unlink()
+        except BaseException:  # Ctrl-C, too
+            if draft.exists():  # and not the template yet, which names the others
+                if found.installation is not None:
+                    shutil.rmtree(found.installation, ignore_errors=True)
+                with suppress(OSError):
+                    found.definition.unlink()
             raise
 
 
@@ -84,7 +85,7 @@ def _draft_alone(template: Path) -> Iterator[Path]:
 
 def _draft_of(path: Path) -> Path:
     place = path.resolve()
-    return place.with_name(f".{place.name}.new")
+    return place.with_name(f".{place.name}.steponce-draft")
 
 
 def _fill(draft: Path, path: Path, text: str, *, newline: str | None = None) -> None:

@@ -130,8 +130,8 @@ def test_a_full_disk_leaves_what_was_there(
     ("full", "named"),
     [
         ("manifest.json", "steponce-installation"),
-        (".order_once.asl.json.new", "order_once.asl.json"),
-        (".template.yaml.new", "template.yaml"),
+        (".order_once.asl.json.steponce-draft", "order_once.asl.json"),
+        (".template.yaml.steponce-draft", "template.yaml"),
     ],
 )
 def test_what_is_written_before_an_error_is_removed(
@@ -157,6 +157,26 @@ def test_what_is_written_before_an_error_is_removed(
     assert before == {path.name for path in here.iterdir()}
     assert TEMPLATE == (here / "template.yaml").read_text()
     assert 0 == commands.run(["wrap", *INTO])
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_ctrl_c_leaves_all_or_nothing(here: Path, monkeypatch: pytest.MonkeyPatch, moment: str):
+    """The template names the other parts, so they stay once it is there, and not before."""
+    (here / "template.yaml").write_text(TEMPLATE)
+    before, replace = {path.name for path in here.iterdir()}, Path.replace
+
+    def interrupted(path: Path, target: Path) -> None:
+        if target.name != "template.yaml" or moment == "after":
+            replace(path, target)
+        if target.name == "template.yaml":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as person:
+        person.setattr(Path, "replace", interrupted)
+        assert 130 == commands.run(["wrap", *INTO])
+    written = {"steponce-installation", "order_once.asl.json"} if moment == "after" else set()
+    assert before | written == {path.name for path in here.iterdir()}
+    assert (moment == "before") == (TEMPLATE == (here / "template.yaml").read_text())
 
 
 @pytest.mark.parametrize("file", ["order.asl.json", "template.yaml"])

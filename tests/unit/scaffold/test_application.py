@@ -105,7 +105,7 @@ def test_a_link_is_filled_from_beside_the_folder_that_it_leads_to(
     (tmp_path / "here" / "app").symlink_to(tmp_path / "there" / "app")
     monkeypatch.setattr(application, "complete", note)
     application.init(tmp_path / "here" / "app", Choices("orders"))
-    assert [tmp_path / "there" / ".app.new"] == drafts
+    assert [tmp_path / "there" / ".app.steponce-draft"] == drafts
     assert (tmp_path / "there" / "app" / "template.yaml").is_file()
 
 
@@ -195,13 +195,25 @@ def test_an_init_that_ends_while_it_fills_a_folder_takes_back_what_is_there(
     assert {"template.yaml", "Makefile", ".git"} <= {path.name for path in folder.iterdir()}
 
 
+def test_a_folder_beside_it_stays(tmp_path: Path):
+    """Whatever it is called, as long as it is not called after steponce."""
+    for name in (".orders.new", "orders.new", ".orders.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").touch()
+    application.init(tmp_path / "orders", Choices("orders"))
+    assert [".orders.new", ".orders.old", "orders", "orders.new"] == sorted(
+        p.name for p in tmp_path.iterdir()
+    )
+    assert 3 == len(list(tmp_path.glob("*orders.*/mine")))
+
+
 def test_a_draft_of_an_init_that_was_killed_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nothing of the draft is in the new application, and nothing stays beside it."""
     with monkeypatch.context() as killed:  # before it could move or remove its draft
         killed.setattr(application, "_move", lambda draft, _folder: (draft / "old.txt").touch())
         killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)
         application.init(tmp_path / "orders", Choices("orders"))
-    assert [tmp_path / ".orders.new"] == list(tmp_path.iterdir())
+    assert [tmp_path / ".orders.steponce-draft"] == list(tmp_path.iterdir())
 
     application.init(tmp_path / "orders", Choices("orders"))
 
@@ -265,7 +277,7 @@ def test_nobody_is_told_to_delete_what_init_has_not_written(
     left: str, mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A draft that was left says nothing of a file that somebody has put into the folder meanwhile."""
-    folder, draft = tmp_path / "orders", tmp_path / ".orders.new"
+    folder, draft = tmp_path / "orders", tmp_path / ".orders.steponce-draft"
     with monkeypatch.context() as killed:
         killed.setattr(application, "_move", lambda _draft, to: to.mkdir())
         killed.setattr(application.shutil, "rmtree", lambda *_, **__: None)

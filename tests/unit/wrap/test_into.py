@@ -286,7 +286,7 @@ def test_what_somebody_else_writes_meanwhile_stays(
 def test_two_commands_do_not_write_one_template_at_once(write: Write, capsys: pytest.CaptureFixture[str]):
     """Nor does the second one delete what the first has written."""
     path = write(NAMED)
-    draft = path.with_name(".template.yaml.new")
+    draft = path.with_name(".template.yaml.steponce-draft")
     draft.write_text("theirs")
     assert 2 == commands.run(["wrap", "--into", str(path), "--machine", "OrdersStateMachine"])
     assert "another command is changing the template" in capsys.readouterr().out
