@@ -78,9 +78,9 @@ docs: setup  ## Build the pages of docs/ into site/.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 dist: setup  ## Build the sdist, and from it the wheel, into DIST.
-	@rm -rf $(DIST)
+	@rm -f $(DIST)/steponce-*.whl $(DIST)/steponce-*.tar.gz
 	@$(BIN)/python -m build --no-isolation --outdir $(DIST)
-	@$(BIN)/twine check --strict $(DIST)/*
+	@$(BIN)/twine check --strict $(DIST)/steponce-*
 
 openapi: setup  ## Write the HTTP API's OpenAPI document from its code.
 	@$(BIN)/python -m tests.rules.openapi
