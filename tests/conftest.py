@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,16 @@ def pytest_configure(config: pytest.Config) -> None:
         # Else each worker reads the whole package for constants to try; on a fresh clone this takes it 5 s.
         providers._get_local_constants = lambda: providers._local_constants
     config.addinivalue_line("markers", "defect(engine, row): fails on this engine: row of tests/ENGINES.md")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage meanwhile, for what is made stays: it took a tenth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

@@ -6,9 +6,12 @@ A stack costs five seconds of processor time, as much as fifty tests on it.
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 from xdist.scheduler import LoadFileScheduling
+
+ROOT = Path(__file__).parents[1]
 
 OF_THEIR_OWN = {
     "test_counted_paths.py",
@@ -32,24 +35,15 @@ ON_BOTH_SCENES = {
 }
 """Workflow tests that use both scenes of their conftest."""
 
-ON_THE_SMALL_STACK = {
-    "test_stack.py",
-    "test_patches.py",
-    "test_admission.py",
-    "test_fake_step_functions.py",
-    "test_integrations.py",
-    "test_nested_executions.py",
-}
-"""Tests of the local stack itself."""
 
-
+@cache
 def group(file: str) -> str:
     """The name of the files that this one shares a worker with; itself, if it shares nothing."""
     path = PurePosixPath(file)
     folder = path.parent.name
     if folder == "workflow" and path.name not in OF_THEIR_OWN:
         return "both scenes" if path.name in ON_BOTH_SCENES else "one scene"
-    return "the small stack" if path.name in ON_THE_SMALL_STACK else file
+    return "the small stack" if "small_stack" in (ROOT / file).read_text(encoding="utf-8") else file
 
 
 class SharedStacks(LoadFileScheduling):

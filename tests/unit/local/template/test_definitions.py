@@ -322,9 +322,9 @@ def test_each_choice_of_a_parameter_is_looked_at(tmp_path: Path):
         read_plan(path, stack_name="x", region="us-east-1")
 
 
-def test_a_machine_made_later_is_refused_by_the_api(stack: LocalStack):
+def test_a_machine_made_later_is_refused_by_the_api(small_stack: LocalStack):
     """CreateStateMachine and UpdateStateMachine answer as AWS does."""
-    sfn = stack.boto3("stepfunctions")
+    sfn = small_stack.boto3("stepfunctions")
     right, wrong = (json.dumps(item) for item in (definition(A=END), definition(A=END, Lost=END)))
     with pytest.raises(ClientError) as created:
         sfn.create_state_machine(name="later", definition=wrong, roleArn=ROLE)
