@@ -46,7 +46,8 @@ def machine_arns(stack: LocalStack) -> Iterator[str]:
     """
     The stack's state machines. Here express ones have lists, too.
 
-    Also those that tests have made, unless the server runs for others, too, and has theirs as well.
+    On an embedded engine they are all that it has, also those that tests have made. Another server may have
+    state machines of other stacks, so there they are those of the template.
     """
     planned = {machine.name for machine in stack.plan.machines}
     for page in stack.boto3("stepfunctions").get_paginator("list_state_machines").paginate():

@@ -154,26 +154,42 @@ def test_a_stack_leaves_the_state_machines_of_its_namesake_alone(small_stack):
     assert "SUCCEEDED" == run(small_stack, "after-the-namesake", {})["status"]
 
 
+WAITS = """
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Waits:
+    Type: AWS::Serverless::StateMachine
+    Properties:
+      Role: arn:aws:iam::123456789012:role/local
+      Definition: {StartAt: Wait, States: {Wait: {Type: Wait, Seconds: 600, End: true}}}
+Outputs:
+  Arn: {Value: !Ref Waits}
+"""
+
+
 @pytest.mark.full
-def test_cleaning_stops_no_execution_of_another_stack_on_the_server(small_stack):
+def test_cleaning_stops_no_execution_of_another_stack_on_the_server(small_stack, tmp_path):
     """Their owner would wonder why a test was over."""
-    sfn, machine = small_stack.boto3("stepfunctions"), "someone-s"
-    waits = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 600, "End": True}}}
-    role = "arn:aws:iam::123456789012:role/local"
-    arn = sfn.create_state_machine(name=machine, definition=json.dumps(waits), roleArn=role)[
-        "stateMachineArn"
-    ]
-    started = sfn.start_execution(stateMachineArn=arn)["executionArn"]
-    given = {"states": small_stack.endpoints["states"]}
-    with LocalStack.from_template(TEMPLATE, name="guest", endpoints=given, controls=True) as guest:
-        own = guest.boto3("stepfunctions").start_execution(
-            stateMachineArn=guest.outputs["FlowArn"], name="own", input='{"seconds": 600}'
-        )["executionArn"]
-        clean(guest)
-        assert "RUNNING" == sfn.describe_execution(executionArn=started)["status"]
-        assert "RUNNING" != sfn.describe_execution(executionArn=own)["status"]
-    sfn.stop_execution(executionArn=started)
-    sfn.delete_state_machine(stateMachineArn=arn)
+    (tmp_path / "template.yaml").write_text(WAITS)
+    one, other = (
+        LocalStack.from_template(
+            tmp_path / "template.yaml",
+            name=name,
+            controls=True,
+            endpoints={"states": small_stack.endpoints["states"]},
+        )
+        for name in ("one", "other")
+    )
+    with one, other:
+        states = small_stack.boto3("stepfunctions")
+        own, foreign = (
+            states.start_execution(stateMachineArn=stack.outputs["Arn"])["executionArn"]
+            for stack in (one, other)
+        )
+        clean(one)
+        ends = [states.describe_execution(executionArn=arn)["status"] for arn in (own, foreign)]
+        assert ["ABORTED", "RUNNING"] == ends
+        clean(other)
 
 
 @pytest.mark.full
@@ -189,7 +205,7 @@ def test_a_stack_s_time_is_its_own_whatever_is_in_the_folder_of_its_logs(tmp_pat
 
 
 def test_a_stack_that_was_never_started_deletes_nothing_when_it_stops(tmp_path, monkeypatch):
-    """Whoever stops it in a `finally` stands in the folder of a project."""
+    """A `finally` stops it, too, and the current folder is somebody's project."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kept").touch()
     LocalStack.from_template(TEMPLATE).stop()
@@ -221,7 +237,7 @@ def refuse(**_options):
 
 
 @pytest.mark.parametrize("use", ["client", "guard", "limiter", "facts", "boto3"])
-def test_a_stack_that_does_not_run_speaks_to_nobody(use):
+def test_a_stack_that_does_not_run_makes_no_client(use):
     """Without an address it would be AWS."""
     stack = LocalStack.from_template(TEMPLATE)
     with pytest.raises(LocalStackError, match="does not run"):
