@@ -59,23 +59,23 @@ def stack_outputs(session: boto3.Session, name: str, config: Config | None = Non
     except ClientError as error:
         if error_code(error) != "ValidationError":
             raise
-        where = getattr(config, "region_name", None) or session.region_name
+        where = cloudformation.meta.region_name
         raise StackNotFound(
             f"There is no stack {name!r} in {where}. Check name, region and account."
         ) from None
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def output_of(outputs: Mapping[str, str], name: str) -> str:
+def locks_table_of(outputs: Mapping[str, str]) -> str:
     """
-    An Output that a stack of steponce has.
+    The name of a stack's lock table.
 
     Raises:
-        InvalidSetting: it is missing or empty.
+        InvalidSetting: the Outputs name none.
     """
-    if not outputs.get(name):
+    if not outputs.get("LocksTable"):
         raise InvalidSetting(
-            f"The stack has no Output {name}. Give the Outputs of a stack that was deployed from steponce's "
-            "template."
+            "The stack has no Output LocksTable. Give the Outputs of a stack that was deployed from "
+            "steponce's template."
         )
-    return outputs[name]
+    return outputs["LocksTable"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, cast
 import boto3
 from botocore.config import Config
 
-from steponce.aws.clients import CONFIG, output_of, stack_outputs
+from steponce.aws.clients import CONFIG, locks_table_of, stack_outputs
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting, shown
 from steponce.guards.annotations import result_type
@@ -124,7 +124,7 @@ class Guard:
             InvalidSetting: an Output is missing or malformed.
         """
         options = {"result_bucket": outputs.get("ResultBucket")} | options
-        return cls(output_of(outputs, "LocksTable"), rules=RequestRules.from_settings(outputs), **options)
+        return cls(locks_table_of(outputs), rules=RequestRules.from_settings(outputs), **options)
 
     @classmethod
     def from_stack(cls, name: str, *, session: boto3.Session | None = None, **options: Any) -> Self:

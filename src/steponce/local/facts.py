@@ -57,7 +57,7 @@ def read_facts(folder: str | Path = FOLDER) -> dict[str, Any]:
     Read the facts of the stack that runs.
 
     Raises:
-        FactsUnreadable: the file has been damaged, or is somebody else's.
+        FactsUnreadable: the file has been damaged, or another program has written it.
         LocalStackError: no stack runs.
     """
     path = Path(folder) / _FILE

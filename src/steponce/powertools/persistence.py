@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, Id
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from botocore.config import Config
 
-from steponce.aws.clients import output_of, stack_outputs, with_defaults
+from steponce.aws.clients import locks_table_of, stack_outputs, with_defaults
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidSetting
 from steponce.guards.terms import Terms
@@ -124,7 +124,7 @@ class LocksPersistence(BasePersistenceLayer):
         Raises:
             InvalidSetting: an Output is missing or malformed.
         """
-        return cls(output_of(outputs, "LocksTable"), rules=RequestRules.from_settings(outputs), **options)
+        return cls(locks_table_of(outputs), rules=RequestRules.from_settings(outputs), **options)
 
     @classmethod
     def from_stack(cls, name: str, *, boto3_session: boto3.Session | None = None, **options: Any) -> Self:

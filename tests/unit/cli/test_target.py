@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ class FakeCloudFormation:
 
     def __init__(self, found: list[dict[str, Any]] | Exception) -> None:
         self.found = found
+        self.meta = SimpleNamespace(region_name="eu-west-1")
 
     def describe_stacks(self, **_: Any) -> dict[str, Any]:
         if isinstance(self.found, Exception):

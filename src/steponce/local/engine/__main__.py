@@ -59,7 +59,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     owner = os.getppid()
     forkserver = None
-    # A name of its own, since kept logs may stand in a folder with other files, and of other stacks.
+    # Its name is its own: a folder of kept logs may have other files, also those of another stack.
     clock = options.logs / f"clock-{os.getpid()}" if options.controls else None
     try:
         forkserver = _run(options, set(options.serve.split(",")), owner, clock)
