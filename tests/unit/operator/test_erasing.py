@@ -195,7 +195,7 @@ def test_what_a_dead_eraser_has_left_is_found_by_the_same_command(
 
 @IN_ORDERS
 def test_who_looked_before_another_eraser_died_takes_no_result(scene: Scene, orders: list[list[str]]):
-    """The fence that it would give is there already, and somebody may have looked since."""
+    """Its own fence is refused, and that of the dead one is not its own."""
     for order in orders:
         _, found = scene.lay_out()
         left = scene.die_fenced(found)

@@ -17,6 +17,14 @@ PAGE = (ROOT / "docs" / "testing.md").read_text()
 SAM = "Transform: AWS::Serverless-2016-10-31\n"
 CODE = "CodeUri: src, Handler: app.handler, Runtime: python3.13"
 FUNCTION = "AWS::Serverless::Function"
+
+
+def function(*properties: str) -> str:
+    """A template's function `Fn` with more properties, a line each."""
+    lines = "".join(f"      {line}\n" for line in (*CODE.split(", "), *properties))
+    return f"\n  Fn:\n    Type: {FUNCTION}\n    Properties:\n{lines}"
+
+
 RUNS: dict[str, str] = {
     "a function behind an alias": f"""
   Fn: {{Type: {FUNCTION}, Properties: {{{CODE}, AutoPublishAlias: live}}}}
@@ -86,15 +94,9 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
         "Whoever invokes it gets an error.",
     ),
     "a stream": (
-        f"""
-  Fn:
-    Type: {FUNCTION}
-    Properties:
-      CodeUri: src
-      Handler: app.handler
-      Runtime: python3.13
-      Events: {{S: {{Type: Kinesis, Properties: {{Stream: "arn:aws:kinesis:x", StartingPosition: LATEST}}}}}}
-""",
+        function(
+            "Events: {S: {Type: Kinesis, Properties: {Stream: arn:aws:kinesis:x, StartingPosition: LATEST}}}"
+        ),
         "an event source other than the template's queues (FnS).",
     ),
     "a topic that mails": (
@@ -125,49 +127,27 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
         "a nested stack from S3 (N). Its outputs are made up.",
     ),
     "no second try": (
-        f"""
-  Fn: {{Type: {FUNCTION}, Properties: {{{CODE}, EventInvokeConfig: {{MaximumRetryAttempts: 0}}}}}}
-""",
+        function("EventInvokeConfig: {MaximumRetryAttempts: 0}"),
         "MaximumRetryAttempts (FnEventInvokeConfig). A function that fails runs three times.",
     ),
     "a destination of what succeeded": (
-        f"""
-  Q: {{Type: AWS::SQS::Queue}}
-  Fn:
-    Type: {FUNCTION}
-    Properties:
-      CodeUri: src
-      Handler: app.handler
-      Runtime: python3.13
-      EventInvokeConfig: {{DestinationConfig: {{OnSuccess: {{Type: SQS, Destination: !GetAtt Q.Arn}}}}}}
-""",
+        function(
+            "EventInvokeConfig: {DestinationConfig: {OnSuccess: {Type: SQS, Destination: !GetAtt Q.Arn}}}"
+        )
+        + "  Q: {Type: AWS::SQS::Queue}\n",
         "a destination of what succeeded (FnEventInvokeConfig).",
     ),
     "a topic of what failed": (
-        f"""
-  T: {{Type: AWS::SNS::Topic}}
-  Fn:
-    Type: {FUNCTION}
-    Properties:
-      CodeUri: src
-      Handler: app.handler
-      Runtime: python3.13
-      EventInvokeConfig: {{DestinationConfig: {{OnFailure: {{Type: SNS, Destination: !Ref T}}}}}}
-""",
+        function("EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SNS, Destination: !Ref T}}}")
+        + "  T: {Type: AWS::SNS::Topic}\n",
         "a destination other than a queue (FnEventInvokeConfig).",
     ),
     "routes of SAM in an older form": (
-        f"""
-  Fn:
-    Type: {FUNCTION}
-    Properties:
-      CodeUri: src
-      Handler: app.handler
-      Runtime: python3.13
-      Events:
-        A: {{Type: HttpApi, Properties: {{Path: /a, Method: get, PayloadFormatVersion: "1.0"}}}}
-        B: {{Type: HttpApi, Properties: {{Path: /b, Method: get, PayloadFormatVersion: "1.0"}}}}
-""",
+        function(
+            "Events:",
+            '  A: {Type: HttpApi, Properties: {Path: /a, Method: get, PayloadFormatVersion: "1.0"}}',
+            '  B: {Type: HttpApi, Properties: {Path: /b, Method: get, PayloadFormatVersion: "1.0"}}',
+        ),
         "a payload in the format 1.0 (ServerlessHttpApi). The function gets 2.0.",
     ),
     "a route to another server": (
@@ -184,12 +164,7 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
         "an integration without a function (A).",
     ),
     "a function's own dead-letter queue": (
-        f"""
-  Q: {{Type: AWS::SQS::Queue}}
-  Fn:
-    Type: {FUNCTION}
-    Properties: {{{CODE}, DeadLetterQueue: {{Type: SQS, TargetArn: !GetAtt Q.Arn}}}}
-""",
+        function("DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Q.Arn}") + "  Q: {Type: AWS::SQS::Queue}\n",
         "DeadLetterConfig (Fn). Use a destination on failure.",
     ),
     "an older form of an HTTP request": (
