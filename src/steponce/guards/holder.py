@@ -52,7 +52,8 @@ _ITS_LEASE_IS_OVER = (
     "AND leaseUntil = :deadLease"
 )
 # The fence. This call: callId and lockedBy. Not taken over since: attempt.
-_MINE = "callId = :callId AND lockedBy = :owner AND attempt = :attempt AND "
+_MINE_AT_ANY_ATTEMPT = "callId = :callId AND lockedBy = :owner AND "
+_MINE = f"{_MINE_AT_ANY_ATTEMPT}attempt = :attempt AND "
 _BEGUN = {
     "status": ":inprogress",
     "openStatus": ":open",
@@ -93,7 +94,7 @@ class Holder:
     Attributes:
         attempt: The record's attempt while this call holds the lock. 0 before.
         lease_until: The end of the lease (UTC text) while this call holds the lock.
-        met_itself: Whether an earlier try of this call had taken the lock, and its answer was lost.
+        may_have_taken_over: Whether this call's lock may be that of a dead owner, whose outcome is unknown.
 
     Every method raises Unavailable if DynamoDB did not answer. The write may have taken effect, and is safe
     to repeat.
@@ -123,7 +124,7 @@ class Holder:
         self.call_id = uuid.uuid4().hex
         self.attempt = 0
         self.lease_until = ""
-        self.met_itself = False
+        self.may_have_taken_over = False
 
     def acquire(self, lease_seconds: float) -> Lock | None:
         """
@@ -164,6 +165,7 @@ class Holder:
             ":deadAttempt": {"N": str(dead.attempt)},
             ":deadLease": {"S": str(dead.lease_until)},
         }
+        self.may_have_taken_over = True  # before the write, whose answer may be lost
         return self._take(_ITS_LEASE_IS_OVER, values, dead.attempt + 1)
 
     def continues(self, lock: Lock) -> None:
@@ -216,29 +218,23 @@ class Holder:
 
     def give_back(self, failure: Failure) -> None:
         """
-        Free the lock after an `acquire` whose answer was lost, so that its attempt is unknown.
+        End the hold of a call whose work has not begun.
 
-        The fence is callId and owner, without the attempt. This call has taken the lock at most once.
-        """
-        values = self._outcome(RELEASED, "failure", failure.to_json(), ":ttl")
-        self._write(
-            "callId = :callId AND lockedBy = :owner AND #status = :inprogress",
-            "SET #status = :new, failure = :failure, actualCompletion = :now, #ttl = :ttl " + _OFF_THE_INDEX,
-            values,
-        )
+        The lock is released. One that may have been taken over is not: what became of the owner before is
+        unknown. Only its lease ends, and the next call's own terms say what that means.
 
-    def end_lease(self) -> None:
+        The answer to the write that took the lock may be lost. Then the attempt is unknown, and the fence is
+        callId and owner: this call has taken the lock at most once.
         """
-        End the lease after a `take_over` whose answer was lost. The fence is that of `give_back`.
-
-        The lock is not released: what became of the owner before is unknown, and the next call's own terms
-        say what that means.
-        """
-        self._write(
-            "callId = :callId AND lockedBy = :owner AND #status = :inprogress",
-            "SET leaseUntil = :now, expectedCompletion = :now",
-            {":now": {"S": times.now_text()}},
-        )
+        fence = _MINE if self.attempt else _MINE_AT_ANY_ATTEMPT
+        if self.may_have_taken_over:
+            update = "SET leaseUntil = :now, expectedCompletion = :now"
+            values = {":now": {"S": times.now_text()}}
+        else:
+            update = "SET #status = :new, failure = :failure, actualCompletion = :now, #ttl = :ttl "
+            update += _OFF_THE_INDEX
+            values = self._outcome(RELEASED, "failure", failure.to_json(), ":ttl")
+        self._write(f"{fence}#status = :inprogress", update, values)
 
     def finished(self, result: str) -> Lock:
         """The record that `complete` has written."""
@@ -260,6 +256,7 @@ class Holder:
         )
 
     def _begin(self, lease_seconds: float) -> dict[str, Any]:
+        self.attempt = 0
         self.lease_until = _later(lease_seconds)
         self._expires_at = self._expiry()
         return {
@@ -300,8 +297,9 @@ class Holder:
             self.attempt = attempt
             return None
         if not self._has_taken(found):
+            self.may_have_taken_over = False
             return found
-        self.attempt, self.lease_until, self.met_itself = found.attempt, found.lease_until or "", True
+        self.attempt, self.lease_until = found.attempt, found.lease_until or ""
         return None
 
     def _has_taken(self, lock: Lock) -> bool:

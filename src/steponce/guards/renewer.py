@@ -13,7 +13,7 @@ _logger = logging.getLogger(__name__)
 
 class Renewer:
     """
-    A thread that extends a lease, three times within the lease's length, until it is stopped.
+    A thread that extends a lease, three times within the lease's length, from `start` until `stop`.
 
     Args:
         run: The guarded call. If it is gone without an end, as with a coroutine that is closed without a
@@ -28,12 +28,21 @@ class Renewer:
         self._lease_seconds = lease_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="steponce-lease", daemon=True)
+
+    def start(self) -> None:
+        """
+        Start the thread.
+
+        Raises:
+            RuntimeError: the process has no more threads.
+        """
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread. It extends nothing after this returns."""
+        """Stop the thread, if it was started. It extends nothing after this returns."""
         self._stopped.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _renew(self) -> None:
         pause = min(self._lease_seconds / 3, threading.TIMEOUT_MAX)

@@ -94,6 +94,7 @@ class Run:
         self._entry = threading.Lock()
         self._renewer: Renewer | None = None
         self._late: LockLost | None = None
+        self._unchecked: RetryLater | None = None
         self._process = os.getpid()
         self.lock_token = lock_token
         self.call_id = holder.call_id if holder else ""
@@ -208,7 +209,11 @@ class Run:
             )
             raise self._late
         mine = {"lockToken": self.lock_token, "callId": self.call_id, "attempt": self.attempt}
-        fence.check(mine, self._locks)
+        try:
+            fence.check(mine, self._locks)
+        except RetryLater as error:
+            self._unchecked = error
+            raise
 
     def claim(self) -> Claim | None:
         """
@@ -231,8 +236,7 @@ class Run:
                 time.sleep(pause)
             self._start_renewing()
         except BaseException:  # a signal's handler may raise anything
-            if self._state == "begun":
-                self._end(RetryLater(_INTERRUPTED))
+            self._withdraw()
             self._entry.release()
             raise
         return self
@@ -247,10 +251,10 @@ class Run:
         except BaseException as error:
             # Before the state is read: see `_step`. After any other error no thread is at work any more.
             self._is_left = not isinstance(error, Exception | asyncio.CancelledError)
-            if self._state == "begun" and isinstance(error, GeneratorExit):
-                self._end(RetryLater(_INTERRUPTED))  # a coroutine that is closed cannot await
+            if isinstance(error, GeneratorExit):
+                self._withdraw()  # a coroutine that is closed cannot await
             elif self._state == "begun":
-                await self._end_async(RetryLater(_INTERRUPTED))
+                await _off_the_loop(self._withdraw)
             if not self._is_left:
                 self._entry.release()
             raise
@@ -266,7 +270,7 @@ class Run:
         """
         pause = None if self._is_left else next(steps, None)
         if self._state == "begun" and (self._is_left or loop.is_closed()):
-            self._end(RetryLater(_INTERRUPTED))
+            self._withdraw()
         return pause
 
     def _expect_new(self) -> None:
@@ -298,21 +302,9 @@ class Run:
 
     def _take(self, holder: Holder) -> Lock | None:
         kept = self._kept.get(self.lock_token)
-        if kept is not None:
-            return kept
-        unbegun = Failure(RetryLater.__name__, "No answer to AcquireLock.")
+        return kept or self._taking(holder, lambda: holder.acquire(self._lease_seconds))
 
-        def undo() -> None:
-            if holder.met_itself:  # it may have been taken over from an owner whose outcome is unknown
-                holder.end_lease()
-            else:
-                holder.give_back(unbegun)
-
-        return self._taking(holder, lambda: holder.acquire(self._lease_seconds), undo)
-
-    def _taking(
-        self, holder: Holder, take: Callable[[], Lock | None], undo: Callable[[], None]
-    ) -> Lock | None:
+    def _taking(self, holder: Holder, take: Callable[[], Lock | None]) -> Lock | None:
         """Make the write that takes the lock. Undo it if the work does not begin."""
         try:
             found = take()
@@ -324,7 +316,7 @@ class Run:
                 raise  # the write was refused
             # A lost answer, or an exception from a signal's handler. The write may have taken effect, but the
             # work does not begin. Without this, others would wait until the lease ends.
-            self._quietly(undo)
+            self._give_back("No answer to AcquireLock.")
             raise
 
     def _renew_if_late(self, holder: Holder) -> None:
@@ -402,10 +394,7 @@ class Run:
     def _settle(self, holder: Holder, record: Lock) -> bool:
         """Take over or hold a lock whose lease is over. Returns whether this call holds it now."""
         if self._terms.when_outcome_unknown == "take-over" and record.lease_until is not None:
-            found = self._taking(
-                holder, lambda: holder.take_over(record, self._lease_seconds), holder.end_lease
-            )
-            return found is None
+            return self._taking(holder, lambda: holder.take_over(record, self._lease_seconds)) is None
         hold_after_lease(record, self._locks, by=holder.locked_by)
         return False
 
@@ -419,22 +408,34 @@ class Run:
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        await self._end_async(error)
+        await _off_the_loop(lambda: self._end(error))
 
-    async def _end_async(self, error: BaseException | None) -> None:
-        if has_running_loop():
-            await in_thread(lambda: self._end(error))
-        else:
-            self._end(error)  # the coroutine is closed, and its loop has ended before
-
-    def _end(self, error: BaseException | None) -> None:
+    def _leave(self) -> Literal["new", "begun", "worked", "over"]:
+        """End this run and its renewing. Returns how far it was, "over" if there is nothing to write."""
         if self._process != os.getpid():
-            return  # a forked child leaves the block, in which its parent still works
+            return "over"  # a forked child leaves the block, in which its parent still works
         if sys.is_finalizing():
-            return  # the interpreter cannot call AWS any more: the lock goes by its lease
+            return "over"  # the interpreter cannot call AWS any more: the lock goes by its lease
         self._stop_renewing()
         forget(self.call_id, self.attempt)
         state, self._state = self._state, "over"
+        return state
+
+    def _withdraw(self) -> None:
+        """Give the lock back if it is taken and its block is not entered."""
+        if self._state == "begun" and self._leave() == "begun":
+            self._give_back(_INTERRUPTED)
+
+    def _give_back(self, why: str) -> None:
+        if self._holder is None:
+            return
+        try:
+            self._holder.give_back(Failure(RetryLater.__name__, why))
+        except Exception as error:  # the one that is under way matters more
+            _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
+
+    def _end(self, error: BaseException | None) -> None:
+        state = self._leave()
         if state == "worked" and self._recorder is not None:
             self._recorder.hold_unrecorded(error)
         if state != "begun":
@@ -444,7 +445,11 @@ class Run:
             if self._recorder is not None:
                 self._recorder.hold_unknown(why)
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
-        if self._recorder is not None and not self._leaves_the_lock(error):
+        if self._recorder is None or self._leaves_the_lock(error):
+            return
+        if error is self._unchecked and self._holder is not None and self._holder.may_have_taken_over:
+            self._give_back(str(error))
+        else:
             self._recorder.fail(error)
 
     def _leaves_the_lock(self, error: BaseException) -> bool:
@@ -462,14 +467,16 @@ class Run:
     def _start_renewing(self) -> None:
         if self._terms.renew and self._holder is not None and self._state == "begun":
             self._renewer = Renewer(self, self._holder, self._lease_seconds)
+            self._renewer.start()
 
     def _stop_renewing(self) -> None:
         if self._renewer is not None:
             self._renewer.stop()
             self._renewer = None
 
-    def _quietly(self, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except Exception as error:  # the one that is under way matters more
-            _logger.warning("The lock %r may be held until its lease ends: %s", self.lock_token, error)
+
+async def _off_the_loop(call: Callable[[], None]) -> None:
+    if has_running_loop():
+        await in_thread(call)
+    else:
+        call()  # the coroutine is closed, and its loop has ended before

@@ -14,15 +14,15 @@ from typing import Any, NoReturn
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
-from steponce import AlreadyInProgress, NotRecorded, RetryLater
+from steponce import AlreadyInProgress, Guard, NotRecorded, RequestFailed, RetryLater
 from steponce.guards import threads as guard_threads
 from steponce.guards.holder import Holder
 from steponce.guards.renewer import Renewer
 from steponce.guards.threads import in_thread
 from steponce.locks.record import Lock
-from steponce.workflow import COMPLETED, FAILED, RELEASED
+from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.patience import PATIENCE_SECONDS, turn
-from tests.unit.guards.charging import DONE, ORDER, complete
+from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
 from tests.unit.guards.world import KEY, World
 
 
@@ -49,6 +49,40 @@ class Held:
         return forward()
 
 
+class Taking:
+    """How a call takes its lock: a free one, or that of a dead owner whose outcome is unknown."""
+
+    def __init__(self, world: World, over: bool) -> None:
+        self._world = world
+        self._over = over
+        self.write = 2 if over else 1
+        """The number of the write that takes it."""
+        if over:
+            world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()
+            world.pass_by(10)
+
+    def guard(self, **options: Any) -> Guard:
+        """The guard of the call."""
+        return self._world.guard(when_outcome_unknown="take-over", **options)
+
+    def expect_given_back(self) -> None:
+        """Nobody waits for the lock, and what was unknown before is not free for the next call."""
+        if not self._over:
+            assert RELEASED == self._world.lock().status
+            return
+        assert INPROGRESS == self._world.lock().status
+        self._world.pass_by(1)  # its lease ended just now
+        with pytest.raises(RequestFailed) as held:
+            complete(self._world.guard())
+        assert OUTCOME_UNKNOWN == held.value.error
+
+
+@pytest.fixture(params=[False, True], ids=["free", "taken over"])
+def taking(world: World, request: pytest.FixtureRequest) -> Taking:
+    """Both ways."""
+    return Taking(world, request.param)
+
+
 async def cancelled_twice(
     world: World, work: Callable[[], Awaitable[object]], number: int, error: Exception | None = None
 ) -> asyncio.CancelledError:
@@ -66,15 +100,15 @@ async def cancelled_twice(
     return cancelled.value
 
 
-def test_a_task_cancelled_twice_while_it_begins_gives_the_lock_back(world: World) -> None:
+def test_a_task_cancelled_twice_while_it_begins_gives_the_lock_back(world: World, taking: Taking) -> None:
     """Otherwise nobody holds it, and everybody waits until its lease ends."""
 
     async def work() -> None:
-        async with world.guard().begin(KEY, ORDER):
+        async with taking.guard().begin(KEY, ORDER):
             pytest.fail("the block was entered")
 
-    asyncio.run(cancelled_twice(world, work, 1))
-    assert RELEASED == world.lock().status
+    asyncio.run(cancelled_twice(world, work, taking.write))
+    taking.expect_given_back()
 
 
 def test_a_task_cancelled_twice_while_it_completes_keeps_its_result(world: World) -> None:
@@ -183,74 +217,106 @@ class _TimeLimit(Exception):
 
 
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, _TimeLimit])
-def test_a_signal_while_the_lock_is_taken_gives_it_back(world: World, signal: type[BaseException]) -> None:
+def test_a_signal_while_the_lock_is_taken_gives_it_back(
+    world: World, taking: Taking, signal: type[BaseException]
+) -> None:
     """The write has taken effect, but its work never begins."""
+    left = taking.write
 
     def interrupted(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        nonlocal left
+        left -= 1
+        answer = forward()
+        if left:
+            return answer
         world.fault = None
-        forward()
         raise signal
 
     world.fault = interrupted
-    with pytest.raises(signal), world.guard().begin(KEY, ORDER):
+    with pytest.raises(signal), taking.guard().begin(KEY, ORDER):
         pytest.fail("the block was entered")
-    assert RELEASED == world.lock().status
+    taking.expect_given_back()
+
+
+def test_a_free_lock_is_given_back_after_a_take_over_that_was_refused(world: World) -> None:
+    """Another call was faster, and has released the lock, so nothing is unknown any more."""
+    taking = Taking(world, over=True)
+
+    def overtaken(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        if ":deadLease" in arguments.get("ExpressionAttributeValues", {}):
+            world.fault = None
+            fail_with(taking.guard(), RetryLater())
+            world.fault = interrupted
+        return forward()
+
+    def interrupted(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        answer = forward()
+        if ":before" in arguments.get("ExpressionAttributeValues", {}):
+            world.fault = None
+            raise KeyboardInterrupt
+        return answer
+
+    world.fault = overtaken
+    with pytest.raises(KeyboardInterrupt), taking.guard().begin(KEY, ORDER):
+        pytest.fail("the block was entered")
+    assert (3, RELEASED) == (world.lock().attempt, world.lock().status)
 
 
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit, _TimeLimit])
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("part", ["__init__", "start"])
 def test_a_signal_while_the_renewing_begins_gives_the_lock_back(
-    world: World, monkeypatch: pytest.MonkeyPatch, signal: type[BaseException], is_async: bool
+    taking: Taking, monkeypatch: pytest.MonkeyPatch, signal: type[BaseException], is_async: bool, part: str
 ) -> None:
-    """The thread that was started extends a lease for as long as the lock is held."""
-    renewers = []
+    """A thread that goes on would extend the lease for as long as the lock is held."""
+    renewers: list[Renewer] = []
 
     def interrupted(self: Renewer, *arguments: Any) -> None:
-        begin(self, *arguments)
+        method(self, *arguments)
         renewers.append(self)
         raise signal
 
     async def enter() -> None:
-        async with world.guard(renew=True).begin(KEY, ORDER):
+        async with taking.guard(renew=True).begin(KEY, ORDER):
             pytest.fail("the block was entered")
 
-    begin = Renewer.__init__
-    monkeypatch.setattr(Renewer, "__init__", interrupted)
+    method = getattr(Renewer, part)
+    monkeypatch.setattr(Renewer, part, interrupted)
     with pytest.raises(signal):
         if is_async:
             asyncio.run(enter())
-        with world.guard(renew=True).begin(KEY, ORDER):
+        with taking.guard(renew=True).begin(KEY, ORDER):
             pytest.fail("the block was entered")
-    assert RELEASED == world.lock().status
-    renewers[0].stop()
+    assert not renewers[0]._thread.is_alive()
+    taking.expect_given_back()
 
 
 def test_without_a_thread_to_renew_the_lease_the_lock_is_given_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    taking: Taking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process may have no more threads, or be on its way out."""
 
     def no_thread(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Renewer, "__init__", no_thread)
-    with pytest.raises(RuntimeError), world.guard(renew=True).begin(KEY, ORDER):
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(RuntimeError), taking.guard(renew=True).begin(KEY, ORDER):
         pytest.fail("the block was entered")
-    assert RELEASED == world.lock().status
+    taking.expect_given_back()
 
 
-@pytest.mark.parametrize("what", ["loop", "coroutine"])
+@pytest.mark.parametrize("what", ["loop", "coroutine", "coroutine after it"])
 def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(
-    world: World, what: str, monkeypatch: pytest.MonkeyPatch
+    world: World, taking: Taking, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its loop was closed, or its coroutine, and the thread that takes the lock can tell nobody."""
 
     async def work() -> None:
-        async with world.guard().begin(KEY, ORDER):
+        async with taking.guard().begin(KEY, ORDER):
             pytest.fail("the block was entered")
 
     async def begin() -> tuple[Held, Any]:
-        held = Held(world, 1)
+        held = Held(world, taking.write)
         task = asyncio.ensure_future(working)
         await held.sent.wait()
         return held, task
@@ -259,13 +325,15 @@ def test_a_block_that_is_left_while_its_lock_is_taken_gives_it_back(
     monkeypatch.setattr(guard_threads, "own_threads", lambda: executor)
     held, task = loop.run_until_complete(begin())
     task._log_destroy_pending = False
-    loop.close() if what == "loop" else working.close()
+    if what == "loop":
+        loop.close()
+    elif what == "coroutine":
+        working.close()
     held.go_on.set()
     executor.shutdown()  # waits for the thread
-    assert RELEASED == world.lock().status
     working.close()
     loop.close()
-    assert DONE == complete(world.guard())
+    taking.expect_given_back()
 
 
 def test_a_block_that_is_tried_again_waits_for_its_lock(world: World) -> None:

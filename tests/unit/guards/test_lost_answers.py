@@ -735,16 +735,35 @@ def test_a_record_that_stays_in_transactions_is_no_answer(
         complete(world.guard())
 
 
-def test_a_check_after_an_effect_does_not_release_the_lock(world: World) -> None:
-    """The table does not answer to the second one. The next call would repeat the first effect."""
+def unreachable_once(world: World) -> Callable[[dict[str, Any], Callable[[], Any]], Any]:
+    """The table does not answer to one call."""
 
-    def no_read(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
+    def fault(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
         world.fault = None
         raise ConnectTimeoutError(endpoint_url="https://dynamodb")
 
+    return fault
+
+
+def test_a_check_without_an_answer_does_not_release_what_was_taken_over(world: World) -> None:
+    """This call has had no effect, and the one before may have. The next call's own terms decide."""
+    world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()  # its process dies
+    world.pass_by(10)
+    guard = world.guard(when_outcome_unknown="take-over")
+    with pytest.raises(RetryLater), guard.begin(KEY, ORDER) as run:
+        world.fault = unreachable_once(world)
+        run.check()
+    world.pass_by(1)  # its lease ended just now
+    with pytest.raises(RequestFailed) as held:
+        complete(world.guard())
+    assert OUTCOME_UNKNOWN == held.value.error
+
+
+def test_a_check_after_an_effect_does_not_release_the_lock(world: World) -> None:
+    """The table does not answer to the second one. The next call would repeat the first effect."""
     with pytest.raises(Unavailable), world.guard().begin(KEY, ORDER) as run:
         run.check()
-        world.fault = no_read
+        world.fault = unreachable_once(world)
         run.check()
     assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)
 
@@ -754,18 +773,13 @@ def test_other_calls_do_not_make_a_check_forget_the_one_that_passed(
 ) -> None:
     """A busy process guards thousands of calls while one of them is between its two effects."""
     monkeypatch.setattr(claim, "REMEMBERED", 2)
-
-    def no_read(_arguments: dict[str, Any], _forward: Callable[[], Any]) -> Any:
-        world.fault = None
-        raise ConnectTimeoutError(endpoint_url="https://dynamodb")
-
     with pytest.raises(Unavailable), world.guard().begin(KEY, ORDER) as run:
         run.check()
         for number in range(3):
             with world.guard().begin(f"{KEY}/{number}", ORDER) as other:
                 other.check()
                 other.complete(DONE)
-        world.fault = no_read
+        world.fault = unreachable_once(world)
         run.check()
     assert (FAILED, "Unavailable") == (world.lock().status, world.lock().failure.error)
 
@@ -798,6 +812,30 @@ def test_a_block_that_is_tried_again_has_the_lease_of_its_record(world: World, t
             complete(guard)
         run.complete(DONE)
     assert COMPLETED == world.lock().status
+
+
+def test_a_block_that_is_tried_again_gives_back_its_second_lock(world: World) -> None:
+    """The lock of its first try was given back. The attempt of the second one is unknown, and is another."""
+    run = world.guard(lease_seconds=60).begin(KEY, ORDER)
+
+    def slow(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = unreachable_once(world)  # the extension
+        answer = forward()
+        world.pass_by(50)
+        return answer
+
+    def unheard(arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        answer = forward()
+        if "Item" in arguments:
+            return answer
+        world.fault = None
+        raise ReadTimeoutError(endpoint_url="https://dynamodb")
+
+    for attempt, fault in enumerate([slow, unheard], 1):
+        world.fault = fault
+        with pytest.raises(Unavailable), run:
+            pytest.fail("the block was entered")
+        assert (attempt, RELEASED) == (world.lock().attempt, world.lock().status)
 
 
 def test_a_block_that_is_tried_again_does_not_release_what_it_has_taken_over(world: World) -> None:
