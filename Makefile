@@ -23,8 +23,8 @@ test: $(VENV)/compiled  ## Run the tests, which need nothing but Python.
 test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
-test-rest: setup  ## Run the tests that test and test-paths leave out.
-	@$(PYTEST) -n 3 -m full --ignore $(PATHS)
+test-rest: setup  ## Run the tests that no other target runs but test-all.
+	@$(PYTEST) -n 3 -m "full and not combination"
 
 test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
 	@$(PYTEST) $(PATHS) -m "" --dist load --maxschedchunk 1 -n 2

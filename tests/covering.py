@@ -3,11 +3,14 @@ A part of many combinations that covers what they have in common; the rest is ma
 
 A fault that depends on two things shows in every combination that has both. So a part in which each pair of
 values is somewhere finds it as well as the whole product does, with a sixth of the tests.
+
+`make test-all` runs the others, at each push. No other target does.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -69,6 +72,18 @@ def pairs(**axes: Mapping[str, Any]) -> pytest.MarkDecorator:
         for row in itertools.product(*(axis.items() for axis in axes.values()))
     }
     return rows(",".join(axes), product, [_both(*two) for two in itertools.combinations(range(len(axes)), 2)])
+
+
+def mark_combinations(tests: Iterable[pytest.Item]) -> None:
+    """Mark the full tests whose function has others that are not full."""
+    functions: dict[str, list[pytest.Item]] = defaultdict(list)
+    for test in tests:
+        functions[test.nodeid.partition("[")[0]].append(test)
+    for same in functions.values():
+        full = [test for test in same if test.get_closest_marker("full")]
+        if len(full) < len(same):
+            for test in full:
+                test.add_marker(pytest.mark.combination)
 
 
 def _both(first: int, second: int) -> Aspect:

@@ -52,7 +52,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     is_left = file == COUNTED or (file not in ON_BOTH_SCENES and (file in ON_MOTO) != on_moto)
     is_named = item.path in {Path(given.partition("::")[0]).resolve() for given in item.config.args}
     if is_left and not is_named:
-        item.add_marker(pytest.mark.full)
+        item.add_marker(pytest.mark.elsewhere)
 
 
 @pytest.fixture(scope="session")
