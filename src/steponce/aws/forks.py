@@ -1,21 +1,60 @@
 """
-New connections for a forked process.
+New connections and free locks for a forked process.
 
 A forked child inherits its parent's open connections. If both use one, each may read the other's answer, and
 a guard could enter a block whose lock another process holds. boto3's guide says not to share clients between
 processes. But multiprocessing forks, and some web servers load the application before they fork.
+
+A child also inherits locks as they are, but only the thread that forked. A lock that another thread of the
+parent holds stays held in the child for ever.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Client = TypeVar("Client")
 
 _ONCE = "steponce-own-connections"
 """The id by which botocore registers a function of a client once."""
+
+
+class OwnLock:
+    """
+    A lock of this process. A forked child finds it free, whoever holds it in the parent.
+
+    The child may find what it guards half changed, so each step of a change must leave it usable.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _every.add(self)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock during a block."""
+        with self._lock:  # a block that forks gives back this one in the child, too, and not the new one
+            yield
+
+    def _free(self) -> None:
+        self._lock = threading.Lock()
+
+
+_every: weakref.WeakSet[OwnLock] = weakref.WeakSet()
+
+
+def _free_all() -> None:
+    for lock in _every:
+        lock._free()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_free_all)
 
 
 def own_connections(client: Client) -> Client:
@@ -26,13 +65,13 @@ def own_connections(client: Client) -> Client:
         client: A client that was just made. It is changed, and returned.
     """
     made: Any = client
-    process, closing = os.getpid(), threading.Lock()
+    process, closing = os.getpid(), OwnLock()
 
     def before_send(**_request: object) -> None:
         nonlocal process
         if os.getpid() == process:
             return
-        with closing:  # a second close would take the pool away from a thread that has just got it
+        with closing.held():  # a second close would take the pool away from a thread that has just got it
             if os.getpid() != process:
                 made.close()  # here alone: the parent keeps its end
                 process = os.getpid()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
+from steponce.aws.forks import OwnLock
 from steponce.errors import Unavailable
 
 LISTS_PER_SECOND = 2
@@ -13,7 +13,7 @@ LISTS_PER_SECOND = 2
 
 class Pace:
     """
-    A token bucket. Safe in threads.
+    A token bucket. Safe in threads, and in forked processes, each of which has a bucket of its own.
 
     All containers together stay below an AWS quota if each gets its share of the quota.
 
@@ -25,7 +25,7 @@ class Pace:
     def __init__(self, per_second: float, burst: int = 10) -> None:
         self._per_second = per_second
         self._burst = burst
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._tokens = float(burst)
         self._counted_at = time.monotonic()
 
@@ -36,7 +36,7 @@ class Pace:
         Raises:
             Unavailable: the wait would be longer than `within_seconds`. No token is taken, and nobody waits.
         """
-        with self._lock:
+        with self._lock.held():
             now = time.monotonic()
             earned = (now - self._counted_at) * self._per_second
             self._tokens, self._counted_at = min(self._burst, self._tokens + earned), now

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from collections import OrderedDict
 
 from steponce.aws import times
+from steponce.aws.forks import OwnLock
 from steponce.locks.record import Lock
 from steponce.workflow import COMPLETED, FAILED
 
@@ -22,17 +20,12 @@ class FinalRecords:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._forget()
-        _every.add(self)
-
-    def _forget(self) -> None:
-        """Begin anew. In a forked child, a thread that it does not have may hold the lock for ever."""
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._records: OrderedDict[str, Lock] = OrderedDict()
 
     def get(self, lock_token: str) -> Lock | None:
         """Return a cached record that has not expired, else None."""
-        with self._lock:
+        with self._lock.held():
             record = self._records.get(lock_token)
             if record is None:
                 return None
@@ -48,20 +41,8 @@ class FinalRecords:
             return
         if record.is_of_powertools:  # which that layer may run again
             return
-        with self._lock:
+        with self._lock.held():
             self._records[record.lock_token] = record
             self._records.move_to_end(record.lock_token)
             while len(self._records) > self._size:
                 self._records.popitem(last=False)
-
-
-_every: weakref.WeakSet[FinalRecords] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for one in _every:
-        one._forget()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_forget_all)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from botocore.exceptions import (
 )
 
 from steponce.aws.errors import answering, error_code
-from steponce.aws.forks import own_connections
+from steponce.aws.forks import OwnLock, own_connections
 from steponce.aws.pauses import pauses
 from steponce.errors import (
     ResultAltered,
@@ -86,7 +85,7 @@ class Results:
         self._make_client = make_client
         self._make_writer = make_writer or make_client
         self._clients: dict[Callable[[], Any] | None, Any] = {None: None}
-        self._making = threading.Lock()
+        self._making = OwnLock()
 
     def __bool__(self) -> bool:
         return self.bucket is not None
@@ -269,7 +268,7 @@ class Results:
 
     def _made_by(self, make: Callable[[], Any] | None) -> Any:
         """Made in one thread: boto3's sessions are not for several."""
-        with self._making:
+        with self._making.held():
             if make is not None and make not in self._clients:
                 self._clients[make] = make()
             return self._clients[make]

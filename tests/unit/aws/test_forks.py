@@ -1,9 +1,11 @@
-"""A forked process does not use the connections of its parent, whose answers it would read."""
+"""A forked process does not use its parent's connections, nor wait for locks of its parent's threads."""
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -16,7 +18,11 @@ from botocore.hooks import HierarchicalEmitter
 
 from steponce import Client, Guard, results
 from steponce.aws.forks import own_connections
+from steponce.aws.pace import Pace
+from steponce.guards.final_records import FinalRecords
+from steponce.locks.results import Results
 from steponce.powertools import LocksPersistence
+from steponce.workflow import COMPLETED
 from tests.patience import PATIENCE_SECONDS
 
 ARN = "arn:aws:states:us-east-1:123456789012:stateMachine:shop"
@@ -146,3 +152,68 @@ def test_functions_keep_large_results_by_connections_of_their_own(monkeypatch: p
     monkeypatch.setattr(results, "own_connections", lambda client: made.append(client) or client)
     assert "s3" == results._s3()
     assert ["s3"] == made
+
+
+def pace(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+    one = Pace(1)
+    monkeypatch.setattr(
+        "steponce.aws.pace.time", SimpleNamespace(monotonic=lambda: pause() or time.monotonic())
+    )
+    return lambda: one.turn(0)
+
+
+def large_results(pause: Callable[[], None], _: pytest.MonkeyPatch) -> Callable[[], object]:
+    made = SimpleNamespace(delete_objects=lambda **_: {})
+    one = Results("bucket", lambda: pause() or made)
+    return lambda: one.delete([("key", "version")])
+
+
+def final_records(pause: Callable[[], None], _: pytest.MonkeyPatch) -> Callable[[], object]:
+    class Record:
+        status, open_status, is_of_powertools = COMPLETED, None, False
+
+        @property
+        def lock_token(self) -> str:
+            pause()
+            return "key"
+
+    one, record = FinalRecords(1), Record()
+    keep: Callable[[Any], None] = one.keep
+    return lambda: keep(record)
+
+
+def closed_connections(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+    events, process = HierarchicalEmitter(), os.getpid
+    own_connections(SimpleNamespace(meta=SimpleNamespace(events=events), close=pause))
+    monkeypatch.setattr(os, "getpid", lambda: process() + 1)  # a child is here that forks, too
+    return lambda: events.emit("before-send.dynamodb")
+
+
+@pytest.mark.parametrize("make", [pace, large_results, final_records, closed_connections])
+def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_holds(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[..., Callable[[], object]]
+):
+    """The child does not have that thread, so nobody gave the lock back."""
+    is_held, go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        if threading.current_thread() is holder:
+            is_held.set()
+            go_on.wait(PATIENCE_SECONDS)
+
+    use = make(pause, monkeypatch)
+    holder = threading.Thread(target=use)
+    holder.start()
+    assert is_held.wait(PATIENCE_SECONDS)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE_SECONDS)
+        try:
+            use()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    go_on.set()
+    holder.join()
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

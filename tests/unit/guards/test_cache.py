@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from steponce import (
@@ -51,21 +48,3 @@ def test_the_cache_keeps_the_most_recently_used_final_answers_only(world: World)
         with pytest.raises(RequestFailed):
             complete(guard, "c")
         assert ["put_item"] == world.calls
-
-
-FORK_WHILE_A_THREAD_READS = """
-import os
-from steponce.guards.final_records import FinalRecords
-
-cache = FinalRecords(1)
-with cache._lock:  # another thread's
-    child = os.fork()
-    if child == 0:
-        os._exit(1 if cache._lock.locked() else 0)
-raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
-    """That thread had the cache's lock, and does not exist in the child. Its first call waited for ever."""
-    assert 0 == subprocess.run([sys.executable, "-c", FORK_WHILE_A_THREAD_READS], check=False).returncode
