@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import weakref
 
@@ -26,6 +27,7 @@ class Renewer:
         self._run = weakref.ref(run)
         self._holder = holder
         self._lease_seconds = lease_seconds
+        self._process = os.getpid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="steponce-lease", daemon=True)
 
@@ -40,6 +42,8 @@ class Renewer:
 
     def stop(self) -> None:
         """Stop the thread, if it was started. It extends nothing after this returns."""
+        if self._process != os.getpid():
+            return  # a forked child does not have the thread, which may hold the event's lock for ever
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()

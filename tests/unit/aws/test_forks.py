@@ -20,6 +20,7 @@ from steponce import Client, Guard, results
 from steponce.aws.forks import own_connections
 from steponce.aws.pace import Pace
 from steponce.guards.final_records import FinalRecords
+from steponce.guards.renewer import Renewer
 from steponce.locks.results import Results
 from steponce.powertools import LocksPersistence
 from steponce.workflow import COMPLETED
@@ -154,6 +155,19 @@ def test_functions_keep_large_results_by_connections_of_their_own(monkeypatch: p
     assert ["s3"] == made
 
 
+def exit_code_of_child(use: Callable[[], object]) -> int:
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE_SECONDS)
+        try:
+            use()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def pace(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
     one = Pace(1)
     monkeypatch.setattr(
@@ -205,15 +219,16 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_holds(
     holder = threading.Thread(target=use)
     holder.start()
     assert is_held.wait(PATIENCE_SECONDS)
-    child = os.fork()
-    if not child:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(PATIENCE_SECONDS)
-        try:
-            use()
-            os._exit(0)
-        finally:
-            os._exit(1)
+    code = exit_code_of_child(use)
     go_on.set()
     holder.join()
-    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert 0 == code
+
+
+def test_a_child_does_not_wait_for_the_thread_that_renews_its_parent_s_lease():
+    """If it works on in the place of its parent, it completes, and has nothing to stop."""
+    renewer = Renewer(threading.current_thread(), SimpleNamespace(), 9e9)
+    with vars(renewer._stopped)["_cond"]:  # as that thread holds it when it begins to wait
+        code = exit_code_of_child(renewer.stop)
+    renewer.stop()
+    assert 0 == code
