@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Self
 
@@ -195,12 +195,12 @@ class Envelope:
         Raises:
             PayloadTooLarge: it would leave less than 64 KiB for the result.
         """
-        return self._json
-
-    @cached_property
-    def _json(self) -> str:
-        reserve = RESEND_RESERVE if self._may_grow else 0
-        return _fitting(self.to_dict(), "input", ENVELOPE_LIMIT - reserve, levels=MAX_DEPTH + 1)
+        known = vars(self)  # a `cached_property` waits for other threads in 3.11, after a fork for ever
+        if "_json" not in known:
+            reserve = RESEND_RESERVE if self._may_grow else 0
+            known["_json"] = _fitting(self.to_dict(), "input", ENVELOPE_LIMIT - reserve, levels=MAX_DEPTH + 1)
+        text: str = known["_json"]
+        return text
 
     @property
     def _may_grow(self) -> bool:

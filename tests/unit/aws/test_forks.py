@@ -23,6 +23,9 @@ from steponce.guards.final_records import FinalRecords
 from steponce.guards.renewer import Renewer
 from steponce.locks.results import Results
 from steponce.powertools import LocksPersistence
+from steponce.request.canonical import canonical_json
+from steponce.request.envelope import Envelope
+from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED
 from tests.patience import PATIENCE_SECONDS
 
@@ -203,7 +206,17 @@ def closed_connections(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatc
     return lambda: events.emit("before-send.dynamodb")
 
 
-@pytest.mark.parametrize("make", [pace, large_results, final_records, closed_connections])
+def envelope(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+    def canonical(value: Any, where: str, **limits: int) -> str:
+        if where == "input":
+            pause()  # in Python 3.11 a `cached_property` holds a lock here
+        return canonical_json(value, where, **limits)
+
+    monkeypatch.setattr("steponce.request.envelope.canonical_json", canonical)
+    return lambda: Envelope.make("order-1", {}, RequestRules("shop"))
+
+
+@pytest.mark.parametrize("make", [pace, large_results, final_records, closed_connections, envelope])
 def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_holds(
     monkeypatch: pytest.MonkeyPatch, make: Callable[..., Callable[[], object]]
 ):
