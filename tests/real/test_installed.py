@@ -45,7 +45,7 @@ def test_the_plugin_runs_a_project_of_its_own_in_parallel(installed: Installatio
     )
 
     assert "2 workers" in ran.stdout
-    assert "1 failed, 24 passed, 3 errors" in ran.stdout, ran.stdout
+    assert "1 failed, 26 passed, 3 errors" in ran.stdout, ran.stdout
     assert " steponce: purpose-2: FAILED " in ran.stdout
     assert "  LambdaFunctionFailed: Declined, A cause of the test." in ran.stdout
 

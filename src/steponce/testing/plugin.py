@@ -29,8 +29,6 @@ class _Run:
     def __init__(self) -> None:
         self.stack: LocalStack | None = None
         self.ahead_seconds = 0.0
-        self.is_dirty = False
-        self.was_dirty = False
 
 
 _RUN = pytest.StashKey[_Run]()
@@ -80,16 +78,13 @@ def steponce_client(steponce_stack: LocalStack) -> Client:
 
 
 @pytest.fixture
-def steponce_clean(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Iterator[None]:
+def steponce_clean(steponce_stack: LocalStack) -> Iterator[None]:
     """The stack is clean at the start and the end of the test."""
     from steponce.local.cleaning import clean
 
-    run = request.config.stash[_RUN]
-    if run.was_dirty:
-        clean(steponce_stack)
+    clean(steponce_stack)  # also after a cleaning: a fixture or a schedule may have written since
     yield
     clean(steponce_stack)
-    run.is_dirty = False
 
 
 @pytest.fixture
@@ -139,13 +134,9 @@ def clock(request: pytest.FixtureRequest, steponce_stack: LocalStack) -> Clock:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Note the test's start in the stack's time, and whether an earlier test has used the stack."""
-    run = item.config.stash[_RUN]
+    """Note the test's start in the stack's time."""
     item.stash[_HAS_FAILED] = False  # a plugin may run it again
-    item.stash[_STARTED] = _now(run)
-    run.was_dirty = run.is_dirty
-    if "steponce_stack" in getattr(item, "fixturenames", ()):
-        run.is_dirty = True  # until steponce_clean has cleaned
+    item.stash[_STARTED] = _now(item.config.stash[_RUN])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -47,7 +47,7 @@ def test_everything_passes_but_what_fails_on_purpose(said: str):
         "test_more.py::test_on_purpose_nothing_is_reached_again": "ERROR",
         "test_more.py::test_on_purpose_there_is_no_run_once_workflow": "ERROR",
     } == ends
-    assert "1 failed, 22 passed, 3 errors" in said
+    assert "1 failed, 24 passed, 3 errors" in said
 
 
 def test_a_failed_test_has_the_story_of_what_did_not_succeed(said: str):

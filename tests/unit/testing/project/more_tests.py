@@ -149,6 +149,29 @@ def test_who_cleans_begins_with_nothing(bookings):
     assert bookings.item("kept-1") is None
 
 
+@pytest.fixture(scope="class")
+def late_booking(steponce_stack):
+    """Written when the class is over, and so after its last test has cleaned."""
+    yield
+    steponce_stack.boto3("dynamodb").put_item(
+        TableName=steponce_stack.outputs["Bookings"], Item={"id": {"S": "late-1"}}
+    )
+
+
+@pytest.mark.usefixtures("late_booking")
+class TestWhatIsWrittenAfterTheCleaning:
+    """A fixture of a wider scope ends after steponce_clean, and may still write."""
+
+    def test_a_booking_is_made(self, bookings):
+        """It is cleaned away."""
+        assert bookings.run("late-2")["status"] == "SUCCEEDED"
+
+
+def test_who_cleans_begins_with_nothing_after_a_cleaning_either(bookings):
+    """The test before has cleaned, and its fixture has written after that."""
+    assert bookings.item("late-1") is None
+
+
 def test_an_execution_that_is_waited_for_is_refused_in_words(steponce_stack):
     """Express machines run, and are started without waiting."""
     sfn = steponce_stack.boto3("stepfunctions")
