@@ -23,6 +23,8 @@ from tests.rules.documents import load_json
 from tests.workflow.faults import Faults, lose_the_answer, refuse
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "customer_record"
+FORGET_AT = 4_102_444_800
+"""The year 2100: DynamoDB Local deletes a tombstone whose time is over."""
 
 Event = dict[str, Any]
 
@@ -147,7 +149,7 @@ def test_an_older_event_is_stale(shop: Shop):
 
 
 @pytest.mark.parametrize("fault", [lose_the_answer, refuse])
-@pytest.mark.parametrize("detail", [{}, {"forgetAt": 1_773_316_800}], ids=["change", "deletion"])
+@pytest.mark.parametrize("detail", [{}, {"forgetAt": FORGET_AT}], ids=["change", "deletion"])
 def test_a_lost_answer_is_no_conflict(shop: Shop, fault: Any, detail: dict[str, Any]):
     """The state tries again, and its own write is not newer than itself."""
     event = shop.event(1, **detail)
@@ -160,10 +162,10 @@ def test_a_lost_answer_is_no_conflict(shop: Shop, fault: Any, detail: dict[str, 
 def test_a_deletion_stays_one(shop: Shop):
     """An older change does not bring the customer back, and a newer one does, without the tombstone's end."""
     shop.outcome(shop.event(1))
-    assert "applied" == shop.outcome(shop.event(3, forgetAt=1_773_316_800))
+    assert "applied" == shop.outcome(shop.event(3, forgetAt=FORGET_AT))
     assert {"customerId", "asOf", "writer", "deleted", "ttl"} == set(shop.record())
     assert "stale" == shop.outcome(shop.event(2))
-    assert "stale" == shop.outcome(shop.event(2, forgetAt=1_773_316_800))
+    assert "stale" == shop.outcome(shop.event(2, forgetAt=FORGET_AT))
     assert "applied" == shop.outcome(shop.event(4))
     assert {"customerId", "name", "email", "asOf", "writer"} == set(shop.record())
 
@@ -198,7 +200,7 @@ def test_the_machine_and_python_write_the_same_records(shop: Shop):
     assert "applied" == shop.outcome(shop.event(2, name="Ann B."))
     assert not updates.delete_if_newer(shop.table, key, as_of=1, **options)
     assert Decimal(2) == updates.read(shop.table, key, dynamodb=shop.dynamodb)["asOf"]
-    shop.outcome(shop.event(3, forgetAt=1_773_316_800))
+    shop.outcome(shop.event(3, forgetAt=FORGET_AT))
     assert None is updates.read(shop.table, key, dynamodb=shop.dynamodb)
     assert None is updates.update_if_newer(shop.table, key, {}, as_of=2, **options).item
     assert updates.delete_if_newer(shop.table, key, as_of=4, **options)
@@ -220,7 +222,7 @@ def test_other_events_start_nothing(shop: Shop):
     ("versions", "detail", "counts"),
     [
         ([1], {}, (3, 1)),
-        ([1], {"forgetAt": 4_102_444_800}, (3, 1)),
+        ([1], {"forgetAt": FORGET_AT}, (3, 1)),
         ([2, 1], {}, (4, 1)),
         ([1], {"name": 1}, (3, 0)),
     ],
