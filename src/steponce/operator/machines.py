@@ -7,7 +7,7 @@ executions. A name that two machines know is never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from steponce.errors import LockNotFound, MachineAmbiguous, OwnerHidden, RequestNotFound
 from steponce.executions import Execution, looking_at
@@ -32,6 +32,9 @@ def machine_of_request(
         request_id: The id that the request was started with.
         lock_token: The lock token that it was started with, if it had one of its own.
 
+    Returns:
+        The machine. For a record that none of them has made, as a guard's, the first one that finds it.
+
     Raises:
         MachineAmbiguous: several machines know the id. The message names them.
         RequestNotFound: none does.
@@ -42,22 +45,24 @@ def machine_of_request(
     if len(machines) == 1:
         return machines[0]
     name = name_of(request_id)
-    by_key = _of_key(machines, request_id, lock_token)
-    if by_key is not None:
-        return by_key
-    found, hidden = [], list[OwnerHidden]()
+    by_key = _by_key(machines, request_id, lock_token)
+    for machine, lock in by_key:
+        if machine.holds(lock):
+            return machine
+    found, hidden = dict[str | tuple[str, str], Machine](), list[OwnerHidden]()
     for machine in machines:
         try:
-            if _knows(machine, request_id, name):
-                found.append(machine)
+            if known := _known_by(machine, request_id, name):
+                found.setdefault(known, machine)
         except OwnerHidden as error:
             hidden.append(error)
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if len(found) > 1:
+        names = _names(found.values())
         raise MachineAmbiguous(
-            f"Several state machines know a request {request_id!r}: {_names(found)}. Name one of them."
+            f"Several state machines know a request {request_id!r}: {names}. Name one of them."
         )
+    for machine in [*found.values(), *(one for one, _ in by_key)]:
+        return machine
     if hidden:
         raise hidden[0]
     raise RequestNotFound(
@@ -137,26 +142,31 @@ def _holder(machines: Sequence[Machine], found_at: Machine, lock: Lock) -> Machi
     return next((one for one in machines if one.holds(lock)), found_at)
 
 
-def _of_key(machines: Sequence[Machine], request_id: str, lock_token: str | None) -> Machine | None:
-    """The machine that has taken a lock token for this request. None if the record does not say."""
+def _by_key(
+    machines: Sequence[Machine], request_id: str, lock_token: str | None
+) -> list[tuple[Machine, Lock]]:
+    """The record that a request of this id has under a given lock token, and each machine that finds it."""
     if lock_token is None:
-        return None
-    for machine in machines:
-        lock = machine.locks.get(lock_token)
-        if lock is not None and machine.made(lock, request_id):
-            return machine
-    return None
+        return []
+    found = [(machine, machine.locks.get(lock_token)) for machine in machines]
+    return [(machine, lock) for machine, lock in found if lock is not None and lock.request_id == request_id]
 
 
-def _knows(machine: Machine, request_id: str, name: str) -> bool:
-    """Whether a machine has an execution of a request, or a record with its default lock token."""
+def _known_by(machine: Machine, request_id: str, name: str) -> str | tuple[str, str] | None:
+    """
+    By what a machine knows a request: its own ARN, or the table and lock token of a guard's record.
+
+    Machines with one key prefix know a guard's request by the same record. None: this one does not know it.
+    """
     if _describe(machine, name, 1) is not None:
-        return True
+        return machine.arn
     token = machine.lock_token_of(name, {})
     lock = machine.locks.get(token) if token else None
     if lock is not None and lock.request_id == request_id:
-        return machine.holds(lock) or not lock.is_of_an_execution
-    return _describe(machine, name, 2) is not None  # the first may be forgotten already
+        if not lock.is_of_an_execution:
+            return machine.locks.table, lock.lock_token
+        return machine.arn if machine.holds(lock) else None
+    return machine.arn if _describe(machine, name, 2) is not None else None  # the first may be forgotten
 
 
 def _describe(machine: Machine, name: str, attempt: int) -> Execution | None:
@@ -164,5 +174,5 @@ def _describe(machine: Machine, name: str, attempt: int) -> Execution | None:
         return machine.describe(name, attempt)
 
 
-def _names(machines: Sequence[Machine]) -> str:
+def _names(machines: Iterable[Machine]) -> str:
     return ", ".join(map(name_of_machine, machines))

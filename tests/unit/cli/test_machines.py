@@ -191,6 +191,22 @@ def test_a_key_finds_the_machine_that_has_it(world: TwoMachines, run: Run):
     assert at_refunds("order-1") == run("status", "order-1", "--key", "acme/1")[1]["executionArn"]
 
 
+@pytest.mark.parametrize(("command", "code"), [("status", 0), ("show", 0), ("cancel", 3)])
+def test_a_guard_s_record_is_found_by_its_key(world: TwoMachines, run: Run, command: str, code: int):
+    """As on a stack with one workflow: it is no machine's, and needs no --machine."""
+    lease = {"leaseUntil": "2999-01-01T00:00:00.000Z"}
+    world.put("billing/charge/1", "charge/1", lockedBy="process/host/7", **lease)
+    given = (command, "charge/1", "--key", "billing/charge/1", *(SIGNED if command == "cancel" else ()))
+
+    told = run(*given)
+
+    assert code == told[0]
+    assert "process/host/7" in json.dumps(told[1]) or "RUNNING" == told[1]["status"]
+    assert 0 == run("locks", "inspect", "billing/charge/1")[0]
+    del world.outputs["RefundsWorkflow"]
+    assert code == run(*given)[0]
+
+
 def test_show_names_the_machine_in_its_next_commands(world: TwoMachines, run: Run):
     """A start would go to the stack's own, and a request id may be known twice; a lock token is not."""
     world.held_by_refunds()

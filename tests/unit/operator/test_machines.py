@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -11,8 +12,9 @@ from steponce import RequestNotFound, Unavailable
 from steponce.errors import LockNotFound, MachineAmbiguous, OwnerHidden
 from steponce.operator.machines import machine_of_lock, machine_of_request
 from steponce.request.machine import Machine
+from steponce.request.names import name_of
 from tests.unit.one_machine import ARN, arn, envelope
-from tests.unit.two_machines import REFUNDS, TwoMachines, at_refunds
+from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
 
 
 @pytest.fixture
@@ -58,6 +60,26 @@ def test_a_record_under_a_shared_key_says_whose_it_is(world: TwoMachines, machin
     assert REFUNDS == whose(machines, "order-1", "acme/1")
     with pytest.raises(MachineAmbiguous):
         whose(machines, "order-1", "acme/2")
+
+
+def test_a_guard_s_record_under_a_given_key_is_found(world: TwoMachines, machines: list[Machine]):
+    """No machine has made it, and one that may not be asked does not hide it. Its id is the given one."""
+    world.put("billing/charge/1", "charge/1", lockedBy="process/host/7")
+    world.sfn.refuse("describe_execution", "AccessDeniedException", at_refunds(name_of("charge/1")))
+    assert ARN == whose(machines, "charge/1", "billing/charge/1")
+    with pytest.raises(RequestNotFound):
+        whose(machines, "charge/2", "billing/charge/1")
+
+
+def test_a_guard_s_record_that_two_machines_find_is_one(world: TwoMachines):
+    """They have one key prefix. An execution of theirs is still another request."""
+    world.outputs["RefundsWorkflow"] = json.dumps(OF_REFUNDS | {"keyPrefix": "m"})
+    machines = [world.client_of(name).machine for name in ("m", "refunds")]
+    world.put("m/order-1", "order-1", lockedBy="process/host/7")
+    assert ARN == whose(machines, "order-1")
+    world.execution(at_refunds("order-1"), "RUNNING", given=envelope("acme/1"))
+    with pytest.raises(MachineAmbiguous):
+        whose(machines, "order-1")
 
 
 def test_an_id_that_two_machines_know_is_not_guessed(world: TwoMachines, machines: list[Machine]):
