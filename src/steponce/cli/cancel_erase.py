@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -91,11 +90,9 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
     backups stay.
     """
     machines = Machines.reach(target)
-    stack, tables = machines.stack, [client.machine for client in machines.of_each_table]
-    steps = _steps(stack)
-    # All workflows share one table of steps, which goes with the first lock table.
-    found = [(one, find_kept(one, None if place else steps, prefix)) for place, one in enumerate(tables)]
-    kept = _together(prefix, [part for _, part in found])
+    _expect_one_installation(machines)
+    machine, steps = machines.first.machine, _steps(machines.stack)
+    kept = find_kept(machine, steps, prefix)
     answer: dict[str, Any] = {
         "done": "erased" if kept else "nothing",
         "by": confirmation.by,
@@ -114,7 +111,7 @@ def erase(prefix: str, confirmation: Confirmation, target: Target) -> int:
         say(answer, Group(Text("Nothing is kept under this prefix."), _stays()))
         return DONE
     why = confirmation.ask(_list(kept), f"Erase {_count(kept)}, for good?")
-    if changed := sum(erase_kept(one, steps, part) for one, part in found):
+    if changed := erase_kept(machine, steps, kept):
         raise RecordChanged(
             f"{changed} of {_count(kept)} changed since you looked, and were left; the others are erased. "
             "Look again with the same command."
@@ -152,15 +149,15 @@ def _steps(stack: Stack) -> AwaitingSteps:
     return awaiting_steps(stack)
 
 
-def _together(prefix: str, parts: Sequence[Kept]) -> Kept:
-    """What several tables hold under a prefix."""
-    return Kept(
-        prefix,
-        [lock for part in parts for lock in part.locks],
-        [step for part in parts for step in part.steps],
-        [one for part in parts for one in part.damaged],
-        {token: bucket for part in parts for token, bucket in part.elsewhere.items()},
-    )
+def _expect_one_installation(machines: Machines) -> None:
+    """Several lock tables are of several installations, and the Outputs lead to one table of steps."""
+    tables = sorted(client.machine.locks.table for client in machines.of_each_table)
+    if len(tables) > 1:
+        raise Refused(
+            f"The stack {machines.stack.name!r} has several installations, with the lock tables "
+            f"{', '.join(tables)}. Nothing was erased. Give --stack the name of each nested stack, one after "
+            "the other."
+        )
 
 
 def _shown(execution_arn: str, lock: Lock | None) -> RenderableType:
