@@ -15,7 +15,7 @@ from steponce.aws import times
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.client import Client
 from steponce.errors import OwnerHidden, RequestNotFound, ResultUnreadable
-from steponce.executions import Execution, execution_events, looking_at
+from steponce.executions import Execution, execution_events, looking_at, machine_of
 from steponce.locks.record import Lock
 from steponce.next_step import NextStep
 from steponce.recovery.owner import Work, work_of
@@ -111,7 +111,7 @@ class _Collector:
             raise RequestNotFound(
                 f"There is no request {self._request_id!r}, or its record and its execution have expired. "
                 "Check its id and its lock token.",
-                next_steps=[] if lock is None else [NextStep("inspect lock", lock.lock_token)],
+                next_steps=[] if lock is None else [self._look(lock)],
             )
         record = None if lock is None else self._record(lock, [*attempts, *([holder] if holder else [])])
         case = Case(
@@ -138,6 +138,13 @@ class _Collector:
             next_steps=advice.next_steps,
         )
         return story, lock
+
+    def _look(self, lock: Lock) -> NextStep:
+        """How to look at a lock that another request has."""
+        is_here = self._client.machine.holds(lock) or not lock.is_of_an_execution
+        return NextStep(
+            "inspect lock", lock.lock_token, machine=None if is_here else machine_of(lock.locked_by)
+        )
 
     def _work(self, lock: Lock) -> Work:
         """What is known of the work of a lock's owner, if the record has no answer yet."""

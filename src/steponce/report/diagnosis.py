@@ -113,7 +113,8 @@ class Case:
         another = record.request_id != self.request_id
         elsewhere = machine_of(record.locked_by) != machine_of(newest.execution_arn)
         if not self.is_answered:
-            return self._without_answer(record, newest, is_another_id=another and not elsewhere)
+            owner = machine_of(record.locked_by) if elsewhere and lock.is_of_an_execution else None
+            return self._without_answer(record, newest, owner, is_another_id=another and not elsewhere)
         if lock.is_of_powertools:
             return self._by_powertools(record)
         if not lock.is_of_an_execution and record.on_open_index:
@@ -422,9 +423,12 @@ class Case:
         then = "The window is over. Start it again." if is_over else "Start it again then."
         return Advice("rate limited", f"{refused} {then}", (self._request("start request"),))
 
-    def _without_answer(self, record: Record, newest: Attempt, *, is_another_id: bool) -> Advice:
+    def _without_answer(
+        self, record: Record, newest: Attempt, other_machine: str | None, *, is_another_id: bool
+    ) -> Advice:
         """Judge a request whose lock token another request has, which does not answer for it."""
-        place, look = f" of {record.locked_by}", NextStep("inspect lock", record.lock_token)
+        place = f" of {record.locked_by}"
+        look = NextStep("inspect lock", record.lock_token, machine=other_machine)
         if is_another_id:
             place, look = "", NextStep("show request", record.request_id, lock_token=self.record_key)
         whose = f"its lock token belongs to request {record.request_id!r}{place}"

@@ -230,6 +230,24 @@ def test_show_names_the_machine_that_holds_a_shared_key(world: TwoMachines, run:
         assert [f"steponce show order-9 --key acme/1 {options}"] == run("show", "order-1")[1]["next"]
 
 
+@pytest.mark.parametrize("machine", [(), ("--machine", "m")], ids=["of both", "asked by name"])
+def test_show_names_the_machine_whose_lock_turned_a_request_away(
+    world: TwoMachines, run: Run, machine: tuple[str, ...]
+):
+    """With the machine that was asked, the next command called the lock another machine's."""
+    world.execution("order-1", "FAILED", "ReadLock", error="PayloadMismatch", given=envelope("acme/1"))
+    world.execution(at_refunds("order-9"), "SUCCEEDED", *TO_WORK, given=envelope("acme/1"))
+    held = {"status": "FAILED", "openStatus": "FAILED#3", "payloadHash": "another"}
+    world.put("acme/1", "order-9", lockedBy=at_refunds("order-9"), **held)
+    other = "locks inspect acme/1 --token --machine refunds"
+
+    (shown,) = run("show", "order-1", *machine)[1]["next"]
+    refused = run("show", "order-7", "--key", "acme/1", "--machine", "m")[1]["error"]["next"]
+
+    assert [f"steponce {other}"] * 2 == [shown, *refused]
+    assert [] != run(*other.split())[1]["next"]
+
+
 def test_cancel_stops_the_execution_of_its_machine(world: TwoMachines, run: Run):
     """And of no other, if two know the id."""
     both_know(world)

@@ -14,6 +14,7 @@ from steponce.aws import times
 from steponce.callbacks.answer import Answer
 from steponce.callbacks.step import AwaitingStep
 from steponce.errors import LockTokenMismatch, OwnerHidden
+from steponce.executions import machine_of
 from steponce.failure import Failure
 from steponce.locks.record import Intervention
 from steponce.next_step import NextStep
@@ -714,6 +715,7 @@ def test_a_request_that_was_turned_away_is_not_answered_by_the_lock(world: World
     world.record("COMPLETED", locked_by=other, execution_name="order-1--3", result="1")
     story = collect(world.client, "order-1")
     assert ("turned away", [1]) == (story.diagnosis, [one.number for one in story.attempts])
+    assert (NextStep("inspect lock", "m/order-1", machine=machine_of(other)),) == story.next_steps
 
 
 def test_the_advice_for_a_request_that_was_turned_away_is_true(world: World):
