@@ -105,6 +105,7 @@ class Resolver:
     def condition(self, name: str) -> bool:
         """Whether the template's condition of this name holds."""
         if name not in self._conditions:
+            _expect_no_macro("Conditions", self._conditions)
             raise TemplateError(f"There is no condition {name!r} under Conditions.")
         return bool(self.resolve(self._conditions[name]))
 
@@ -182,6 +183,7 @@ class Resolver:
         try:
             return self._mappings[mapping][first][second]
         except KeyError:
+            _expect_no_macro("Mappings", self._mappings, self._mappings.get(mapping, {}))
             raise TemplateError(f"Mappings has no {mapping}.{first}.{second}.") from None
 
     def _select(self, value: Any) -> Any:
@@ -197,6 +199,12 @@ class Resolver:
     def _split(self, value: Any) -> list[str]:
         separator, text = self.resolve(value)
         return str(text).split(separator)
+
+
+def _expect_no_macro(section: str, *parts: Mapping[str, Any]) -> None:
+    """Refuse a part of a section that AWS's macros fill before CloudFormation reads it."""
+    if any("Fn::Transform" in part for part in parts):
+        raise TemplateError(not_supported(f"Fn::Transform in {section}. Write out what it makes."))
 
 
 def _typed(template: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:

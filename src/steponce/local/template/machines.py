@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from steponce.local.template.plan import MachinePlan
 from steponce.local.template.resources import Resources
 from steponce.local.template.scalars import as_text
 from steponce.local.template.substitutions import substitute
+
+_OF_A_MACRO = re.compile(r'\s*\{\s*"Fn::Transform"')
+"""How a definition begins that a macro makes. The SAM transform has turned it into text."""
 
 
 class Machines:
@@ -106,7 +110,12 @@ class Machines:
             return json.dumps(properties["Definition"])
         if "DefinitionString" not in properties:
             raise TemplateError(not_supported(f"a definition on S3 ({logical_id}). Name a local file."))
-        return str(properties["DefinitionString"])
+        text = str(properties["DefinitionString"])
+        if _OF_A_MACRO.match(text):
+            raise TemplateError(
+                not_supported(f"a definition that Fn::Transform makes ({logical_id}). Name a local file.")
+            )
+        return text
 
 
 def _expect_valid(machine: MachinePlan, when: str = "") -> None:

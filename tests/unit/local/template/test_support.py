@@ -207,6 +207,7 @@ LEFT_OUT: dict[str, tuple[str, str]] = {
         "AWS::StepFunctions::Activity (A). It is left out.",
     ),
 }
+INCLUDE = "{'Fn::Transform': {Name: AWS::Include, Parameters: {Location: s3://b/k}}}"
 REFUSED: dict[str, tuple[str, str]] = {
     "a loop": (
         "\n  Fn::ForEach::Queues: [Name, [A, B], {'Q${Name}': {Type: AWS::SQS::Queue}}]\n",
@@ -227,6 +228,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "a definition at an address": (
         "\n  M: {Type: AWS::Serverless::StateMachine, Properties: {DefinitionUri: s3://b/m.asl.json}}\n",
         "not supported on the local stack: a definition on S3 (M). Name a local file.",
+    ),
+    "a definition that a macro makes": (
+        f"\n  M: {{Type: AWS::Serverless::StateMachine, Properties: {{Definition: {INCLUDE}}}}}\n",
+        "not supported on the local stack: a definition that Fn::Transform makes (M). Name a local file.",
     ),
     "a resource without a type": ("\n  Q: {Properties: {}}\n", "Q is not a resource: it has no Type."),
     "a resource that is none": ("\n  Q: 1\n", "Q is not a resource: it has no Type."),
@@ -292,6 +297,28 @@ def test_what_cannot_be_understood_is_refused(folder: Path, shape: str):
     resources, sentence = REFUSED[shape]
     with pytest.raises(TemplateError, match=re.escape(sentence)):
         left_out(folder, resources)
+
+
+@pytest.mark.parametrize(
+    ("section", "before", "use"),
+    [
+        ("Conditions", f"Conditions: {INCLUDE}", "Condition: IsProd"),
+        ("Mappings", f"Mappings: {INCLUDE}", "Properties: {QueueName: !FindInMap [Names, dev, queue]}"),
+        (
+            "Mappings",
+            f"Mappings: {{Names: {INCLUDE}}}",
+            "Properties: {QueueName: !FindInMap [Names, dev, q]}",
+        ),
+    ],
+)
+def test_what_a_macro_may_make_is_not_called_missing(folder: Path, section: str, before: str, use: str):
+    """AWS expands it before CloudFormation reads the template. Unless something needs it, the rest runs."""
+    path = folder / "template.yaml"
+    path.write_text(f"{before}\nResources: {{Q: {{Type: AWS::SQS::Queue}}}}\n")
+    assert 1 == len(read_plan(path, stack_name="shop", region="us-east-1").queues)
+    path.write_text(f"{before}\nResources: {{Q: {{Type: AWS::SQS::Queue, {use}}}}}\n")
+    with pytest.raises(TemplateError, match=f"not supported on the local stack: Fn::Transform in {section}"):
+        read_plan(path, stack_name="shop", region="us-east-1")
 
 
 def test_a_parameter_from_ssm_is_named(folder: Path):
