@@ -47,6 +47,8 @@ ELSEWHERE = {
     "aws dynamodb update-table --table-name TABLE --no-deletion-protection-enabled": "likewise",
     "aws dynamodb delete-table --table-name TABLE": "likewise",
     "aws cloudformation delete-stack --stack-name steponce": "likewise",
+    "aws dynamodb describe-table --table-name TABLE"
+    ' --query "Table.GlobalSecondaryIndexes[].Projection.NonKeyAttributes"': "looks at a stack on AWS",
     "aws lambda list-layer-versions --layer-name SteponceLayer": "looks for what an uninstalled stack leaves",
     "aws lambda delete-layer-version --layer-name SteponceLayer --version-number VERSION": "likewise",
     "sam local invoke ChargeCardFunction --event events/charge_card.json": "tests/real runs it",
