@@ -22,7 +22,7 @@ from steponce.cli.output import (
     say,
 )
 from steponce.cli.shell import Named, commands
-from steponce.cli.target import Unreachable
+from steponce.cli.target import Unreachable, is_of_an_endpoint, what_to_correct
 from steponce.cli.unwritten import complain, writing_an_error
 from steponce.errors import (
     Conflict,
@@ -123,6 +123,8 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, BotoCoreError):
         hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
         return kind, f"{words_of(error)}. {hint}".replace("..", ".").strip(), UNREACHABLE
+    if is_of_an_endpoint(error):  # of a service that the command calls after it has found the stack
+        return "InvalidEndpoint", what_to_correct(error), UNREACHABLE
     # The text and the local variables may hold a payload, so only the places are shown.
     complain("".join(traceback.format_tb(error.__traceback__)))
     return kind, "This is a bug in steponce; the lines above say where.", BUG

@@ -28,6 +28,9 @@ from steponce.request.workflows import OWN, Workflows
 HOME = "STEPONCE_HOME"
 STACK = "STEPONCE_STACK"
 
+_INVALID_ENDPOINT = "Invalid endpoint: "
+"""How botocore's error begins if the address of a service cannot be one."""
+
 _CONFIG = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5, read_timeout=60)
 
 
@@ -147,7 +150,7 @@ class Target:
         try:
             return AwsStack(self.stack, boto3.Session(profile_name=self.profile, region_name=self.region))
         except ValueError as error:  # of boto3, which takes settings from the environment
-            raise click.UsageError(f"{error}. Correct the variable AWS_… or the profile.") from None
+            raise click.UsageError(what_to_correct(error)) from None
         except OSError as error:  # of a file or a program that the credentials come from
             raise Unreachable(
                 f"The credentials cannot be read: {error}. Correct the variable AWS_… or the profile."
@@ -259,6 +262,21 @@ def not_serving(endpoints: Mapping[str, str]) -> str | None:
         except OSError:
             return url
     return None
+
+
+def is_of_an_endpoint(error: BaseException) -> bool:
+    """Whether boto3 has refused an address from the environment or the profile. It has no type for that."""
+    return isinstance(error, ValueError) and str(error).startswith(_INVALID_ENDPOINT)
+
+
+def what_to_correct(error: BaseException) -> str:
+    """What to say of a setting that boto3 refuses."""
+    if is_of_an_endpoint(error):
+        return (
+            f"{error}. Correct the variable AWS_ENDPOINT_URL… or the endpoint_url of the profile. An address "
+            "begins with https:// or http://."
+        )
+    return f"{error}. Correct the variable AWS_… or the profile."
 
 
 def needs_local(error: ModuleNotFoundError) -> str:

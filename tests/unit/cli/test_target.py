@@ -271,6 +271,33 @@ def test_a_setting_of_the_environment_that_boto3_cannot_use_is_wrong_usage(
 
 
 @pytest.mark.parametrize(
+    ("variable", "arguments"),
+    [
+        ("AWS_ENDPOINT_URL_SFN", ["status", "order-1"]),
+        ("AWS_ENDPOINT_URL_DYNAMODB", ["awaiting", "list"]),
+        ("AWS_ENDPOINT_URL_LAMBDA", ["callback", "succeed", f"as_{0:040}"]),
+    ],
+)
+def test_an_address_of_a_service_that_boto3_cannot_use_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, variable: str, arguments: list[str]
+):
+    """The stack is found, since its service has an address of its own. It was a bug in steponce."""
+    arn = "arn:aws:states:eu-west-1:123456789012:stateMachine:m"
+    outputs = {"RunOnceStateMachineArn": arn, "LocksTable": "locks", "AwaitingStepsTable": "steps"}
+    outputs |= {"ResolveAwaitingStepFunction": "resolve"}
+    outputs |= {"ExpectedSeconds": "300", "RetentionSeconds": "86400", "KeyPrefix": "m"}
+    monkeypatch.setattr(target, "stack_outputs", lambda _session, _name: outputs)
+    monkeypatch.setenv(variable, "localhost:4566")
+
+    code = commands.run([*arguments, "--stack", "prod", "--region", "eu-west-1"])
+
+    message = in_a_pipe(capsys)["error"]["message"]
+    assert (4, True) == (code, message.startswith("Invalid endpoint: localhost:4566. Correct the variable"))
+    assert "AWS_ENDPOINT_URL" in message
+    assert "http://" in message
+
+
+@pytest.mark.parametrize(
     ("found", "message"),
     [
         (
