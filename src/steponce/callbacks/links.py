@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.errors import answering, error_code
-from steponce.errors import Forbidden, Unavailable
+from steponce.errors import Forbidden, InvalidSetting, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
@@ -56,6 +56,7 @@ class Keys:
         The key that signs: the newest, or for its first seconds the one before it.
 
         Raises:
+            InvalidSetting: the key is no text.
             Unavailable: Secrets Manager did not answer; safe to try again.
         """
         keys = self.valid()
@@ -101,7 +102,12 @@ class Keys:
             if stage == "AWSPREVIOUS" and error_code(error) == "ResourceNotFoundException":
                 return None, None
             raise
-        return answer["SecretString"], answer.get("CreatedDate")
+        if "SecretString" not in answer and stage == "AWSCURRENT":
+            raise InvalidSetting(
+                f"The secret {self._secret} has no text: its key was put with --secret-binary. Put a new key "
+                "with --secret-string."
+            )
+        return answer.get("SecretString"), answer.get("CreatedDate")  # bytes have never signed a link
 
 
 def sign(keys: Keys, step_id: str, expires_at: str, outcomes: Sequence[str]) -> str:

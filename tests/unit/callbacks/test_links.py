@@ -18,7 +18,7 @@ from moto import mock_aws
 from steponce.aws import times
 from steponce.callbacks import links
 from steponce.callbacks.links import CACHED_SECONDS, UNANSWERED_SECONDS, Keys, sign, verify
-from steponce.errors import Forbidden, Unavailable
+from steponce.errors import Forbidden, InvalidSetting, Unavailable
 from tests.fakes.errors import client_error
 from tests.unit.shared_clients import shared
 
@@ -26,6 +26,8 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 STEP, OTHER_STEP = "as_1", "as_2"
 EXPIRES = "2026-01-31T13:00:00.000Z"
 BOTH = ["success", "failure"]
+BINARY = "binary"
+"""Stands for a key that is bytes, and no text."""
 
 
 class Secret:
@@ -42,7 +44,8 @@ class Secret:
         key = self.versions[VersionStage]
         if key is None:
             raise client_error("ResourceNotFoundException")
-        return {"SecretString": key, "CreatedDate": self.made}
+        content = {"SecretBinary": b"key"} if key == BINARY else {"SecretString": key}
+        return content | {"CreatedDate": self.made}
 
     def rotate(self, key: str, made: datetime = NOW - timedelta(days=1)) -> None:
         """A new key; the one before the last is valid no more."""
@@ -97,6 +100,16 @@ def test_a_genuine_link_allows_what_it_says(keys: Keys):
     assert "/callbacks/as_1" == urlsplit(link).path
     assert {"success", "failure"} == verify(keys, STEP, query(link))
     assert {"heartbeat"} == verify(keys, STEP, query(sign(keys, STEP, EXPIRES, ["heartbeat"])))
+
+
+def test_a_key_that_is_bytes_is_named_and_a_former_one_does_no_harm(secret: Secret, keys: Keys):
+    """Put by mistake. The next rotation is the way out, and makes it the previous key."""
+    secret.rotate(BINARY)
+    with pytest.raises(InvalidSetting, match=r"The secret callback-key has no text.* with --secret-string\."):
+        sign(keys, STEP, EXPIRES, BOTH)
+
+    secret.rotate("key-2")
+    assert set(BOTH) == verify(keys, STEP, query(sign(keys, STEP, EXPIRES, BOTH)))
 
 
 def test_equal_links_are_equal_texts(keys: Keys):

@@ -101,6 +101,7 @@ class FakeSecrets:
 
     def __init__(self) -> None:
         self.raises: Exception | None = None
+        self.content: dict[str, Any] = {"SecretString": "k" * 64}
 
     def get_secret_value(self, *, SecretId: str, VersionStage: str) -> dict[str, Any]:
         assert "the-key" == SecretId
@@ -108,7 +109,7 @@ class FakeSecrets:
             raise self.raises
         if VersionStage == "AWSPREVIOUS":
             raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "GetSecretValue")
-        return {"SecretString": "k" * 64}
+        return self.content
 
 
 class FakeStack:
@@ -637,6 +638,17 @@ def test_whoever_may_not_read_the_key_gets_no_link(stack: FakeStack, pipe: Pipe)
 
     assert (4, "GetSecretValue was refused: not yours") == (code, told["error"]["message"])
     assert 0 == pipe("awaiting", "show", STEP)[0]
+
+
+def test_a_key_that_is_bytes_signs_no_link(stack: FakeStack, pipe: Pipe):
+    """It was put with --secret-binary, which was called a bug in steponce."""
+    stack.table.put()
+    stack.secrets.content = {"SecretBinary": b"key"}
+
+    code, told = pipe("awaiting", "show", STEP, "--link")
+
+    assert (1, "InvalidSetting") == (code, told["error"]["type"])
+    assert told["error"]["message"].endswith("Put a new key with --secret-string.")
 
 
 # -- a request in place of its step ----------------------------------------------------------------
