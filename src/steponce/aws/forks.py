@@ -14,8 +14,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Client = TypeVar("Client")
@@ -35,11 +33,14 @@ class OwnLock:
         self._lock = threading.Lock()
         _every.add(self)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the lock during a block."""
-        with self._lock:  # a block that forks gives back this one in the child, too, and not the new one
-            yield
+    @property
+    def here(self) -> threading.Lock:
+        """
+        The lock of this process, for one `with`.
+
+        Python's own lock: a signal's handler that raises cannot come between taking it and giving it back.
+        """
+        return self._lock
 
     def _free(self) -> None:
         self._lock = threading.Lock()
@@ -71,7 +72,7 @@ def own_connections(client: Client) -> Client:
         nonlocal process
         if os.getpid() == process:
             return
-        with closing.held():  # a second close would take the pool away from a thread that has just got it
+        with closing.here:  # a second close would take the pool away from a thread that has just got it
             if os.getpid() != process:
                 made.close()  # here alone: the parent keeps its end
                 process = os.getpid()

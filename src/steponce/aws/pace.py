@@ -36,7 +36,7 @@ class Pace:
         Raises:
             Unavailable: the wait would be longer than `within_seconds`. No token is taken, and nobody waits.
         """
-        with self._lock.held():
+        with self._lock.here:
             now = time.monotonic()
             earned = (now - self._counted_at) * self._per_second
             self._tokens, self._counted_at = min(self._burst, self._tokens + earned), now

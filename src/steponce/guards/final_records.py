@@ -25,7 +25,7 @@ class FinalRecords:
 
     def get(self, lock_token: str) -> Lock | None:
         """Return a cached record that has not expired, else None."""
-        with self._lock.held():
+        with self._lock.here:
             record = self._records.get(lock_token)
             if record is None:
                 return None
@@ -41,7 +41,7 @@ class FinalRecords:
             return
         if record.is_of_powertools:  # which that layer may run again
             return
-        with self._lock.held():
+        with self._lock.here:
             self._records[record.lock_token] = record
             self._records.move_to_end(record.lock_token)
             while len(self._records) > self._size:

@@ -268,7 +268,7 @@ class Results:
 
     def _made_by(self, make: Callable[[], Any] | None) -> Any:
         """Made in one thread: boto3's sessions are not for several."""
-        with self._making.held():
+        with self._making.here:
             if make is not None and make not in self._clients:
                 self._clients[make] = make()
             return self._clients[make]

@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from botocore.hooks import HierarchicalEmitter
 
 from steponce import Client, Guard, results
-from steponce.aws.forks import own_connections
+from steponce.aws.forks import OwnLock, own_connections
 from steponce.aws.pace import Pace
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.renewer import Renewer
@@ -245,3 +245,8 @@ def test_a_child_does_not_wait_for_the_thread_that_renews_its_parent_s_lease():
         code = exit_code_of_child(renewer.stop)
     renewer.stop()
     assert 0 == code
+
+
+def test_the_lock_of_a_block_is_python_s_own():
+    """One that Python code takes stays held if an exception of a signal comes there, and is kept."""
+    assert isinstance(OwnLock().here, type(threading.Lock()))
