@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from steponce.local import LocalStack
-from tests import covering, engines
+from tests import engines
 from tests.sharing import SharedStacks
 
 # A busy machine is no failure.
@@ -64,12 +64,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before pytest chooses by marks."""
-    covering.mark_combinations(items)
 
 
 def pytest_collection_finish() -> None:

@@ -1,5 +1,5 @@
 """
-A part of many combinations that covers what they have in common; the rest is marked `full`.
+A part of many combinations that covers what they have in common; the rest is `full` and `combination`.
 
 A fault that depends on two things shows in every combination that has both. So a part in which each pair of
 values is somewhere finds it as well as the whole product does, with a sixth of the tests.
@@ -10,13 +10,13 @@ values is somewhere finds it as well as the whole product does, with a sixth of 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 Aspect = Callable[[Any], Hashable]
+COMBINATION = (pytest.mark.full, pytest.mark.combination)
 
 
 def part(rows: Iterable[Any], aspects: Sequence[Aspect]) -> set[int]:
@@ -38,14 +38,14 @@ def cover(given: Mapping[str, Any], aspects: Sequence[Aspect]) -> set[str]:
 
 
 def rows(names: str, given: Mapping[str, Sequence[Any]], aspects: Sequence[Aspect]) -> pytest.MarkDecorator:
-    """A `parametrize` of rows by their ids; those that no aspect needs are `full`."""
+    """A `parametrize` of rows by their ids; those that no aspect needs are `full` and `combination`."""
     return marked(names, given, cover(given, aspects))
 
 
 def marked(names: str, given: Mapping[str, Sequence[Any]], wanted: Container[str]) -> pytest.MarkDecorator:
-    """A `parametrize` of rows by their ids; those that are not wanted are `full`."""
+    """A `parametrize` of rows by their ids; those that are not wanted are `full` and `combination`."""
     params = [
-        pytest.param(*row, id=name, marks=() if name in wanted else pytest.mark.full)
+        pytest.param(*row, id=name, marks=() if name in wanted else COMBINATION)
         for name, row in given.items()
     ]
     return pytest.mark.parametrize(names, params)
@@ -72,18 +72,6 @@ def pairs(**axes: Mapping[str, Any]) -> pytest.MarkDecorator:
         for row in itertools.product(*(axis.items() for axis in axes.values()))
     }
     return rows(",".join(axes), product, [_both(*two) for two in itertools.combinations(range(len(axes)), 2)])
-
-
-def mark_combinations(tests: Iterable[pytest.Item]) -> None:
-    """Mark the full tests whose function has others that are not full."""
-    functions: dict[str, list[pytest.Item]] = defaultdict(list)
-    for test in tests:
-        functions[test.nodeid.partition("[")[0]].append(test)
-    for same in functions.values():
-        full = [test for test in same if test.get_closest_marker("full")]
-        if len(full) < len(same):
-            for test in full:
-                test.add_marker(pytest.mark.combination)
 
 
 def _both(first: int, second: int) -> Aspect:

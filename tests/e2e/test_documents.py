@@ -15,7 +15,6 @@ from urllib.request import Request, urlopen
 import pytest
 
 from steponce.local import LocalStack, write_facts
-from tests import covering
 from tests.rules.documents import ROOT
 from tests.rules.prose import DOCUMENTS, Document
 from tests.workflow.program import run_here, run_in_a_pipe
@@ -75,8 +74,9 @@ TAKE_LONGEST = {"cost.md", "operations.md", "powertools.md", "wrap.md"}
 
 
 def _those_that_take_longest_are_full(documents: list[Document]) -> pytest.MarkDecorator:
-    given = {one.path.name: (one,) for one in documents}
-    return covering.marked("document", given, given.keys() - TAKE_LONGEST)
+    marks = dict.fromkeys(TAKE_LONGEST, (pytest.mark.full,))
+    params = [pytest.param(one, id=one.path.name, marks=marks.get(one.path.name, ())) for one in documents]
+    return pytest.mark.parametrize("document", params)
 
 
 @pytest.fixture(scope="module")

@@ -45,19 +45,3 @@ def test_each_value_of_an_aspect_is_in_a_row_that_always_runs():
     always, full = split(covering.rows("number", given, [lambda row: row[0] % 3]))
     assert (3, 6) == (len(always), len(full))
     assert {0, 1, 2} == {int(name) % 3 for name in always}
-
-
-class _Test(pytest.Item):
-    def runtest(self) -> None:
-        """It is only marked."""
-
-
-def test_a_full_test_with_siblings_that_always_run_is_a_combination(request: pytest.FixtureRequest):
-    """One without them is the only test of something, and CI runs it."""
-    names = {"both[1]": False, "both[2]": True, "alone[1]": True, "alone[2]": True, "usual": False}
-    tests = [_Test.from_parent(request.session, name=name) for name in names]
-    for test in tests:
-        if names[test.name]:
-            test.add_marker(pytest.mark.full)
-    covering.mark_combinations(tests)
-    assert ["both[2]"] == [test.name for test in tests if test.get_closest_marker("combination")]
