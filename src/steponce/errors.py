@@ -380,4 +380,11 @@ class LockLost(SteponceError):
 
 
 class RetryLater(SteponceError):
-    """Raised by the work: nothing has happened yet, so the workflow may try again."""
+    """
+    Raised by the work: nothing has happened yet, so the workflow may try again.
+
+    Attributes:
+        of: The callId and attempt whose check or update raised it. None: the work itself did.
+    """
+
+    of: tuple[str, int] | None = None

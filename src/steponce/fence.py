@@ -15,8 +15,8 @@ from typing import Any
 import boto3
 
 from steponce.aws.forks import own_connections
-from steponce.errors import LockLost, RetryLater, Unavailable
-from steponce.locks.claim import may_have_acted, note_passed
+from steponce.errors import LockLost, Unavailable
+from steponce.locks.claim import may_have_acted, note_passed, nothing_done
 from steponce.locks.table import Locks
 from steponce.workflow import INPROGRESS
 
@@ -42,7 +42,8 @@ def check(work: Mapping[str, Any], locks: Locks | None = None) -> None:
     except Unavailable as error:
         if may_have_acted(call_id, attempt):
             raise Unavailable(f"The lock could not be read again ({error}).") from error
-        raise RetryLater(f"The lock could not be read ({error}). Nothing was done.") from error
+        text = f"The lock could not be read ({error}). Nothing was done."
+        raise nothing_done(text, call_id, attempt) from error
     if lock is None or (lock.status, lock.call_id, lock.attempt) != (INPROGRESS, call_id, attempt):
         raise LockLost(
             f"Attempt {attempt} no longer holds the lock {work['lockToken']!r}. Nothing was done. "

@@ -94,7 +94,6 @@ class Run:
         self._entry = threading.Lock()
         self._renewer: Renewer | None = None
         self._late: LockLost | None = None
-        self._unchecked: RetryLater | None = None
         self._process = os.getpid()
         self.lock_token = lock_token
         self.call_id = holder.call_id if holder else ""
@@ -209,11 +208,7 @@ class Run:
             )
             raise self._late
         mine = {"lockToken": self.lock_token, "callId": self.call_id, "attempt": self.attempt}
-        try:
-            fence.check(mine, self._locks)
-        except RetryLater as error:
-            self._unchecked = error
-            raise
+        fence.check(mine, self._locks)
 
     def claim(self) -> Claim | None:
         """
@@ -447,10 +442,15 @@ class Run:
             raise Unsettled(f"{why} The lock {self.lock_token!r} waits for a person.")
         if self._recorder is None or self._leaves_the_lock(error):
             return
-        if error is self._unchecked and self._holder is not None and self._holder.may_have_taken_over:
+        if self._only_takes_over(error):
             self._give_back(str(error))
         else:
             self._recorder.fail(error)
+
+    def _only_takes_over(self, error: BaseException) -> bool:
+        """Whether this call has done nothing, so that all that may have happened is its dead owner's."""
+        is_own = type(error) is RetryLater and error.of == (self.call_id, self.attempt)
+        return is_own and self._holder is not None and self._holder.may_have_taken_over
 
     def _leaves_the_lock(self, error: BaseException) -> bool:
         """Whether the lock is left to be taken over, as by a death: this call was late, and stopped."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
+from steponce.errors import RetryLater
 from steponce.locks.record import Lock
 from steponce.workflow import INPROGRESS
 
@@ -35,6 +36,17 @@ def note_passed(call_id: str, attempt: int) -> None:
 def may_have_acted(call_id: str, attempt: int) -> bool:
     """Whether an attempt may have had an effect in this process. Then RetryLater would repeat it."""
     return (call_id, attempt) in _passed
+
+
+def nothing_done(text: str, call_id: str, attempt: int) -> RetryLater:
+    """
+    A RetryLater for a check or an update of an attempt, by which nothing was done.
+
+    A guard knows it by its `of` from one of the work itself, which says that nothing has happened at all.
+    """
+    error = RetryLater(text)
+    error.of = (call_id, attempt)
+    return error
 
 
 def forget(call_id: str, attempt: int) -> None:

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from steponce.aws.errors import answering, error_code
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
-from steponce.locks.claim import Claim, may_have_acted, note_passed
+from steponce.locks.claim import Claim, may_have_acted, note_passed, nothing_done
 from steponce.updates.item import Changes, ItemOf, accepting, default_client, refused
 
 if TYPE_CHECKING:
@@ -132,9 +132,11 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
         _note_effect(claim)
         raise lost
     problem = "Others were at the lock or at the record in every try. Nothing was written."
-    if claim is not None and may_have_acted(claim.call_id, claim.attempt):
+    if claim is None:
+        raise RetryLater(problem)
+    if may_have_acted(claim.call_id, claim.attempt):
         raise Unavailable(f"{problem} The work may have had another effect before.")
-    raise RetryLater(problem)
+    raise nothing_done(problem, claim.call_id, claim.attempt)
 
 
 def _note_effect(claim: Claim | None) -> None:

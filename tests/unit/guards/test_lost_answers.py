@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,10 +24,13 @@ from steponce import (
     NotRecorded,
     RequestFailed,
     RetryLater,
+    updates,
 )
+from steponce.aws import times
 from steponce.aws.clients import CONFIG
 from steponce.errors import Unavailable
 from steponce.locks import claim
+from steponce.updates import mine
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
 from tests.fakes.errors import client_error
 from tests.patience import PATIENCE_SECONDS
@@ -34,6 +38,7 @@ from tests.rules.documents import ROOT
 from tests.unit.guards.charging import DONE, ORDER, complete, fail_with
 from tests.unit.guards.world import KEY, World
 from tests.unit.shared_clients import shared
+from tests.unit.updates.world import cancelled
 
 
 def test_after_its_lease_an_outcome_is_held_and_a_late_completion_is_refused(world: World) -> None:
@@ -745,18 +750,50 @@ def unreachable_once(world: World) -> Callable[[dict[str, Any], Callable[[], Any
     return fault
 
 
-def test_a_check_without_an_answer_does_not_release_what_was_taken_over(world: World) -> None:
-    """This call has had no effect, and the one before may have. The next call's own terms decide."""
+def unchecked(world: World, run: Any) -> None:
+    """The table does not answer to a check."""
+    world.fault = unreachable_once(world)
+    run.check()
+
+
+def unwritten(_world: World, run: Any) -> None:
+    """Others are at the record in every try of an update."""
+    busy: Any = SimpleNamespace(
+        transact_write_items=lambda **_: cancelled("None", "TransactionConflict")(busy)
+    )
+    updates.update_if_mine(run, "orders", {"id": "1"}, {"a": 1}, dynamodb=busy)
+
+
+@pytest.mark.parametrize("do_nothing", [unchecked, unwritten])
+def test_a_call_that_has_done_nothing_does_not_release_what_it_has_taken_over(
+    world: World, do_nothing: Callable[[World, Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call before may have had an effect. The next call's own terms decide."""
+    monkeypatch.setattr(mine.time, "sleep", lambda _: None)
     world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()  # its process dies
     world.pass_by(10)
     guard = world.guard(when_outcome_unknown="take-over")
     with pytest.raises(RetryLater), guard.begin(KEY, ORDER) as run:
-        world.fault = unreachable_once(world)
-        run.check()
-    world.pass_by(1)  # its lease ended just now
+        do_nothing(world, run)
+    assert world.lock().lease_until == world.lock().expected_completion == times.now_text()
+    world.pass_by(1)
     with pytest.raises(RequestFailed) as held:
         complete(world.guard())
     assert OUTCOME_UNKNOWN == held.value.error
+
+
+def test_work_that_says_that_nothing_has_happened_releases_what_it_has_taken_over(world: World) -> None:
+    """Its own RetryLater, after a check without an answer: it has asked the provider."""
+    world.guard().begin(KEY, ORDER, lease_seconds=9).__enter__()  # its process dies
+    world.pass_by(10)
+    with (
+        pytest.raises(RetryLater),
+        world.guard(when_outcome_unknown="take-over").begin(KEY, ORDER) as run,
+    ):
+        with pytest.raises(RetryLater):
+            unchecked(world, run)
+        raise RetryLater
+    assert RELEASED == world.lock().status
 
 
 def test_a_check_after_an_effect_does_not_release_the_lock(world: World) -> None:
