@@ -188,6 +188,11 @@ def _joins(template: CommentedMap, path: Path) -> bool:
                 "leave it, and wrap the definition alone. Otherwise rename it first."
             ]
         )
+    for section in ("Parameters", "Conditions"):
+        if STACK in template.get(section, {}):
+            raise CannotWrap(
+                [f"{path} has {STACK} under {section}, as the nested stack is called. Rename it first."]
+            )
     if folder.exists():
         raise CannotWrap(
             [f"{folder} is there already, and {path} does not use it. If nothing else does, delete it first."]

@@ -338,6 +338,8 @@ def test_a_machine_that_is_started_stays_as_it_is(write: Write):
         (TEMPLATE.replace("  OrdersStateMachine:", "  Orders:"), "There are: Orders, Express"),
         (TEMPLATE.replace("Uri: states/orders.asl.json #", "Uri: s3://b/orders #"), "no local file"),
         (TEMPLATE.replace("Express:", "Steponce:"), "leave it, and wrap the definition alone"),
+        (TEMPLATE.replace("  Architecture:", "  Steponce:"), "has Steponce under Parameters"),
+        (f"{TEMPLATE}Conditions: {{Steponce: !Equals [a, b]}}\n", "has Steponce under Conditions"),
         (TEMPLATE.replace("  Orders: {", "  LocksTable: {"), "has the Outputs LocksTable"),
         (
             TEMPLATE.replace("      Policies:", "      Role: arn:aws:iam::1:role/r\n      Other:"),
