@@ -104,8 +104,8 @@ class Keys:
             raise
         if "SecretString" not in answer and stage == "AWSCURRENT":
             raise InvalidSetting(
-                f"The secret {self._secret} has no text: its key was put with --secret-binary. Put a new key "
-                "with --secret-string."
+                f"The secret {self._secret} has no text: its key was put with --secret-binary. Move its "
+                "AWSCURRENT back to the version before, and put a new key with --secret-string."
             )
         return answer.get("SecretString"), answer.get("CreatedDate")  # bytes have never signed a link
 

@@ -648,7 +648,7 @@ def test_a_key_that_is_bytes_signs_no_link(stack: FakeStack, pipe: Pipe):
     code, told = pipe("awaiting", "show", STEP, "--link")
 
     assert (1, "InvalidSetting") == (code, told["error"]["type"])
-    assert told["error"]["message"].endswith("Put a new key with --secret-string.")
+    assert told["error"]["message"].endswith("and put a new key with --secret-string.")
 
 
 # -- a request in place of its step ----------------------------------------------------------------
