@@ -24,7 +24,7 @@ test-all: setup  ## Run them with every combination.
 	@$(PYTEST) -n 4 -m ""
 
 test-rest: setup  ## Run the tests that no other target runs but test-all.
-	@$(PYTEST) -n 3 -m "full and not combination"
+	@$(PYTEST) -n 3 -m "full and not combination" --ignore $(PATHS)
 
 test-paths: setup  ## Drive every state machine along every path that `steponce cost` finds.
 	@$(PYTEST) $(PATHS) -m "" --dist load --maxschedchunk 1 -n 2
