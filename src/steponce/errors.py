@@ -384,7 +384,7 @@ class RetryLater(SteponceError):
     Raised by the work: nothing has happened yet, so the workflow may try again.
 
     Attributes:
-        of: The callId and attempt whose check or update raised it. None: the work itself did.
+        raised_by: The callId and attempt whose check or update raised it. None: the work itself did.
     """
 
-    of: tuple[str, int] | None = None
+    raised_by: tuple[str, int] | None = None

@@ -24,9 +24,9 @@ _ONCE = "steponce-own-connections"
 
 class OwnLock:
     """
-    A lock of this process. A forked child finds it free, whoever holds it in the parent.
+    A lock that is free in a forked child, even if a thread of the parent holds it.
 
-    The child may find what it guards half changed, so each step of a change must leave it usable.
+    The child may find a change half made. So each step of a change must leave the data usable.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ LISTS_PER_SECOND = 2
 
 class Pace:
     """
-    A token bucket. Safe in threads, and in forked processes, each of which has a bucket of its own.
+    A token bucket. Safe in threads. A forked process has a bucket of its own.
 
     All containers together stay below an AWS quota if each gets its share of the quota.
 

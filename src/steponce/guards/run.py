@@ -449,7 +449,7 @@ class Run:
 
     def _only_takes_over(self, error: BaseException) -> bool:
         """Whether this call has done nothing, so that all that may have happened is its dead owner's."""
-        is_own = type(error) is RetryLater and error.of == (self.call_id, self.attempt)
+        is_own = type(error) is RetryLater and error.raised_by == (self.call_id, self.attempt)
         return is_own and self._holder is not None and self._holder.may_have_taken_over
 
     def _leaves_the_lock(self, error: BaseException) -> bool:

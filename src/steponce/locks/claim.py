@@ -40,12 +40,12 @@ def may_have_acted(call_id: str, attempt: int) -> bool:
 
 def nothing_done(text: str, call_id: str, attempt: int) -> RetryLater:
     """
-    A RetryLater for a check or an update of an attempt, by which nothing was done.
+    The RetryLater of a check or an update: this attempt has done nothing.
 
-    A guard knows it by its `of` from one of the work itself, which says that nothing has happened at all.
+    The work's own says more: that nothing has happened at all. A guard tells them apart by `raised_by`.
     """
     error = RetryLater(text)
-    error.of = (call_id, attempt)
+    error.raised_by = (call_id, attempt)
     return error
 
 

@@ -61,8 +61,9 @@ def machine_of_request(
         raise MachineAmbiguous(
             f"Several state machines know a request {request_id!r}: {names}. Name one of them."
         )
-    for machine in [*found.values(), *(one for one, _ in by_key)]:
-        return machine
+    known_to = [*found.values(), *(machine for machine, _ in by_key)]
+    if known_to:
+        return known_to[0]
     if hidden:
         raise hidden[0]
     raise RequestNotFound(

@@ -220,7 +220,7 @@ def envelope(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Call
 def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_holds(
     monkeypatch: pytest.MonkeyPatch, make: Callable[..., Callable[[], object]]
 ):
-    """The child does not have that thread, so nobody gave the lock back."""
+    """That thread does not run in the child, so it never gives the lock back there."""
     is_held, go_on = threading.Event(), threading.Event()
 
     def pause() -> None:
