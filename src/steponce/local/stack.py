@@ -116,9 +116,18 @@ class RunningStack:
         return Limiter.from_outputs(self.outputs, session=self.session(), endpoints=self.endpoints, **options)
 
     def logs(self, function_name: str) -> str:
-        """What a function, by name or ARN, has written so far; `engine` is the embedded engine itself."""
+        """
+        What a function, by name or ARN, has written so far; `engine` is the embedded engine itself.
+
+        Raises:
+            LocalStackError: there is no such log; the message names those that there are.
+        """
         path = log_file(self._logs, function_name.rsplit(":", 1)[-1])
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            logs = ", ".join(sorted(log.stem for log in self._logs.glob("*.log"))) or "none"
+            raise LocalStackError(f"There is no log of {path.stem!r}. There are: {logs}.") from None
 
     def facts(self) -> dict[str, Any]:
         """What another process needs to speak to this stack; JSON."""

@@ -53,6 +53,15 @@ def test_a_workflow_runs_its_function_and_writes_its_item(small_stack):
     assert "saw {}" in small_stack.logs("small-MisbehaveFunction")
 
 
+def test_only_a_function_of_the_stack_has_a_log(small_stack):
+    """A misspelt name would look like a function that has written nothing."""
+    function = small_stack.boto3("lambda").get_function(FunctionName="small-MisbehaveFunction")
+    assert small_stack.logs(function["Configuration"]["FunctionArn"]) is not None
+    with pytest.raises(LocalStackError, match="'MisbehaveFunction'") as raised:
+        small_stack.logs("MisbehaveFunction")
+    assert "small-MisbehaveFunction" in str(raised.value)
+
+
 def test_a_function_sees_lambda_and_nothing_of_the_callers_account(small_stack):
     """Neither a profile nor a token of whoever starts the stack reaches a function."""
     seen = call(small_stack, {})[1]["environment"]

@@ -145,6 +145,7 @@ class LambdaApi:
         for plan in plans:
             environment = worker_environment(plan, settings.region, dict(settings.endpoints))
             log = log_file(settings.logs, plan.name)
+            log.touch()
             self._pools[plan.name] = Pool(plan, self._forkserver, environment, log)
 
     def kill_busy(self) -> None:
