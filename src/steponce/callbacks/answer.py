@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, Self
 
 from steponce.errors import InvalidAnswer, InvalidPayload, OutputTooLarge, PayloadTooLarge
@@ -112,10 +111,13 @@ class Answer:
         A failure that was sent with the raw task token may have no canonical form. It gets a text that equals
         no parsed answer's.
         """
-        return self._json
+        known = vars(self)  # a `cached_property` waits for other threads in 3.11, after a fork for ever
+        if "_json" not in known:
+            known["_json"] = self._canonical()
+        text: str = known["_json"]
+        return text
 
-    @cached_property
-    def _json(self) -> str:
+    def _canonical(self) -> str:
         try:
             if self.outcome == "success":  # the output may have all 300 levels: the object around adds none
                 return f'{{"outcome":"success","output":{self.output_json()}}}'

@@ -19,6 +19,7 @@ from botocore.hooks import HierarchicalEmitter
 from steponce import Client, Guard, results
 from steponce.aws.forks import OwnLock, own_connections
 from steponce.aws.pace import Pace
+from steponce.callbacks.answer import Answer
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.renewer import Renewer
 from steponce.locks.results import Results
@@ -216,7 +217,12 @@ def envelope(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Call
     return lambda: Envelope.make("order-1", {}, RequestRules("shop"))
 
 
-@pytest.mark.parametrize("make", [pace, large_results, final_records, closed_connections, envelope])
+def answer(pause: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
+    monkeypatch.setattr("steponce.callbacks.answer.canonical_json", lambda *_: pause() or "null")
+    return lambda: Answer("success").to_json()
+
+
+@pytest.mark.parametrize("make", [pace, large_results, final_records, closed_connections, envelope, answer])
 def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_holds(
     monkeypatch: pytest.MonkeyPatch, make: Callable[..., Callable[[], object]]
 ):
