@@ -77,13 +77,13 @@ class Kept:
         return bool(self.locks or self.steps or self.damaged)
 
 
-def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kept:
+def find_kept(machine: Machine, steps: AwaitingSteps, prefix: str) -> Kept:
     """
     Find all records whose lock token begins with a prefix. This scans the whole tables, page by page.
 
     Args:
         machine: The machine with the lock table.
-        steps: The table of awaiting steps. None if the stack has none.
+        steps: The table of awaiting steps.
         prefix: Plain text. `acme` also matches `acme2/o-1`; `acme/` does not.
 
     Raises:
@@ -110,7 +110,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
         return replace(lock, result=None, failure=None)
 
     under = machine.locks.under(prefix, skip=skip)
-    waits = steps.under(prefix, skip=skip) if steps else ()
+    waits = steps.under(prefix, skip=skip)
     found = Kept(
         prefix,
         sorted(map(at_rest, under), key=_token),
@@ -130,7 +130,7 @@ def find_kept(machine: Machine, steps: AwaitingSteps | None, prefix: str) -> Kep
     return replace(found, locks=[lock for lock in found.locks if lock.lock_token not in elsewhere])
 
 
-def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
+def erase(machine: Machine, steps: AwaitingSteps, kept: Kept) -> int:
     """
     Delete the records that `find_kept` found.
 
@@ -149,15 +149,15 @@ def erase(machine: Machine, steps: AwaitingSteps | None, kept: Kept) -> int:
     """
     changed = 0
     for step in kept.steps:
-        if steps is not None and not steps.erase(step):
+        if not steps.erase(step):
             changed += steps.get(step.id) is not None
     for lock in kept.locks:
         if not _erase(machine, lock):
             changed += machine.locks.get(lock.lock_token) is not None
     for one in kept.damaged:
-        if one.is_step and steps is not None:
+        if one.is_step:
             changed += not steps.erase_unreadable(one.item)
-        elif not one.is_step:
+        else:
             objects = machine.results.objects(one.item["lockToken"]["S"])
             if objects and machine.locks.is_unchanged(one.item):
                 machine.results.delete(objects)

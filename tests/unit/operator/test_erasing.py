@@ -120,14 +120,14 @@ class Scene:
         """A released record with an object, as `locks complete` and `erase` look at it."""
         kept(self.results, "1", lock_token=KEY)
         shown = self.world.put(status=RELEASED, openStatus=None, ttl=TTL)
-        return shown, find_kept(self.world.machine, None, "m/")
+        return shown, find_kept(self.world.machine, self.world.steps, "m/")
 
     def run(self, turns: Turns, shown: Lock, found: Kept) -> None:
         """Let one erase what it has found, and the other one complete what it was shown."""
         machine = self.world.machine
         alice = Operator(machine, by="alice", work_timeout_seconds=WORK_TIMEOUT)
         commands = {
-            ERASER: lambda: erase(machine, None, found),
+            ERASER: lambda: erase(machine, self.world.steps, found),
             COMPLETER: lambda: alice.complete(shown, LARGE, "as its log says"),
         }
         self.turns = turns
@@ -136,7 +136,7 @@ class Scene:
     def die_fenced(self, found: Kept) -> Lock:
         """Let an eraser die after its fence. Returns the record that is left."""
         self.turns = Turns([], (ERASER, 2))
-        self.turns.run({ERASER: lambda: erase(self.world.machine, None, found)})
+        self.turns.run({ERASER: lambda: erase(self.world.machine, self.world.steps, found)})
         left = self.world.machine.locks.get(KEY)
         assert left is not None
         return left
@@ -154,7 +154,7 @@ class Scene:
 
     def clear(self) -> bool:
         """Erase what is there, as the same command does. Returns whether nothing is left."""
-        erase(self.world.machine, None, find_kept(self.world.machine, None, "m/"))
+        erase(self.world.machine, self.world.steps, find_kept(self.world.machine, self.world.steps, "m/"))
         return self.is_gone
 
 

@@ -431,11 +431,3 @@ def test_an_erasing_that_dies_leaves_the_record_to_its_execution(
     assert PAYLOAD == alice.payload_of(world.lock())["payload"]
     assert 0 == erase(world.machine, world.steps, find_kept(world.machine, world.steps, "m/"))
     assert [] == list(world.machine.locks.under("m/"))
-
-
-def test_a_stack_without_awaiting_steps_has_only_locks_to_erase(world: World):
-    """The callbacks are an optional part."""
-    answered(world, "acme/o-1")
-
-    assert 0 == erase(world.machine, None, find_kept(world.machine, None, "acme/"))
-    assert [] == list(world.machine.locks.under("acme/"))

@@ -194,7 +194,7 @@ def test_a_list_under_a_prefix_is_what_erase_would_delete(world: Counted):
     world.outputs["ResultBucket"] = reference.bucket
     listed = {one.lock_token: one.result_in for one in world.listing(Wanted(under="acme/"))}
     assert {"acme/1": "bucket", "acme/2": "record"} == listed
-    assert list(listed) == [lock.lock_token for lock in find_kept(world.machine, None, "acme/").locks]
+    assert list(listed) == [lock.lock_token for lock in find_kept(world.machine, world.steps, "acme/").locks]
 
 
 # -- how many calls --------------------------------------------------------------------------------

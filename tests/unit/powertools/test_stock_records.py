@@ -267,16 +267,16 @@ def test_a_story_says_what_is_to_be_done(
 def test_a_customer_s_records_are_erased_with_the_rest(world: World) -> None:
     """Those that are completed; one in progress is waited for."""
     finish(theirs(world), DONE)
-    kept = find_kept(world.machine, None, PREFIX)
-    assert (0, []) == (erase(world.machine, None, kept), list(world.machine.locks.under(PREFIX)))
+    kept = find_kept(world.machine, world.steps, PREFIX)
+    assert (0, []) == (erase(world.machine, world.steps, kept), list(world.machine.locks.under(PREFIX)))
 
     finish(theirs(world), DONE)
-    kept = find_kept(world.machine, None, PREFIX)
+    kept = find_kept(world.machine, world.steps, PREFIX)
     world.dynamodb.delete_item(TableName="locks", Key={"lockToken": {"S": kept.locks[0].lock_token}})
     begin(theirs(world))
-    assert 1 == erase(world.machine, None, kept)
+    assert 1 == erase(world.machine, world.steps, kept)
     with pytest.raises(Refused, match="is in progress"):
-        find_kept(world.machine, None, PREFIX)
+        find_kept(world.machine, world.steps, PREFIX)
 
 
 # -- The other way round -----------------------------------------------------------------------------
