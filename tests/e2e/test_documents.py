@@ -39,6 +39,7 @@ ELSEWHERE = {
     "sam build": "needs the SAM CLI, which is no part of `make test`",
     ".venv/bin/steponce start order-1 events/start_order.json --stack steponce --wait": "needs AWS",
     "sam deploy": "needs an AWS account",
+    "sam package --resolve-s3 --output-template-file packaged.yaml": "likewise",
     ".venv/bin/steponce up --template examples/customer_record/template.yaml": "tests/workflow starts it",
     "sam build --template examples/customer_record/template.yaml": "needs the SAM CLI",
     "sam deploy --guided --stack-name customer-record": "needs an AWS account",

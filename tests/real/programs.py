@@ -17,6 +17,7 @@ from steponce.local.session import without_account
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools" / "bin"
+MODULES = Path(__file__).parent / "node_modules"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ def tool(name: str) -> str:
     if not path.exists():
         pytest.fail(f"{name} is not installed in .tools. Run `make tools`.", pytrace=False)
     return str(path)
+
+
+def from_npm(pattern: str) -> Path:
+    """A file of the packages in package-lock.json."""
+    found = next(MODULES.glob(pattern), None)
+    if found is None:
+        pytest.fail(f"There is no {pattern}. Run `npm ci` in tests/real.", pytrace=False)
+    return found
 
 
 @cache

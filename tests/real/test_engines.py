@@ -16,13 +16,13 @@ from steponce.local import LocalStack
 from steponce.local.servers.aws import DYNAMODB_JAR, STATES_JAR, STATES_PORT, states_command
 from tests import engines, stand_in_states
 from tests.ports import free_port
+from tests.real.programs import from_npm
 from tests.rules.renderings import each_value_alone
 from tests.unit.lint.test_tools import expect_as_stored
 from tests.unit.lint.tools import VALIDATOR, by_asl_validator
 
 ROOT = Path(__file__).parents[2]
 FIXTURE = ROOT / "tests" / "unit" / "local" / "fixture" / "template.yaml"
-MODULES = Path(__file__).parent / "node_modules"
 # One of each stack that the workflow tests have, and one with a fault between engine and table.
 SHARING = [
     "tests/workflow/test_cli.py::test_show_tells_the_states_in_order",
@@ -30,14 +30,6 @@ SHARING = [
     "tests/workflow/test_run_once.py::test_a_workflow_may_refuse_duplicates_of_what_is_completed",
 ]
 LOOPBACK = "0000000000000000FFFF00000100007F"  # 127.0.0.1 in a socket that could speak IPv6
-
-
-def from_npm(pattern: str) -> Path:
-    """A file of the packages in package-lock.json."""
-    found = next(MODULES.glob(pattern), None)
-    if found is None:
-        pytest.fail(f"There is no {pattern}. Run `npm ci` in tests/real.", pytrace=False)
-    return found
 
 
 @pytest.fixture

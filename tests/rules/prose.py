@@ -15,8 +15,16 @@ NEW_APPLICATION = ROOT / "application" / "{{cookiecutter.project_slug}}"
 LANGUAGES = {"sh", "python", "ini", "text", "mermaid"}
 """What a test knows how to run, to compare or to draw."""
 
-OF_ONE_PAGE = {("several-workflows.md", "yaml"), ("callbacks.md", "yaml"), ("callbacks.md", "json")}
-"""Blocks that only one page has. Its own test reads them: second_workflow.py, rules/test_events.py."""
+OF_ONE_PAGE = {
+    ("several-workflows.md", "yaml"),
+    ("callbacks.md", "yaml"),
+    ("callbacks.md", "json"),
+    ("own-application.md", "js"),
+}
+"""
+Blocks that only one page has. Its own test reads them: second_workflow.py, rules/test_events.py and
+real/test_cdk.py.
+"""
 
 _TARGETS = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 _NAMED_TARGETS = re.compile(r"(?:^|`)make ([a-z][a-z-]*)\b", re.MULTILINE)

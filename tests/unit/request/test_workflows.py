@@ -169,6 +169,13 @@ def test_a_client_of_a_machine_has_its_settings():
     assert "m, refunds" in str(pickle.loads(pickle.dumps(MachineAmbiguous("m, refunds"))))
 
 
+def test_a_workflow_s_output_alone_makes_a_client():
+    """A function gets it as a variable among others."""
+    given = {"PATH": "/bin", "AWS_REGION": "eu-west-1", "Workflow": json.dumps(OF_REFUNDS)}
+    made = Client.from_outputs(given, session=SharedClients("eu-west-1"))
+    assert (REFUNDS, "refunds") == (made.state_machine_arn, made.rules.key_prefix)
+
+
 class Session(SharedClients):
     """A session in whose account and region the stack is; it notes what it is asked for."""
 
