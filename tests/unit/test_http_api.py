@@ -606,19 +606,25 @@ def test_a_caller_path_that_finds_nobody_lets_nobody_in(path: str):
     assert 403 == Api(caller_path=path).post().status
 
 
+ROLE = "arn:aws:sts::1:assumed-role/Shoppers/CognitoIdentityCredentials"
+"""Of each user of a Cognito identity pool."""
+
+
 @pytest.mark.parametrize(
     ("http_access", "path", "authorizer", "prefix"),
     [
         ("jwt", "", {"jwt": {"claims": {"sub": "shop|acme"}}}, "shop%7Cacme/"),
         ("jwt", "jwt.claims.tenant", {"jwt": {"claims": {"sub": "x", "tenant": "acme"}}}, "acme/"),
         ("iam", "", {"iam": {"userArn": "arn:aws:iam::1:user/Z"}}, "arn%3Aaws%3Aiam%3A%3A1%3Auser%2FZ/"),
+        ("iam", "", {"iam": {"userArn": ROLE, "cognitoIdentity": None}}, f"{quote(ROLE, safe='')}/"),
+        ("iam", "", {"iam": {"userArn": ROLE, "cognitoIdentity": {"identityId": "eu:1"}}}, "eu%3A1/"),
         ("open", "", {}, ""),
         ("open", "jwt.claims.tenant", {}, ""),
         ("off", "", {}, ""),
     ],
 )
 def test_the_parameters_say_who_calls(http_access: str, path: str, authorizer: Any, prefix: str):
-    """By default the token's subject, or the signer's ARN."""
+    """By default the token's subject, the identity in a pool, or the signer's ARN."""
     assert Scope(prefix) == Callers.by_parameters(http_access, path).scope(authorizer)
 
 

@@ -10,8 +10,12 @@ from steponce.request.canonical import in_one_form
 from steponce.request.expressions import find
 from steponce.request.settings import RequestRules
 
-PATHS = {"jwt": "jwt.claims.sub", "iam": "iam.userArn"}
-"""Where an authorizer of each kind says who calls, unless a parameter names another place."""
+PATHS = {"jwt": "jwt.claims.sub", "iam": "iam.cognitoIdentity.identityId || iam.userArn"}
+"""
+Where an authorizer of each kind says who calls, unless a parameter names another place.
+
+All users of a Cognito identity pool sign with one ARN.
+"""
 
 
 LONGEST_PREFIX = 1_700
