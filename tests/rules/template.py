@@ -295,6 +295,17 @@ def rule_logs_are_forgotten(template: Template) -> list[str]:
     return [f"{name} keeps for ever" for name, group in groups.items() if "RetentionInDays" not in group]
 
 
+def rule_log_groups_are_in_no_new_stack_s_way(template: Template) -> list[str]:
+    """A function whose lines come late makes its group again. Step Functions makes none."""
+    groups = resources(template, "AWS::Logs::LogGroup")
+    names = {name: str(group.get("LogGroupName", "")) for name, group in groups.items()}
+    return [
+        f"{name} is called {given}"
+        for name, given in names.items()
+        if given and "/aws/vendedlogs/" not in given
+    ]
+
+
 def rule_functions_are_alike(template: Template) -> list[str]:
     """One runtime for functions and layer, one handler's name, traces from all."""
     complaints = []

@@ -147,6 +147,10 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Logging/IncludeExecutionData": True}),
     (template.rule_machines_are_standard_and_watched, {f"{MACHINE}/Logging/Destinations": GONE}),
     (template.rule_logs_are_forgotten, {"Resources/StateLogs/Properties/RetentionInDays": GONE}),
+    (
+        template.rule_log_groups_are_in_no_new_stack_s_way,
+        {"Resources/FunctionLogs/Properties/LogGroupName": {"Fn::Sub": "/aws/lambda/${AWS::StackName}"}},
+    ),
     (template.rule_functions_are_alike, {f"{CHECK_OWNER}/Runtime": "python3.12"}),
     (template.rule_functions_are_alike, {f"{CHECK_OWNER}/Handler": "app.main"}),
     (template.rule_functions_are_alike, {"Globals/Function/Tracing": GONE}),
