@@ -293,6 +293,13 @@ def test_what_one_file_lacks_the_other_does_not_make_up_for(file: str, name: str
     assert [] != template.rule_environments_are_complete(document)
 
 
+def test_nothing_is_called_after_a_nested_stack() -> None:
+    """Its name has up to 128 characters, as many as an API's; a machine's has up to 80."""
+    named = documents.requests()["Resources"].values()
+    names = [str(one.get("Properties", {}).get("Name")) for one in named]
+    assert [] == [name for name in names if "AWS::StackName" in name]
+
+
 def test_what_both_files_have_is_alike() -> None:
     """Parameters, rules, and what the functions have in common, apart from their environment."""
     main, nested = documents.template(), documents.requests()
