@@ -42,15 +42,25 @@ def share(folder: Path, other: Path, machine: str) -> None:
     text = text.replace("!GetAtt Steponce.Outputs.", "!Ref ").replace(
         "\nConditions:", f"{given}\nConditions:", 1
     )
+    for condition in _conditions():
+        text = re.sub(f"^  {condition}: .*\n", "", text, flags=re.MULTILINE)
     template.write_text(text + "\nOutputs:\n  Workflow: { Value: !GetAtt Requests.Outputs.Workflow }\n")
+
+
+def _conditions() -> list[str]:
+    """The names of those that the page tells to delete."""
+    return re.findall(r"`(Has\w+)`", _section())
 
 
 def _blocks() -> tuple[str, str, str]:
     """What the page tells to add: the first stack's Outputs; the other's nested stack, and its parameters."""
-    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
-    section = page.partition("\n## A workflow in another stack\n")[2].partition("\n## ")[0]
-    outputs, nested, given = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    outputs, nested, given = re.findall(r"```yaml\n(.*?)```", _section(), re.DOTALL)
     return outputs, nested, given
+
+
+def _section() -> str:
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
+    return page.partition("\n## A workflow in another stack\n")[2].partition("\n## ")[0]
 
 
 def names_of_parameters() -> list[str]:

@@ -103,7 +103,8 @@ def test_the_workflow_is_given_what_it_needs_and_may_call_it(folder: Path, own: 
     functions = [value for name, value in given.items() if name.endswith("FunctionArn")]
     assert sorted(map(str, functions)) == sorted(map(str, invoke["Resource"]))
     table = {"Fn::GetAtt": ["Steponce", "Outputs.LimitsTable"]}
-    arn = {"Fn::GetAtt": ["Steponce", "Outputs.LimitsTableArn"]}
+    text = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${Table}"
+    arn = {"Fn::Sub": [text, {"Table": table}]}
     assert {"Fn::If": ["HasRateLimit", table, "none"]} == given["LimitsTable"]
     assert ["HasRateLimit", {"Effect": "Allow", "Action": "dynamodb:UpdateItem", "Resource": arn}] == count[
         :2
@@ -119,8 +120,8 @@ def test_what_the_application_reads_of_the_installation_is_there(own: dict[str, 
     unsure = {name for name, output in nested["Outputs"].items() if "Condition" in output}
 
     assert set() == read - nested["Outputs"].keys()
-    limits = {"LimitsTable", "LimitsTableArn"}  # only with a limit, as the test above and the Output say
-    assert {"RequestsUrl", "AlarmsTopicArn"} | limits >= read & unsure
+    limits = "LimitsTable"  # only with a limit, as the test above and the Output say
+    assert {"RequestsUrl", "AlarmsTopicArn", limits} >= read & unsure
     assert "HasLimits" == own["Outputs"]["LimitsTable"]["Condition"]
     assert ("RequestsUrl" in read) == ("HttpAccess" in own["Parameters"])
     given = own["Resources"]["Steponce"]["Properties"]["Parameters"]

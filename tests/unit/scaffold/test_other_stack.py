@@ -6,13 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from steponce.local.template.reader import read_plan
 from steponce.scaffold import application
 from steponce.scaffold.application import Choices
 from tests.other_stack import names_of_parameters, share
-from tests.rules.documents import ROOT
+from tests.rules.documents import ROOT, lint_template
 
 REGION = "us-east-1"
 
@@ -32,6 +33,17 @@ def test_both_templates_hand_on_what_there_is_and_no_more(tmp_path: Path):
     assert first.outputs["LocksTable"] == workflow["locksTable"]
     assert [workflow["stateMachineArn"]] == [one.arn for one in second.machines]
     assert any(workflow["stateMachineArn"] in json.dumps(one.pattern) for one in first.deliveries.rules)
+
+
+@pytest.mark.full
+def test_the_linter_has_nothing_to_say_of_either_template(tmp_path: Path):
+    """`sam validate` of a new application runs it, and fails at a warning."""
+    shop, mails = tmp_path / "shop", tmp_path / "mails"
+    for folder in (shop, mails):
+        application.init(folder, Choices(folder.name))
+    share(shop, mails, "mails-run-once")
+    for folder in (shop, mails):
+        lint_template(folder / "template.yaml")
 
 
 def test_nothing_that_the_page_s_second_workflow_has_is_left_out_silently(tmp_path: Path):
