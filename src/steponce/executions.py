@@ -21,6 +21,7 @@ from steponce.aws import times
 from steponce.aws.errors import answering, error_code, expect_content
 from steponce.errors import OwnerHidden
 from steponce.failure import Failure
+from steponce.next_step import Action
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -152,6 +153,11 @@ class OpenWork:
                 "start can settle it before that has ended."
             )
         return f"Its work may run until {self.until} or later, and no start can settle it before."
+
+    @property
+    def look(self) -> Action:
+        """The command for later. `wait` waits for an execution; nothing tells when a function ends."""
+        return "show request" if self.execution_arn is None else "wait for request"
 
 
 def describe_execution(sfn: SFNClient, execution_arn: str, home: str | None = None) -> Execution | None:

@@ -543,7 +543,8 @@ def died(world: World) -> Lock:
 
 
 UNTIL = times.to_text(NOW + WAIT)
-WAITS = (NextStep("wait for request", "order-1"),)
+LOOKS = (NextStep("show request", "order-1"),)
+"""`wait` ended at once and named itself: a loop that does not wait."""
 
 
 @pytest.mark.usefixtures("died")
@@ -553,7 +554,7 @@ def test_show_says_until_when_a_dead_owner_cannot_be_settled(world: World):
 
     assert "unsettled" == story.diagnosis
     assert f"may run until {UNTIL} or later, and no start can settle it before" in story.summary
-    assert WAITS == story.next_steps
+    assert LOOKS == story.next_steps
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -562,7 +563,7 @@ def test_a_refused_command_says_until_when(world: World, alice: Operator, died: 
     with pytest.raises(Refused, match=f"may run until {UNTIL} or later") as refused:
         alice.prepare(action, died)
 
-    assert WAITS == refused.value.next_steps
+    assert LOOKS == refused.value.next_steps
     assert died == world.lock()
 
 
@@ -576,7 +577,7 @@ def test_wait_says_until_when(world: World, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(Unsettled, match=f"may run until {UNTIL} or later.*check_owner=True") as unsettled:
         world.client.wait("order-1", timeout_seconds=60)
 
-    assert WAITS == unsettled.value.next_steps
+    assert LOOKS == unsettled.value.next_steps
 
 
 def test_an_execution_that_is_the_work_is_named_and_waited_for(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -588,7 +589,7 @@ def test_an_execution_that_is_the_work_is_named_and_waited_for(world: World, mon
 
     story = collect(world.client, "order-1")
 
-    assert ("unsettled", WAITS) == (story.diagnosis, story.next_steps)
+    assert ("unsettled", (NextStep("wait for request", "order-1"),)) == (story.diagnosis, story.next_steps)
     assert f"{child}, which it has started for its work, still runs" in story.summary
     with pytest.raises(WaitTimeout):
         world.client.wait("order-1", timeout_seconds=60)

@@ -132,7 +132,7 @@ def test_a_request_that_was_stopped_is_settled_once_its_work_is_over(
     code, next_one = steponce("start", order, "-", "--check-owner", payload=slow)
 
     assert ("unsettled", "ABORTED") == (story["diagnosis"], story["attempts"][0]["status"])
-    assert [f"steponce wait {order}"] == story["next"]  # until its work is certainly over
+    assert [f"steponce show {order}"] == story["next"]  # when its work is certainly over
     assert (0, f"{order}--2") == (code, next_one["executionArn"].rpartition(":")[2])
 
 

@@ -340,7 +340,7 @@ class Operator:
         return Refused(
             f"The execution {lock.locked_by} has ended without an outcome on record. {work.in_words} Nothing "
             "was written; wait until then, and try again.",
-            next_steps=[NextStep("wait for request", lock.request_id, lock_token=token)],
+            next_steps=[NextStep(work.look, lock.request_id, lock_token=token)],
         )
 
     def _again(self, lock: Lock) -> Lock:

@@ -461,7 +461,7 @@ class Case:
             return Advice(
                 "unsettled",
                 f"{dead} {work.in_words} Wait until then, and look again.",
-                (self._request("wait for request"),),
+                (self._request(work.look),),
             )
         if tried and self.lock is not None and self.work.child_arn is not None:
             return Advice(

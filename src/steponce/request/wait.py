@@ -143,7 +143,7 @@ class Wait:
         if work is not None:
             return Unsettled(
                 f"{said} {work.in_words} Then start it again with check_owner=True.",
-                next_steps=[NextStep("wait for request", self._request_id, lock_token=token)],
+                next_steps=[NextStep(work.look, self._request_id, lock_token=token)],
             )
         return Unsettled(
             f"{said} Start the request again with check_owner=True to settle it.",

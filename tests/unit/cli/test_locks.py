@@ -1087,7 +1087,7 @@ def test_inspect_says_until_when_a_dead_owner_cannot_be_settled(
     commands.run(["locks", "inspect", "order-1"])
 
     assert f"may run until {until} or later" in told["message"]
-    assert ["steponce wait order-1"] == told["next"] == shown["next"]
+    assert ["steponce show order-1"] == told["next"] == shown["next"]
     assert f"until {until} or later" in capsys.readouterr().out
 
 
@@ -1109,7 +1109,7 @@ def test_the_reports_know_a_time_out_that_was_raised_since(world: World, run: Ru
 def test_a_wait_knows_a_time_out_that_was_raised_since(
     world: World, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    """It named a start that settles nothing, while `show` said to wait. A longer one on record counts."""
+    """It named a start that settles nothing. A longer one on record counts."""
     passed = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: passed[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
@@ -1121,7 +1121,7 @@ def test_a_wait_knows_a_time_out_that_was_raised_since(
 
         told = run("wait", "order-1")[1]["error"]
 
-        assert ("Unsettled", ["steponce wait order-1"]) == (told["type"], told["next"])
+        assert ("Unsettled", ["steponce show order-1"]) == (told["type"], told["next"])
         assert f"may run until {until} or later" in told["message"]
         assert until in run("show", "order-1")[1]["summary"]
 
