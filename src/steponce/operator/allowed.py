@@ -122,7 +122,7 @@ def expect_unanswered(action: LockAction, lock: Lock) -> None:
     if lock.status in (COMPLETED, FAILED) and lock.open_status is None:
         raise Refused(
             f"{lock.lock_token!r} is {state_of(lock)}, which is its answer to everyone who asks and does not "
-            "change. To run the work again, start it under another id."
+            "change. To run the work again, start it under another id and another lock token."
         )
     if lock.status not in (INPROGRESS, FAILED):
         raise Refused(

@@ -193,10 +193,11 @@ class Case:
                 f"{_until(record)}.",
             )
         if record.status == FAILED and not record.on_open_index:
+            token = "" if self.record_key is None else " and another lock token"
             return Advice(
                 "failed",
                 f"Failed finally with {error} at {record.actual_completion}. A later start gets this error, "
-                f"{_until(record)}. To try again, start a new request with another id.",
+                f"{_until(record)}. To try again, start a new request with another id{token}.",
             )
         if record.status == FAILED:
             return self._failed(record, owner, error)

@@ -233,10 +233,10 @@ def test_a_lock_whose_work_is_an_execution_that_has_succeeded_is_not_freed(
 def test_a_final_answer_never_changes(
     world: World, alice: Operator, action: LockAction, answered: dict[str, Any]
 ):
-    """Somebody may have got it; to run the work again takes another id, and no command that erases."""
+    """Somebody may have got it; to run the work again takes another request, and no command that erases."""
     lock = world.put(openStatus=None, ttl=TTL, **answered)
 
-    with pytest.raises(Refused, match=r"does not change\. To run .* another id\.$"):
+    with pytest.raises(Refused, match=r"does not change\. To run .* another id and another lock token\.$"):
         alice.prepare(action, lock)
     assert lock == world.lock()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -217,6 +218,21 @@ def test_a_final_failure_is_the_answer(world: World):
         story.record and story.record.cause,
         story.record and story.record.on_open_index,
     )
+
+
+@pytest.mark.parametrize(
+    ("lock_token", "says"),
+    [("m/order-1", r"another id\.$"), ("acme/1", r"another id and another lock token\.$")],
+)
+def test_a_new_request_after_a_final_failure_needs_a_lock_token_of_its_own(
+    world: World, lock_token: str, says: str
+):
+    """Under the same one it got the same failure, and was told the same again."""
+    world.execution("order-1", "FAILED", error="CardDeclined")
+    failure = Failure("CardDeclined", "no")
+    world.record("FAILED", failure=failure, ttl=1, actual_completion=at(1), lock_token=lock_token)
+
+    assert re.search(says, collect(world.client, "order-1", lock_token=lock_token).summary)
 
 
 def test_any_other_failure_waits_for_a_person(world: World):
