@@ -79,7 +79,12 @@ def show(user: str, limit: int, target: Target) -> int:
 
 @limits.command()
 @_user
-@click.option("--name", metavar="NAME/WINDOW", help="Only this limit, as `show` lists it.")
+@click.option(
+    "--name",
+    metavar="NAME/WINDOW",
+    callback=expecting("Give a limit as `show` lists it, or leave --name out."),
+    help="Only this limit, as `show` lists it.",
+)
 @click.option("--at", callback=_time, metavar="TIME", help="In the windows of this time.  [default: now]")
 @changes_record
 @where_to

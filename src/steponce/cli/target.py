@@ -18,7 +18,6 @@ from click.core import ParameterSource
 
 from steponce.aws.clients import client_of, stack_outputs
 from steponce.cli.keys import expecting
-from steponce.cli.output import is_whole
 from steponce.cli.shell import Named
 from steponce.client import Client
 from steponce.errors import StackNotFound, SteponceError
@@ -193,7 +192,14 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that name a stack to a command, which gets them as one `target`."""
 
     @click.option("--local", is_flag=True, help="The stack that `steponce up` started.")
-    @click.option("--stack", metavar="NAME", envvar=STACK, show_envvar=True, help="A stack on AWS.")
+    @click.option(
+        "--stack",
+        metavar="NAME",
+        envvar=STACK,
+        show_envvar=True,
+        callback=expecting(f"Give a stack's name. Look at --stack, or at the variable {STACK}."),
+        help="A stack on AWS.",
+    )
     @click.option(
         "--profile",
         metavar="NAME",
@@ -220,10 +226,6 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
         source = context.get_parameter_source("stack")
         if local and source is ParameterSource.COMMANDLINE:
             raise click.UsageError("--local and --stack are two places. Give one.")
-        if stack is not None and not is_whole(stack):
-            raise click.UsageError(
-                f"The stack's name is not UTF-8. Look at --stack, or at the variable {STACK}."
-            )
         given = ["--local"] * local
         given += ["--stack", stack] if stack and source is ParameterSource.COMMANDLINE else []
         given += ["--profile", profile] if profile else []
@@ -241,15 +243,9 @@ def where_to_which(command: Callable[..., int]) -> Callable[..., int]:
     return click.option(
         "--machine",
         metavar="NAME",
-        callback=_is_machine,
+        callback=expecting("Give a state machine's name or ARN, or leave --machine out."),
         help="The name or ARN of the state machine, where the stack has several.",
     )(where_to(command))
-
-
-def _is_machine(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not value.strip():
-        raise click.BadParameter("it is blank. Give a state machine's name or ARN, or leave --machine out.")
-    return value
 
 
 def not_serving(endpoints: Mapping[str, str]) -> str | None:
@@ -276,7 +272,7 @@ def what_to_correct(error: BaseException) -> str:
             f"{error}. Correct the variable AWS_ENDPOINT_URL… or the endpoint_url of the profile. An address "
             "begins with https:// or http://."
         )
-    return f"{error}. Correct the variable AWS_… or the profile."
+    return f"{str(error).removesuffix('.')}. Correct --region, the variable AWS_… or the profile."
 
 
 def needs_local(error: ModuleNotFoundError) -> str:

@@ -49,6 +49,14 @@ def test_a_shell_goes_into_any_folder(here: Path, answer: Answer, folder: str):
     assert here / folder == Path(shell.stdout.decode().strip())
 
 
+@pytest.mark.parametrize("arguments", [["init", ""], ["upgrade", " "], ["init", "orders", "--name", ""]])
+def test_a_folder_or_name_that_is_blank_is_refused(here: Path, answer: Answer, arguments: list[str]):
+    """As from a variable of the shell that is not set: it was this folder, and the name of the folder."""
+    assert 2 == commands.run(arguments)
+    assert "it is blank" in answer()["error"]["message"]
+    assert [] == list(here.iterdir())
+
+
 def test_init_does_not_write_over_anything(here: Path, answer: Answer):
     """Wrong usage, and nothing changes."""
     (here / "orders").mkdir()

@@ -121,6 +121,8 @@ def test_facts_that_are_no_facts_are_not_believed(
         (["--region", "eu-west-1"], "--profile and --region go with --stack"),
         (["--local", "--profile", "\udcff"], "'--profile': it is not UTF-8"),
         (["--stack", "prod", "--region", "\udcff"], "'--region': it is not UTF-8"),
+        (["--stack", ""], "'--stack' (env var: 'STEPONCE_STACK'): it is blank. Give a stack's name."),
+        (["--stack", "prod", "--machine", ""], "'--machine': it is blank. Give a state machine's name"),
         (["--stack", "prod", "--region", ""], "'--region': it is blank. Give a region"),
         (["--stack", "prod", "--profile", ""], "'--profile': it is blank. Give a profile's name"),
     ],
@@ -164,7 +166,8 @@ def test_a_stack_s_name_is_text(
     code = commands.run(["status", "order-1", *(["--stack", "\udcff"] if way == "option" else [])])
 
     error = in_a_pipe(capsys)["error"]
-    assert (2, True) == (code, error["message"].startswith("The stack's name is not UTF-8."))
+    assert (2, True) == (code, "'--stack'" in error["message"])
+    assert "it is not UTF-8. Give a stack's name. Look at --stack" in error["message"]
 
 
 def test_local_outweighs_the_variable(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
@@ -232,6 +235,14 @@ def test_missing_region_credentials_and_profile_are_unreachable(
     assert message in said
 
 
+def test_a_region_that_is_none_is_to_be_corrected_where_it_was_given(capsys: pytest.CaptureFixture[str]):
+    """Only the variable and the profile were named, after two full stops."""
+    code, said = error_of(capsys, "--stack", "prod", "--region", "a b")
+
+    assert 2 == code
+    assert "a supported format. Correct --region, " in said
+
+
 def test_a_provider_of_expired_credentials_is_no_bug_in_steponce(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -250,8 +261,8 @@ def test_a_provider_of_expired_credentials_is_no_bug_in_steponce(
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("AWS_ENDPOINT_URL", "stack", "Invalid endpoint: stack."),
-        ("AWS_MAX_ATTEMPTS", "many", "'many'."),
+        ("AWS_ENDPOINT_URL", "stack", "Invalid endpoint: stack. Correct the variable AWS_"),
+        ("AWS_MAX_ATTEMPTS", "many", "'many'. Correct --region, the variable AWS_"),
     ],
 )
 def test_a_setting_of_the_environment_that_boto3_cannot_use_is_wrong_usage(
@@ -267,7 +278,7 @@ def test_a_setting_of_the_environment_that_boto3_cannot_use_is_wrong_usage(
     code, said = error_of(capsys, "--stack", "prod", "--region", "eu-west-1")
 
     assert 2 == code
-    assert f"{message} Correct the variable AWS_" in said
+    assert message in said
 
 
 @pytest.mark.parametrize(

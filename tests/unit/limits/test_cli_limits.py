@@ -135,6 +135,13 @@ def test_reset_takes_one_limit_or_another_time(world: World, run: Run) -> None:
     }
 
 
+def test_a_name_that_is_blank_is_refused(world: World, run: Run) -> None:
+    """It was said that nothing is counted for this user."""
+    world.limiter(limit=1).admit("ann", "a")
+    code, told = run("reset", "ann", "--name", "", *SIGNED)
+    assert (2, True) == (code, "it is blank" in told["error"]["message"])
+
+
 def damage(world: World, name: str) -> None:
     """Write a text as the number of a limit."""
     (item,) = (item for item in world.items() if item["limitKey"]["S"].startswith(f"{name}/"))
