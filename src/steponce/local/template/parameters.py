@@ -11,6 +11,9 @@ from steponce.local.template.scalars import as_text
 
 _FROM_SSM = "AWS::SSM::Parameter::Value<"
 
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""Python reads more than this: other scripts, `1_000` and `inf`."""
+
 
 def parameter_values(
     source: Mapping[str, Any], given: Mapping[str, str], checked: Mapping[str, str] | None = None
@@ -90,7 +93,4 @@ def _outside(
 
 
 def _as_number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
+    return float(value) if _NUMBER.fullmatch(value) else None

@@ -119,6 +119,8 @@ def test_a_parameter_changes_the_plan():
         ({"Greeting": "x"}, "Greeting is 'x'; allowed: hello, goodbye"),
         ({"Count": "many"}, "Count is 'many'; allowed: numbers from 1 to 9"),
         ({"Count": "10"}, "Count is '10'; allowed: numbers from 1 to 9"),
+        ({"Least": "٣"}, r"Least is '٣'; allowed: numbers from 1\.$"),
+        ({"Least": "inf"}, r"Least is 'inf'; allowed: numbers from 1\.$"),
         ({"Least": "0"}, r"Least is '0'; allowed: numbers from 1\.$"),
         ({"Suffix": "A"}, r"Suffix is 'A'; allowed: what matches \[a-z\]\*"),
     ],
