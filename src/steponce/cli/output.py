@@ -63,6 +63,8 @@ def receipt_panel(receipt: Receipt) -> RenderableType:
         "attempt": str(receipt.attempt) if receipt.attempt else None,
         "error": receipt.error,
         "cause": cause_text(receipt.cause),
+        "waits for": "a person" if receipt.waits_for_person else None,
+        "next start": "runs it" if receipt.may_run_again else None,
         "execution": receipt.execution_arn,
     }
     if receipt.status == "COMPLETED":

@@ -182,6 +182,21 @@ def test_a_failed_receipt_shows_what_lambda_said_without_the_stack(
 
 
 @pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("says", "shown"),
+    [({"waits_for_person": True}, "waits for   a person"), ({"may_run_again": True}, "next start  runs it")],
+)
+def test_a_failed_receipt_shows_whether_it_stays_so(
+    client: FakeClient, capsys: pytest.CaptureFixture[str], says: dict[str, bool], shown: str
+):
+    """Only the pipe had it."""
+    for receipt, is_shown in ((FAILED, False), (replace(FAILED, **says), True)):
+        client.answers["status"] = receipt
+        commands.run(["status", "order-1"])
+        assert is_shown == (shown in capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("terminal")
 def test_nothing_in_an_answer_steers_the_terminal(client: FakeClient, capsys: pytest.CaptureFixture[str]):
     """Causes come from third parties: no escape sequence and no markup of theirs takes effect."""
     client.answers["status"] = replace(FAILED, error="[bold]Boom[/bold]", cause="\x1b]0;owned\x07")
