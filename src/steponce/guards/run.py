@@ -124,7 +124,7 @@ class Run:
     def complete(self, result: Any) -> None:
         """
         Record the result. Later calls replay it. If DynamoDB or S3 did not answer, call this again with the
-        same result.
+        same result. Call it in the block's own thread: a block that ends does not wait for another one.
 
         Args:
             result: JSON, or what `serialize` converts to JSON; at most 262,144 bytes, so that a workflow can
