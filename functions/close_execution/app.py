@@ -66,6 +66,8 @@ def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     """
     Find the request id and the lock token of an execution. The token is None if it asked for no lock.
 
+    PrepareRequest refuses what is no text in their place. It may be a whole payload, so it is not logged.
+
     The event leaves out an input that is too large, so the execution is described then. An execution that was
     started by hand may have no lock token in its input. Only its own machine knows the rules for one, so the
     history is read.
@@ -75,7 +77,9 @@ def find_request(detail: Mapping[str, Any]) -> tuple[str, str | None]:
     else:
         execution = describe_execution(sfn, detail["executionArn"])
         given = execution.input if execution else {}
-    request_id = str(given.get("requestId", detail["name"]))  # of what was started by hand, the name
+    request_id, lock_token = given.get("requestId"), given.get("lockToken")
+    if not isinstance(request_id, str):
+        request_id = detail["name"]  # of what was started by hand
     if "lockToken" in given:
-        return request_id, str(given["lockToken"])
+        return request_id, lock_token if isinstance(lock_token, str) else None
     return request_id, find_lock_token(sfn, detail["executionArn"])

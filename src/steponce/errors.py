@@ -56,22 +56,28 @@ error names, so they do not change.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from steponce.next_step import NextStep
 
 _LONGEST_SHOWN = 200
 _LARGEST_SHOWN_BITS = 1_024
+_SCALARS = (str, int, float, Decimal, date, timedelta)
 
 
-def shown(text: object) -> str:
-    """Quote a text from outside for an error message. A long text is cut off."""
-    if isinstance(text, str) and len(text) > _LONGEST_SHOWN:
-        return f"{text[:_LONGEST_SHOWN]!r}…"
-    if isinstance(text, int) and text.bit_length() > _LARGEST_SHOWN_BITS:  # Python writes 4,300 digits
+def shown(value: object) -> str:
+    """
+    Quote a value from outside for an error message.
+
+    A long text is cut off. A dict in place of a text may be a whole payload, so only its type is told.
+    """
+    if isinstance(value, str) and len(value) > _LONGEST_SHOWN:
+        return f"{value[:_LONGEST_SHOWN]!r}…"
+    if isinstance(value, int) and value.bit_length() > _LARGEST_SHOWN_BITS:  # Python writes 4,300 digits
         return "a number that is too large"
-    return repr(text)
+    return repr(value) if value is None or isinstance(value, _SCALARS) else f"<{type(value).__name__}>"
 
 
 def _restored(kind: type[SteponceError], args: tuple[object, ...], state: dict[str, Any]) -> SteponceError:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from datetime import timedelta
 
 import pytest
 
@@ -12,6 +13,7 @@ from steponce.errors import (
     RecordUnreadable,
     RequestFailed,
     WaitTimeout,
+    shown,
 )
 from steponce.next_step import NextStep
 
@@ -35,3 +37,23 @@ def test_an_error_comes_out_of_another_process_as_it_was(error: Exception):
     for there in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert (type(error), str(error), error.args) == (type(there), str(there), there.args)
         assert vars(error) == vars(there)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("o-1", "'o-1'"),
+        ("x" * 201, f"'{'x' * 200}'…"),
+        (7, "7"),
+        (None, "None"),
+        (timedelta(hours=1), "datetime.timedelta(seconds=3600)"),
+        ({"card": "4111"}, "<dict>"),
+        (b"4111", "<bytes>"),
+        (["4111"], "<list>"),
+        (10**400, "a number that is too large"),
+    ],
+    ids=str,
+)
+def test_an_error_quotes_no_payload(value: object, text: str):
+    """Who gives the order in place of its id would find it in the log."""
+    assert text == shown(value)

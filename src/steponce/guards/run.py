@@ -364,7 +364,7 @@ class Run:
                 f"is not of this call's type ({type(error).__name__})",
                 "The record is whole. Do not delete it, or the work runs again. Correct the function's "
                 "annotation, or give `serialize` and `deserialize`.",
-            ) from error
+            ) from None  # whose text quotes the result
         if self._terms.on_replay is not None:
             found = self._terms.on_replay(found, record)
         self._result, self._has_result, self.replayed, self._state = found, True, True, "over"

@@ -102,7 +102,7 @@ def _expect_one_of(name: str, value: object, *known: str) -> None:
 def _expect_exceptions(name: str, classes: object) -> None:
     every = classes if isinstance(classes, tuple) else (None,)
     if not all(isinstance(one, type) and issubclass(one, BaseException) for one in every):
-        raise InvalidSetting(f"{name} is {shown(classes)}. Give a tuple of classes of exceptions.")
+        raise InvalidSetting(f"{name} is {classes!r}. Give a tuple of classes of exceptions.")
 
 
 def _expect_function(name: str, value: object) -> None:

@@ -134,7 +134,8 @@ def status_of(execution_status: str) -> Status:
 
 def id_of(arn: str, execution: Execution) -> str:
     """The caller's own id; for an execution that was started by hand, its name."""
-    return str(execution.input.get("requestId") or arn.rpartition(":")[2])
+    given = execution.input.get("requestId")
+    return given if isinstance(given, str) and given else arn.rpartition(":")[2]
 
 
 def lock_token_of(machine: Machine, arn: str, execution: Execution) -> str | None:

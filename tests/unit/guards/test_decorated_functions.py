@@ -10,6 +10,7 @@ import inspect
 import runpy
 import sqlite3
 import sys
+import traceback
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
@@ -354,6 +355,22 @@ def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
     assert "alice" not in str(world.lock("test_a_replay_gives_no_mask_for_a_secret.<locals>.work/o-1").result)
     with pytest.raises(RecordUnreadable, match=r"type.*Do not delete it"):
         work("o-1")
+
+
+def test_a_replay_that_does_not_fit_quotes_no_result(world: World) -> None:
+    """The type's own error has it, as after a deployment that has changed the type."""
+
+    def before(key: str) -> str:
+        return "4111-1111"
+
+    def now(key: str) -> datetime:
+        raise AssertionError
+
+    idempotent = world.guard().idempotent(lock_token="key", name="charge")
+    idempotent(before)("o-1")
+    with pytest.raises(RecordUnreadable) as raised:
+        idempotent(now)("o-1")
+    assert "4111" not in "".join(traceback.format_exception(raised.value))
 
 
 @dataclass

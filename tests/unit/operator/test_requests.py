@@ -13,11 +13,13 @@ from moto import mock_aws
 
 from steponce.aws import times
 from steponce.errors import RecordUnreadable, Unavailable
+from steponce.executions import Execution
+from steponce.failure import Failure
 from steponce.local.moto_patches.times import aws_time
 from steponce.operator import listing
 from steponce.operator.erasure import find_kept
 from steponce.operator.listing import Listing
-from steponce.operator.requests import Request, Wanted
+from steponce.operator.requests import Request, Wanted, id_of
 from steponce.request.names import name_of
 from tests.unit.locks.large import bucket, kept
 from tests.unit.one_machine import ARN, PAYLOAD, arn, envelope
@@ -233,6 +235,12 @@ def test_beyond_what_is_remembered_an_execution_is_described(world: Counted, mon
         world.began(str(number), 1, "SUCCEEDED", key=f"acme/{number}")
     found = world.ids(since=hours_ago(2))
     assert ({"0", "1", "2", "3"}, 4) == (set(found), world.sfn.calls["describe_execution"])
+
+
+def test_what_an_execution_by_hand_has_in_place_of_an_id_is_not_listed():
+    """It may be a whole payload."""
+    execution = Execution("FAILED", 0, None, {"requestId": {"card": "4111"}}, Failure(None, None))
+    assert "order-1" == id_of(f"{ARN}:order-1", execution)
 
 
 # -- executions without a record -------------------------------------------------------------------

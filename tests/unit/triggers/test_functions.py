@@ -306,3 +306,18 @@ def test_an_execution_whose_input_python_cannot_read_has_nothing_open(world: Wor
     settings = {"WorkTimeoutSeconds": "60", "WhenOutcomeUnknown": "hold"}
     with function("close_execution", world, **settings) as closing:
         assert {"verdict": "nothing open"} == closing.handler(event, Context())
+
+
+@pytest.mark.parametrize("field", ["requestId", "lockToken"])
+def test_what_somebody_gives_in_place_of_a_name_is_not_logged(
+    world: World, caplog: pytest.LogCaptureFixture, field: str
+):
+    """An order, for example. PrepareRequest has refused it, so it has no lock."""
+    event = example_event("close_execution")
+    given = {"requestId": "order-1", "lockToken": "acme/1"} | {field: {"card": "4111"}}
+    event["detail"]["input"] = json.dumps({"payload": ORDER, **given})
+    settings = {"WorkTimeoutSeconds": "60", "WhenOutcomeUnknown": "hold"}
+    with function("close_execution", world, **settings) as closing:
+        assert {"verdict": "nothing open"} == closing.handler(event, Context())
+    told = [vars(line) for line in caplog.records if line.message == "closed"]
+    assert (1, False) == (len(told), "4111" in str(told))
