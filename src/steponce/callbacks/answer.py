@@ -26,7 +26,14 @@ RESERVED = (
 )
 """Beginnings of the error names that AWS or the workflow raises itself. An answer may not use them."""
 
-RESERVED_NAMES = (CANCELLED, MISMATCH, RATE_LIMITED)
+RESERVED_NAMES = (
+    *(CANCELLED, MISMATCH, RATE_LIMITED),
+    *(
+        "ResultNotKept",
+        "ResultTooLarge",
+        "Function.ResponseSizeTooLarge",
+    ),  # these say that the work is done
+)
 """Error names of the workflow that others may begin with."""
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}

@@ -175,10 +175,11 @@ def test_answers_that_mean_something_else_are_not_the_same(one: Answer, other: A
     [
         *("States.Timeout", "RetryLater", "LimitChanged", "PayloadMismatch", "RateLimited"),
         *(DUPLICATE_REFUSED, "Cancelled"),
+        *("ResultNotKept", "ResultTooLarge", "Function.ResponseSizeTooLarge"),
     ],
 )
 def test_an_answer_cannot_use_the_workflows_own_error_names(error: str):
-    """Others with the lock token would take a failure of this name for the refusal of a duplicate."""
+    """It would be taken for the refusal of a duplicate, for example, or for work that is done."""
     with pytest.raises(InvalidAnswer, match="Use a name of your own"):
         failure(error=error)
 
