@@ -52,10 +52,11 @@ def typed(name: str, value: Any) -> dict[str, Any]:
         found: Any = _serialize(value)
         problem = "its name is empty." if name == "" else next(_problems({name: value}), None)
     except (TypeError, ArithmeticError) as error:  # a Decimal of more than 38 digits is the second
+        why = str(error).partition(" for value ")[0].removesuffix(".")  # boto3 quotes the value after that
         raise InvalidRequest(
-            f"The attribute {name!r} cannot be stored: {error} Nothing was written. Give text, a whole "
+            f"The attribute {name!r} cannot be stored: {why}. Nothing was written. Give text, a whole "
             "number, a Decimal, a truth value, None, bytes, or a list, set or dict of these."
-        ) from error
+        ) from None
     except RecursionError:
         raise InvalidRequest(
             f"The attribute {name!r} cannot be stored: it is nested too deeply, or holds itself. Nothing was "
@@ -69,7 +70,7 @@ def typed(name: str, value: Any) -> dict[str, Any]:
 def _problems(value: Any) -> Iterator[str]:
     """Why DynamoDB cannot store what boto3 gives it."""
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        yield f"{shown(value)} holds half a character."
+        yield "a text holds half a character."
     elif isinstance(value, Mapping):
         for name, member in value.items():
             if not isinstance(name, str):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -284,6 +286,14 @@ def test_what_dynamodb_cannot_store_is_named(world: World, value: Any) -> None:
     with pytest.raises(InvalidRequest, match="'price' cannot be stored"):
         world.update(1, price=value)
     assert [] == world.calls
+
+
+def test_what_dynamodb_cannot_store_is_not_quoted(world: World) -> None:
+    """Only its type is told: it may be a whole payload."""
+    for value in (SimpleNamespace(card="4111"), "4111\ud800"):
+        with pytest.raises(InvalidRequest) as raised:
+            world.update(1, price=value)
+        assert "4111" not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.parametrize(
