@@ -10,8 +10,9 @@ decodes. A body that is no JSON stays text. JSON with a key twice is refused, as
 
 A resent message carries its request in attributes of its own. They win over the trigger's paths, so the first
 request id stays the same. Its body is the payload, even if that looks like a notification. A redriven dead
-letter works alike; see `dead_letters`. Anybody who may send to the queue could write these attributes, but
-gains nothing, because a message may name any request id anyway.
+letter works alike; see `dead_letters`. Anybody who may send to the queue can write these attributes, and so
+name any request id and lock token, as docs/triggers.md says. Who may publish cannot: nothing of ours comes by
+a topic.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from steponce.triggers.dead_letters import LETTER, OURS, Letter, Original
 from steponce.triggers.foreign_records import foreign_record
 from steponce.triggers.resend import COUNT_AT, LETTER_OF, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
+
+_OURS = "steponce"
+"""How the names of our own attributes begin. Only the queue brings them."""
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
 
@@ -123,9 +127,10 @@ def see(record: SQSRecord) -> dict[str, Any]:
     if TRIES not in attributes and _is_notification(body):
         notification = SNSMessage(body)
         expect_readable(len(notification.message.encode("utf-8", "surrogatepass")))
+        published = _attributes(body.get("MessageAttributes"), "Type", "Value", "Value")
         return {
             "messageId": notification.message_id,
-            "attributes": _attributes(body.get("MessageAttributes"), "Type", "Value", "Value"),
+            "attributes": {name: text for name, text in published.items() if not name.startswith(_OURS)},
             "body": json_or_text(notification.message, "The message of the notification"),
             "sentAt": _text_of_time(notification.timestamp),
         }

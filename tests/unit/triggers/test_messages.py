@@ -247,6 +247,15 @@ def test_the_attributes_of_the_re_sender_win():
     assert {"requestId": "first \x00 id", "tries": 2} == again.redelivery
 
 
+def test_a_publisher_does_not_choose_another_s_request():
+    """Nothing of ours comes by a topic. With these it got the answer that somebody else's key has."""
+    given = {"steponceTries": "0", "steponceRequestId": '"mallory/1"', "steponceLockToken": '"m/alice/77"'}
+    written = {name: {"Type": "String", "Value": value} for name, value in given.items()}
+    came = record(notification(TEXT, MessageAttributes=SNS_ATTRIBUTES | written))
+    assert SAME | {"messageId": "sns-1"} == see(came)
+    assert StartRequest("sns-1", ORDER, None, NOON) == find_request(came, PATHS)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
