@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -156,6 +157,13 @@ def test_whatever_is_in_a_record_nothing_else_is_raised(data: Any, sound: Item, 
         assert (sound[key]["S"], True) == (error.key, error.attribute in damage)
         assert error.attribute in str(error)
         assert SECRET not in str(error)
+
+
+def test_nor_is_it_quoted_by_the_error_before() -> None:
+    """A traceback shows that as well."""
+    with pytest.raises(RecordUnreadable) as raised:
+        Lock.from_item(LOCK | {"created": {"S": SECRET}})
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ class Attributes:
 
     def refuse(self, name: str, problem: str) -> NoReturn:
         """Raise RecordUnreadable. The problem never quotes the value, which may be a payload or a token."""
-        raise RecordUnreadable(self.key, name, problem, self._what_next)
+        raise RecordUnreadable(self.key, name, problem, self._what_next) from None
 
     def _typed(self, name: str, kind: str, in_words: str) -> str | None:
         given = self._item.get(name)
