@@ -10,18 +10,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from steponce.camelcase import json_object
-from steponce.cli.keys import expecting
+from steponce.cli.keys import Place, expecting
 from steponce.cli.output import DONE, copyable, counted, fields, plain, say
 from steponce.scaffold import application, installation, workflow
 from steponce.scaffold.application import Choices, NotWritten
 from steponce.scaffold.upgrade import Changes
 from steponce.scaffold.upgrade import upgrade as upgrade_in
 
-_GIVE_A_FOLDER = "Give a folder, like orders, or . for this one."
+_FOLDER = Place("Give a folder, like orders, or . for this one.")
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", callback=expecting(_GIVE_A_FOLDER))
+@click.argument("folder", metavar="DIR", type=_FOLDER)
 @click.option(
     "--name",
     metavar="NAME",
@@ -30,31 +30,30 @@ _GIVE_A_FOLDER = "Give a folder, like orders, or . for this one."
 )
 @click.option("--callback", is_flag=True, help="With a step that waits for a confirmation from outside.")
 @click.option("--http", is_flag=True, help="With an HTTP API that starts requests.")
-def init(folder: str, name: str | None, callback: bool, http: bool) -> int:
+def init(folder: Path, name: str | None, callback: bool, http: bool) -> int:
     """
     Write a new SAM application into DIR, which must not exist yet or be empty.
 
     It has one function to fill in, the workflow around it, and tests. What belongs to steponce is a nested
     stack in a folder of its own.
     """
-    path = Path(folder)
-    choices = Choices(name or path.absolute().name, callback=callback, http=http)
+    choices = Choices(name or folder.absolute().name, callback=callback, http=http)
     try:
-        written = application.init(path, choices)
+        written = application.init(folder, choices)
     except NotWritten as error:
         raise click.UsageError(str(error)) from None
-    place = shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+    place = shlex.quote(f"./{folder}" if str(folder).startswith("-") else str(folder))
     what_next = [f"cd {place}", "make setup", "make test", "make up"]
     say(
-        {"folder": str(path), "stack": choices.name, "files": written, "next": what_next},
-        _written(path, written, what_next),
+        {"folder": str(folder), "stack": choices.name, "files": written, "next": what_next},
+        _written(folder, written, what_next),
     )
     return DONE
 
 
 @click.command()
-@click.argument("folder", metavar="[DIR]", default=".", callback=expecting(_GIVE_A_FOLDER))
-def upgrade(folder: str) -> int:
+@click.argument("folder", metavar="[DIR]", type=_FOLDER, default=Path())
+def upgrade(folder: Path) -> int:
     """
     Replace the installation of the application in DIR by the one of this version, and show what changes.
 
@@ -62,7 +61,7 @@ def upgrade(folder: str) -> int:
     changed, it shows how, and you decide.
     """
     try:
-        changes = upgrade_in(Path(folder))
+        changes = upgrade_in(folder)
     except NotWritten as error:
         raise click.UsageError(str(error)) from None
     say(json_object(changes), _changed(changes))

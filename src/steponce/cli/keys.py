@@ -1,8 +1,10 @@
-"""Checks the keys, ids and prefixes of a command line."""
+"""Checks the keys, ids, prefixes and paths of a command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,6 +27,25 @@ def expecting(hint: str) -> Callable[[click.Context, click.Parameter, str | None
         return text
 
     return check
+
+
+class Place(click.Path):
+    """
+    A path that is not blank. Of a blank one, Python makes the current folder.
+
+    Args:
+        hint: What to give instead.
+    """
+
+    def __init__(self, hint: str) -> None:
+        super().__init__(path_type=Path)
+        self._hint = hint
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's."""
+        if isinstance(value, str) and not value.strip():
+            self.fail(f"it is blank. {self._hint}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 of_request = click.argument("request_id", callback=expecting("Give the request's id."))

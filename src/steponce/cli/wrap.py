@@ -10,6 +10,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from steponce.cli.keys import Place
 from steponce.cli.output import DONE, copyable, plain, say
 from steponce.wrap import CannotWrap, Wrapped, fragment, source, wrap_around, wrap_inline
 from steponce.wrap.files import write_into, write_whole
@@ -17,10 +18,11 @@ from steponce.wrap.refusals import expect_taken
 from steponce.wrap.wrapped import Form
 
 _ENDING = ".asl.json"
+_FILE = Place("Give a file's name.")
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=_FILE)
 @click.option("--around", is_flag=True, help="Leave the machine as it is, and start it from the workflow.")
 @click.option(
     "--may-retry-later",
@@ -32,7 +34,7 @@ _ENDING = ".asl.json"
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     metavar="FILE",
     help="Where to write.  [default: NAME_once.asl.json beside it]",
 )
@@ -40,7 +42,7 @@ _ENDING = ".asl.json"
 @click.option(
     "--into",
     "template",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     metavar="TEMPLATE",
     help="Change this SAM template, with --machine, instead of writing one definition.",
 )
@@ -81,7 +83,7 @@ def wrap(
 
 def _wrap_file(file: Path, form: Form, named: tuple[str, ...], output: Path | None, force: bool) -> int:
     name = file.name.removesuffix(".json").removesuffix(".asl")
-    target = output or file.with_name(f"{name}_once{_ENDING}")
+    target = output or file.parent / f"{name}_once{_ENDING}"
     if target.exists() and file.exists() and target.samefile(file):
         raise click.UsageError(f"{file} itself is not changed. Name another file with --output.")
     if target.exists() and not force:

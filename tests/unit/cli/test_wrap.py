@@ -39,6 +39,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("file", ["", " ", ".", "/"])
+def test_what_is_no_file_is_refused(answer: Answer, file: str):
+    """It was a bug in steponce."""
+    assert 2 == commands.run(["wrap", file])
+    assert answer()["error"]["message"].startswith(
+        ("Invalid value for '[FILE]': it is blank.", "It cannot be read")
+    )
+
+
 def test_it_writes_beside_the_old_file_and_leaves_that_alone(here: Path, answer: Answer):
     """The answer says what a person must decide."""
     assert 0 == commands.run(["wrap", "order.asl.json"])
