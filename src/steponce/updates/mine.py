@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
 
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, is_refusal
 from steponce.aws.pauses import pauses
 from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
 from steponce.locks.claim import Claim, may_have_acted, note_passed, nothing_done
@@ -67,7 +67,8 @@ def update_if_mine(
         dynamodb: Your own client. Default: one with boto3's defaults, made once.
 
     Raises:
-        LockLost: this attempt does not hold the lock, or the lease of its run is over. Nothing was written.
+        LockLost: this attempt does not hold the lock, or the lease of its run is over. Nothing was written,
+            unless the message says that a try before may have been.
         RetryLater: others were at one of the two items in every try. Nothing was written.
         Unavailable: DynamoDB did not answer, and the change may have been written. Or as RetryLater, after a
             check or an update of this attempt has passed in this process, or has got no answer: the attempt
@@ -123,13 +124,16 @@ def _transact(dynamodb: DynamoDBClient, actions: Any, claim: Claim | None) -> No
             _note_effect(claim)
             return
         except ClientError as error:
-            _expect_busy(error, claim)
+            if not is_refusal(error):  # boto3 has sent it before, and had no answer
+                lost = Unavailable("DynamoDB did not answer at first, and the change may have been written.")
+                _note_effect(claim)
+            _expect_busy(error, claim, lost)
         except Unavailable as error:
             lost = error
+            _note_effect(claim)
         if more:
             time.sleep(next(waits))
     if lost is not None:
-        _note_effect(claim)
         raise lost
     problem = "Others were at the lock or at the record in every try. Nothing was written."
     if claim is None:
@@ -145,9 +149,12 @@ def _note_effect(claim: Claim | None) -> None:
         note_passed(claim.call_id, claim.attempt)
 
 
-def _expect_busy(error: ClientError, claim: Claim | None) -> None:
+def _expect_busy(error: ClientError, claim: Claim | None, lost: Unavailable | None) -> None:
     """
     Why DynamoDB cancelled the transaction: it gives one reason for each item, in their order.
+
+    Args:
+        lost: Of a try before, whose answer was lost.
 
     Raises:
         LockLost: the condition on the lock failed.
@@ -159,7 +166,8 @@ def _expect_busy(error: ClientError, claim: Claim | None) -> None:
     reasons: Any = error.response.get("CancellationReasons", [])
     codes = [str(reason.get("Code")) for reason in reasons]
     if claim is not None and codes and codes[0] == _REFUSED:
-        raise LockLost(f"{claim.refusal(reasons[0].get('Item'))} Nothing was written.") from error
+        written = "Nothing was written." if lost is None else "A try before may have been written."
+        raise LockLost(f"{claim.refusal(reasons[0].get('Item'))} {written}") from error
     for reason in reasons:
         if reason.get("Code") == "ValidationError":
             raise refused(reason) from error

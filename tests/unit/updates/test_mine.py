@@ -182,6 +182,26 @@ def test_an_unknown_outcome_is_not_retry_later(world: World, last: Any) -> None:
         change(world, work)
 
 
+def test_conflicts_after_a_send_that_boto3_has_repeated_are_not_retry_later(world: World) -> None:
+    """The first send may still be on its way. The work ran again after it had been written."""
+    work = world.lock(1)
+    world.faults = [cancelled("TransactionConflict", "None", retries=1)] + [CONFLICT] * (mine.TRIES - 1)
+    with pytest.raises(Unavailable, match="may have been written"):
+        change(world, work)
+    world.faults = [CONFLICT] * mine.TRIES
+    with pytest.raises(Unavailable, match="another effect"):
+        change(world, work, city="Basel")
+
+
+def test_a_lock_that_is_lost_after_an_answer_was_lost_says_so(world: World) -> None:
+    """The try before may have been written. "Nothing was written" was wrong then."""
+    work = world.lock(1)
+    world.lock(2)
+    world.faults = [dies_before]
+    with pytest.raises(LockLost, match=r"A try before may have been written\.$"):
+        change(world, work)
+
+
 @pytest.mark.parametrize(
     ("reason", "error"),
     [("ValidationError", InvalidRequest), ("ItemCollectionSizeLimitExceeded", ClientError)],

@@ -23,14 +23,15 @@ LOCKS = "locks"
 KEY = {"customerId": "7"}
 
 
-def cancelled(*reasons: str) -> Fault:
-    """DynamoDB makes none of a transaction, for a reason to each item."""
+def cancelled(*reasons: str, retries: int = 0) -> Fault:
+    """DynamoDB makes none of a transaction, for a reason to each item; boto3 has sent it again so often."""
 
     def fault(_call: Call) -> Any:
         raise ClientError(
             {
                 "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
                 "CancellationReasons": [{"Code": reason} for reason in reasons],
+                "ResponseMetadata": {"RetryAttempts": retries},
             },
             "TransactWriteItems",
         )
