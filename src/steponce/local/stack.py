@@ -20,6 +20,7 @@ from steponce.local.deploy import Deployment
 from steponce.local.engine.instructions import Instructions, api_service
 from steponce.local.engine.process import EngineProcess
 from steponce.local.errors import LocalStackError
+from steponce.local.runtime.functions import function_name as name_of_function
 from steponce.local.runtime.functions import log_file
 from steponce.local.servers.aws import LocalServers
 from steponce.local.session import isolated_session
@@ -122,12 +123,15 @@ class RunningStack:
         Raises:
             LocalStackError: there is no such log; the message names those that there are.
         """
-        path = log_file(self._logs, function_name.rsplit(":", 1)[-1])
+        path = log_file(self._logs, name_of_function(function_name))
         try:
             return path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
+        except OSError:
             logs = ", ".join(sorted(log.stem for log in self._logs.glob("*.log"))) or "none"
-            raise LocalStackError(f"There is no log of {path.stem!r}. There are: {logs}.") from None
+            raise LocalStackError(
+                f"There is no log of {path.stem!r}. There are: {logs}. A Lambda endpoint of another program "
+                "keeps the logs of its functions itself."
+            ) from None
 
     def facts(self) -> dict[str, Any]:
         """What another process needs to speak to this stack; JSON."""

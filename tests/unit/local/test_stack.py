@@ -56,7 +56,8 @@ def test_a_workflow_runs_its_function_and_writes_its_item(small_stack):
 def test_only_a_function_of_the_stack_has_a_log(small_stack):
     """A misspelt name would look like a function that has written nothing."""
     function = small_stack.boto3("lambda").get_function(FunctionName="small-MisbehaveFunction")
-    assert small_stack.logs(function["Configuration"]["FunctionArn"]) is not None
+    arn = function["Configuration"]["FunctionArn"]
+    assert small_stack.logs(arn) == small_stack.logs(f"{arn}:$LATEST")
     with pytest.raises(LocalStackError, match="'MisbehaveFunction'") as raised:
         small_stack.logs("MisbehaveFunction")
     assert "small-MisbehaveFunction" in str(raised.value)
@@ -136,6 +137,7 @@ def test_only_the_workflow_goes_through_a_proxy(small_stack):
         assert [{key: url for key, url in stack.endpoints.items() if key != "dynamodb"}] == told
         assert small_stack.endpoints["dynamodb"] == stack.endpoints["dynamodb"]
         assert [stack.endpoints["lambda"]] == asked
+        assert "" == stack.logs("guest-HastyFunction")  # it has not run
         assert "Lambda.SdkClientException" == run(stack, "cut-off", {})["error"]
         assert None is call(stack, {})[0]
 
