@@ -193,7 +193,7 @@ class Case:
                 f"{_until(record)}.",
             )
         if record.status == FAILED and not record.on_open_index:
-            token = "" if self.record_key is None else " and another lock token"
+            token = "" if self.key is self.record_key is None else " and another lock token"
             return Advice(
                 "failed",
                 f"Failed finally with {error} at {record.actual_completion}. A later start gets this error, "

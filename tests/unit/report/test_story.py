@@ -235,6 +235,16 @@ def test_a_new_request_after_a_final_failure_needs_a_lock_token_of_its_own(
     assert re.search(says, collect(world.client, "order-1", lock_token=lock_token).summary)
 
 
+def test_nor_does_another_id_help_under_the_token_that_another_request_s_id_makes(world: World):
+    """A start that names that token meets the same record."""
+    world.execution("order-2", "FAILED", error="CardDeclined")
+    failure = Failure("CardDeclined", "no")
+    world.record("FAILED", failure=failure, ttl=1, actual_completion=at(1))
+
+    summary = collect(world.client, "order-2", lock_token="m/order-1").summary
+    assert summary.endswith("another id and another lock token.")
+
+
 def test_any_other_failure_waits_for_a_person(world: World):
     """It is on the open index until somebody settles it."""
     world.execution("order-1", "FAILED", error="ZeroDivisionError")
