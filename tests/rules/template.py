@@ -296,14 +296,20 @@ def rule_logs_are_forgotten(template: Template) -> list[str]:
 
 
 def rule_log_groups_are_in_no_new_stack_s_way(template: Template) -> list[str]:
-    """A function whose lines come late makes its group again. Step Functions makes none."""
-    groups = resources(template, "AWS::Logs::LogGroup")
-    names = {name: str(group.get("LogGroupName", "")) for name, group in groups.items()}
-    return [
-        f"{name} is called {given}"
-        for name, given in names.items()
-        if given and "/aws/vendedlogs/" not in given
-    ]
+    """
+    A function whose lines come late makes its group again, so that has no name. Step Functions makes none.
+
+    It had a name once. The update to this template must not delete those logs.
+    """
+    complaints = []
+    for name, group in resources(template, "AWS::Logs::LogGroup").items():
+        given, kept = (
+            str(group.get("LogGroupName", "")),
+            template["Resources"][name].get("UpdateReplacePolicy"),
+        )
+        complaints += [f"{name} is called {given}"] * bool(given and "/aws/vendedlogs/" not in given)
+        complaints += [f"{name} is not kept"] * (not given and kept != "Retain")
+    return complaints
 
 
 def rule_functions_are_alike(template: Template) -> list[str]:

@@ -149,6 +149,10 @@ FAULTS: list[tuple[Callable[..., list[str]], dict[str, Any]]] = [
     (template.rule_logs_are_forgotten, {"Resources/StateLogs/Properties/RetentionInDays": GONE}),
     (
         template.rule_log_groups_are_in_no_new_stack_s_way,
+        {"Resources/FunctionLogs/UpdateReplacePolicy": GONE},
+    ),
+    (
+        template.rule_log_groups_are_in_no_new_stack_s_way,
         {"Resources/FunctionLogs/Properties/LogGroupName": {"Fn::Sub": "/aws/lambda/${AWS::StackName}"}},
     ),
     (template.rule_functions_are_alike, {f"{CHECK_OWNER}/Runtime": "python3.12"}),
