@@ -15,7 +15,7 @@ from steponce.cli.callback import callback
 from steponce.cli.cancel_erase import cancel, erase
 from steponce.cli.cost import cost
 from steponce.cli.errors import EXIT_CODES, say_error
-from steponce.cli.keys import lock_token_of_request, of_request
+from steponce.cli.keys import expecting, lock_token_of_request, of_request
 from steponce.cli.letters import letters
 from steponce.cli.limits import limits
 from steponce.cli.lint import lint_files
@@ -209,6 +209,7 @@ def show(request_id: str, key: str | None, with_payload: bool, target: Target) -
     "--template",
     default=sources.template,
     show_default="template.yaml here, else the sample's",
+    callback=expecting("Give a file's name, or leave --template out."),
     help="The SAM template.",
 )
 @template_parameters

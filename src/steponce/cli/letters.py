@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steponce.cli.confirmation import Confirmation, needs_confirmation
+from steponce.cli.keys import expecting
 from steponce.cli.listing import limited
 from steponce.cli.machines import Machines
 from steponce.cli.output import DONE, ask_which, counted, fields, plain, say, to_copy
@@ -28,6 +29,9 @@ _QUEUES = (
     ("events", "DeadEventsQueueUrl", None),
 )
 """Each queue's name for people, its own Output, and that of the queue to which its letters are redriven."""
+
+_expect_id = expecting("Give a letter's id, as the list shows it.")
+_letter_id = click.argument("letter_id", metavar="ID", callback=_expect_id)
 
 
 @click.group(invoke_without_command=True)
@@ -53,7 +57,7 @@ def list_letters(limit: int, target: Target) -> int:
 
 
 @letters.command()
-@click.argument("letter_id", metavar="ID")
+@_letter_id
 @where_to_which
 def show(letter_id: str, target: Target) -> int:
     """Show one letter with its body and attributes, which may be confidential."""
@@ -69,7 +73,7 @@ def show(letter_id: str, target: Target) -> int:
 
 
 @letters.command()
-@click.argument("letter_id", metavar="ID", required=False)
+@click.argument("letter_id", metavar="ID", required=False, callback=_expect_id)
 @click.option("--all", "everything", is_flag=True, help="All but those that may have been answered.")
 @where_to_which
 def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
@@ -94,7 +98,7 @@ def redrive(letter_id: str | None, everything: bool, target: Target) -> int:
 
 
 @letters.command()
-@click.argument("letter_id", metavar="ID")
+@_letter_id
 @needs_confirmation("printed with the answer, since the letter goes")
 @where_to_which
 def delete(letter_id: str, confirmation: Confirmation, target: Target) -> int:

@@ -64,7 +64,7 @@ def receipt_panel(receipt: Receipt) -> RenderableType:
         "error": receipt.error,
         "cause": cause_text(receipt.cause),
         "waits for": "a person" if receipt.waits_for_person else None,
-        "next start": "runs it" if receipt.may_run_again else None,
+        "next start": "runs it" if receipt.may_run_again and receipt.resets_at is None else None,
         "execution": receipt.execution_arn,
     }
     if receipt.status == "COMPLETED":

@@ -188,6 +188,12 @@ def invocation() -> Invocation:
     return context.ensure_object(Invocation) if context else Invocation()
 
 
+def _expect_stack(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """Check a stack's name, unless --local outweighs the variable that it is from."""
+    check = expecting(f"Give a stack's name. Look at --stack, or at the variable {STACK}.")
+    return name if context.params.get("local") else check(context, option, name)
+
+
 def where_to(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that name a stack to a command, which gets them as one `target`."""
 
@@ -197,7 +203,7 @@ def where_to(command: Callable[..., int]) -> Callable[..., int]:
         metavar="NAME",
         envvar=STACK,
         show_envvar=True,
-        callback=expecting(f"Give a stack's name. Look at --stack, or at the variable {STACK}."),
+        callback=_expect_stack,
         help="A stack on AWS.",
     )
     @click.option(

@@ -33,6 +33,7 @@ from steponce.report import collector
 from steponce.report.story import Story
 from steponce.request.canonical import canonical_json
 from tests.unit.cli.fakes import COMPLETED, FAILED, PAYLOAD, RUNNING, FakeClient, in_a_pipe
+from tests.unit.rate_limited import cause_until
 
 
 # -- exit codes and answers ------------------------------------------------------------------------
@@ -190,7 +191,14 @@ def test_a_failed_receipt_shows_whether_it_stays_so(
     client: FakeClient, capsys: pytest.CaptureFixture[str], says: dict[str, bool], shown: str
 ):
     """Only the pipe had it."""
-    for receipt, is_shown in ((FAILED, False), (replace(FAILED, **says), True)):
+    limited = replace(
+        FAILED,
+        may_run_again=True,
+        error="RateLimited",
+        cause=cause_until("2026-02-01T00:00:00.000Z"),
+        attempt=0,
+    )
+    for receipt, is_shown in ((FAILED, False), (replace(FAILED, **says), True), (limited, False)):
         client.answers["status"] = receipt
         commands.run(["status", "order-1"])
         assert is_shown == (shown in capsys.readouterr().out)
@@ -266,6 +274,10 @@ def test_start_does_not_wait_for_what_is_finished(client: FakeClient, event: str
         (["wait", "order-1", "--timeout", "nan"], "give a number of seconds, 0 or more."),
         (["wait", "order-1", "--timeout", "soon"], "'soon' is not a valid float"),
         (["status", "order-1", "--key", " "], "it is blank."),
+        (["letters", "show", ""], "it is blank."),
+        (["letters", "redrive", " "], "it is blank."),
+        (["letters", "delete", "", "--yes", "--by", "alice", "--why", "asked"], "it is blank."),
+        (["up", "--template", ""], "it is blank."),
         (["show", "order-1", "--key", "M\udcfcller/1"], "it is not UTF-8."),
         (["status", "M\udcfcller"], "it is not UTF-8."),
         (["requests", "list", "--under", "M\udcfcller/"], "it is not UTF-8."),

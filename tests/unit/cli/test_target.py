@@ -235,6 +235,15 @@ def test_missing_region_credentials_and_profile_are_unreachable(
     assert message in said
 
 
+def test_local_outweighs_a_variable_that_is_blank(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """It names no stack, and none is looked for."""
+    monkeypatch.setenv("STEPONCE_STACK", " ")
+    assert 4 == error_of(capsys, "--local")[0]
+    assert 2 == error_of(capsys)[0]
+
+
 def test_a_region_that_is_none_is_to_be_corrected_where_it_was_given(capsys: pytest.CaptureFixture[str]):
     """Only the variable and the profile were named, after two full stops."""
     code, said = error_of(capsys, "--stack", "prod", "--region", "a b")
