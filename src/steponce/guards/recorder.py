@@ -15,6 +15,7 @@ from steponce.errors import (
     PayloadTooLarge,
     ResultNotKept,
     RetryLater,
+    SteponceError,
     Unsettled,
 )
 from steponce.failure import Failure
@@ -112,15 +113,16 @@ class Recorder:
         name = RESULT_TOO_LARGE if too_large else InvalidPayload.__name__
         cause = f"The work is done, and no record can hold its result ({type(error).__name__})."
         self._hold(Failure(name, cause))
+        own = error if isinstance(error, SteponceError) else None  # others' texts may quote the result
+        why = own or f"Its conversion to JSON raised {type(error).__name__}."
         raise NotRecorded(
-            f"The work under {self._token!r} is done, and no record can hold its result. "
-            f"{failure_of(error).cause} "
+            f"The work under {self._token!r} is done, and no record can hold its result. {why} "
             "Complete its lock by hand. Keep a large part elsewhere and record its address, or set the "
             "parameter ResultBucket.",
             self._token,
             result,
             next_steps=[NextStep("complete lock", self._token)],
-        ) from error
+        ) from own
 
     def fail(self, error: BaseException) -> None:
         """

@@ -357,6 +357,22 @@ def test_a_replay_gives_no_mask_for_a_secret(world: World) -> None:
         work("o-1")
 
 
+def test_a_result_that_cannot_be_converted_is_not_quoted(world: World) -> None:
+    """The conversion's own error may have it. The caller gets the result as an attribute of the error."""
+
+    def to_json(result: Any) -> Any:
+        raise ValueError(f"{result} has no form")
+
+    @world.guard().idempotent(lock_token="key", serialize=to_json)
+    def work(key: str) -> str:
+        return "4111-1111"
+
+    with pytest.raises(NotRecorded, match="conversion to JSON raised ValueError") as raised:
+        work("o-1")
+    assert "4111-1111" == raised.value.result
+    assert "4111" not in "".join(traceback.format_exception(raised.value))
+
+
 def test_a_replay_that_does_not_fit_quotes_no_result(world: World) -> None:
     """The type's own error has it, as after a deployment that has changed the type."""
 
