@@ -186,9 +186,7 @@ class LambdaApi:
 def function_name(reference: str) -> str:
     """The name in a function's name, partial ARN or ARN, with or without a qualifier."""
     parts = reference.split(":")
-    if "function" in parts:
-        return parts[parts.index("function") + 1]
-    return parts[0]
+    return parts[parts.index("function") + 1] if "function" in parts[:-1] else parts[0]
 
 
 def log_file(logs: Path, function: str) -> Path:
