@@ -70,7 +70,8 @@ def _request(sfn: SFNClient, execution: ExecutionListItemTypeDef) -> str:
     """The id of the request that an execution is for."""
     text = sfn.describe_execution(executionArn=execution["executionArn"])["input"]
     given = json.loads(text)
-    return str(given.get("requestId", execution["name"])) if isinstance(given, dict) else execution["name"]
+    found = given.get("requestId") if isinstance(given, dict) else None
+    return found if isinstance(found, str) else execution["name"]
 
 
 def _story(

@@ -277,7 +277,6 @@ def test_start_does_not_wait_for_what_is_finished(client: FakeClient, event: str
         (["letters", "show", ""], "it is blank."),
         (["letters", "redrive", " "], "it is blank."),
         (["letters", "delete", "", "--yes", "--by", "alice", "--why", "asked"], "it is blank."),
-        (["up", "--template", ""], "it is blank."),
         (["show", "order-1", "--key", "M\udcfcller/1"], "it is not UTF-8."),
         (["status", "M\udcfcller"], "it is not UTF-8."),
         (["requests", "list", "--under", "M\udcfcller/"], "it is not UTF-8."),

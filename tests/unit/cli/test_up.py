@@ -47,6 +47,15 @@ def test_up_refuses_to_replace_a_file_that_is_no_stack_s(
     assert '{"mine": true}' == (home / "stack.json").read_text()
 
 
+def test_up_refuses_a_template_without_a_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """As from a variable of the shell that is not set. It served the sample, and a pipe did not say so."""
+    monkeypatch.setattr(up, "serve", lambda *_: 0)
+    assert 2 == commands.run(["up", "--template", ""])
+    assert "it is blank. Give a file's name" in in_a_pipe(capsys)["error"]["message"]
+
+
 def stack_that_runs(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[str], None]) -> dict[str, Any]:
     """A stack with facts. Something happens while it starts, and while it runs until Ctrl-C."""
     facts = FACTS | {"name": "mine", "endpoints": dict.fromkeys(ENDPOINTS, "http://127.0.0.1:7")}

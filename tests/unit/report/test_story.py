@@ -237,12 +237,13 @@ def test_a_new_request_after_a_final_failure_needs_a_lock_token_of_its_own(
 
 def test_nor_does_another_id_help_under_the_token_that_another_request_s_id_makes(world: World):
     """A start that names that token meets the same record."""
-    world.execution("order-2", "FAILED", error="CardDeclined")
+    world.execution("order-2", "FAILED", "ReplayError", error="CardDeclined")
     failure = Failure("CardDeclined", "no")
-    world.record("FAILED", failure=failure, ttl=1, actual_completion=at(1))
+    world.record("FAILED", failure=failure, ttl=1, actual_completion=at(1), payload_hash=HASH)
 
-    summary = collect(world.client, "order-2", lock_token="m/order-1").summary
-    assert summary.endswith("another id and another lock token.")
+    story = collect(world.client, "order-2", lock_token="m/order-1")
+    assert "Failed finally with CardDeclined" in story.summary
+    assert story.summary.endswith("another id and another lock token.")
 
 
 def test_any_other_failure_waits_for_a_person(world: World):
