@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from steponce import fence
 from steponce.aws import times
+from steponce.aws.errors import is_refusal
 from steponce.errors import (
     AlreadyInProgress,
     DuplicateRefused,
@@ -307,8 +308,11 @@ class Run:
                 self._renew_if_late(holder)
             return found
         except BaseException as error:
-            if not holder.attempt and isinstance(error, ClientError | RecordUnreadable):
-                raise  # the write was refused
+            is_refused = isinstance(error, RecordUnreadable) or (
+                isinstance(error, ClientError) and is_refusal(error)
+            )
+            if not holder.attempt and is_refused:
+                raise
             # A lost answer, or an exception from a signal's handler. The write may have taken effect, but the
             # work does not begin. Without this, others would wait until the lease ends.
             self._give_back("No answer to AcquireLock.")

@@ -683,6 +683,22 @@ def test_a_begin_whose_new_lease_is_refused_gives_the_lock_back(world: World) ->
     assert RELEASED == world.lock().status
 
 
+def test_a_begin_that_boto3_has_sent_twice_gives_the_lock_back(world: World) -> None:
+    """The refusal is of the second send. The first one took the lock, and its answer was lost."""
+
+    def sent_twice(_arguments: dict[str, Any], forward: Callable[[], Any]) -> Any:
+        world.fault = None
+        forward()
+        error = client_error("ExpiredTokenException")
+        error.response["ResponseMetadata"]["RetryAttempts"] = 1
+        raise error
+
+    world.fault = sent_twice
+    with pytest.raises(ClientError), world.guard().begin(KEY, ORDER, lease_seconds=60):
+        pytest.fail("the block was entered")
+    assert RELEASED == world.lock().status
+
+
 def test_a_begin_that_has_lost_its_lock_meanwhile_does_not_begin(world: World) -> None:
     """It took so long that another call has taken the lock over."""
 
