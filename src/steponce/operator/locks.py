@@ -251,7 +251,7 @@ class Operator:
                 next_steps=[NextStep("show request", lock.request_id, lock_token=token)],
             ) from None
         except (BotoCoreError, ClientError, Unavailable) as error:
-            if is_refusal(error):
+            if is_refusal(error) and not start.sent_twice:
                 raise self._start_refused(lock, error) from error
             raise self._start_unknown(lock, error) from error
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code, expect_content
+from steponce.aws.errors import answering, error_code, expect_content, is_refusal
 from steponce.errors import OwnerHidden, TooManyAttempts, Unavailable
 from steponce.executions import Execution
 from steponce.locks.record import Lock
@@ -42,7 +42,7 @@ class Start:
         self._attempts = Attempts(machine, envelope.requestId)
         self._comparison = Comparison(machine, envelope)
         self._check_owner = check_owner
-        self._sent_twice = False
+        self.sent_twice = False
 
     def run(self) -> Receipt:
         """
@@ -188,7 +188,7 @@ class Start:
         if self._start_execution(attempt):
             return self._running(attempt, duplicate=False)
         mine = False
-        if self._sent_twice:
+        if self.sent_twice:
             execution = self._machine.describe(self._attempts.name, attempt)
             mine = execution is not None and self._comparison.is_of_this_call(execution)
         return self._running(attempt, duplicate=not mine)
@@ -204,7 +204,7 @@ class Start:
                 )
         except ClientError as error:
             if error_code(error) == "ExecutionAlreadyExists":
-                self._sent_twice = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+                self.sent_twice |= not is_refusal(error)
                 return False
             raise
         expect_content("Step Functions", started)

@@ -586,6 +586,26 @@ def test_a_retry_whose_start_may_have_taken_effect_is_not_called_safe_to_repeat(
     assert (["order-1--2"], RELEASED) == ([one["name"] for one in world.sfn.started], world.lock().status)
 
 
+def test_a_retry_whose_start_boto3_has_sent_twice_is_not_called_refused(
+    world: World, alice: Operator, monkeypatch: pytest.MonkeyPatch
+):
+    """Its name is taken, maybe by itself, and the call after that is refused. It has started something."""
+    lock = alice.prepare("retry", world.held())
+    payload, get = alice.payload_of(lock), world.machine.locks.get
+
+    def refuse_after_the_start(lock_token: str) -> Lock | None:
+        if world.sfn.started:
+            raise client_error("ExpiredTokenException")
+        return get(lock_token)
+
+    taken = client_error("ExecutionAlreadyExists")
+    taken.response["ResponseMetadata"]["RetryAttempts"] = 1
+    world.sfn.lose_answers("start_execution", error=taken)
+    monkeypatch.setattr(world.machine.locks, "get", refuse_after_the_start)
+    with pytest.raises(StartUnknown, match="ExpiredTokenException"):
+        alice.retry(lock, payload, "again")
+
+
 def test_a_repeated_retry_whose_start_has_no_answer_is_not_called_safe_either(world: World, alice: Operator):
     """The lock was free already, and the attempt of the first one may have made it so."""
     lock = alice.prepare("retry", alice.release(world.held(), "first half"))
