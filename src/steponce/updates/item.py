@@ -18,7 +18,7 @@ import boto3
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError, ParamValidationError
 
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, is_refusal
 from steponce.aws.forks import own_connections
 from steponce.errors import InvalidRequest, shown
 
@@ -277,8 +277,7 @@ class ItemOf:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
             there: Any = error.response.get("Item")
-            tries_before = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
-            return Written(False, there or None, was_sent_twice=tries_before > 0)
+            return Written(False, there or None, was_sent_twice=not is_refusal(error))
         return Written(True, done.get("Attributes"))
 
 
