@@ -28,13 +28,9 @@ RESERVED = (
 
 RESERVED_NAMES = (
     *(CANCELLED, MISMATCH, RATE_LIMITED),
-    *(
-        "ResultNotKept",
-        "ResultTooLarge",
-        "Function.ResponseSizeTooLarge",
-    ),  # these say that the work is done
+    *("ResultNotKept", "ResultTooLarge", "Function.ResponseSizeTooLarge"),
 )
-"""Error names of the workflow that others may begin with."""
+"""Error names of the workflow that others may begin with. The last three say that the work is done."""
 
 _FIELDS = {"success": {"output"}, "failure": {"error", "cause"}, "heartbeat": set[str]()}
 

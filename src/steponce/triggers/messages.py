@@ -36,7 +36,7 @@ from steponce.triggers.foreign_records import foreign_record
 from steponce.triggers.resend import COUNT_AT, LETTER_OF, LOCK_TOKEN, REQUEST_ID, REQUESTED_AT, TRIES
 from steponce.triggers.start_request import RequestPaths, StartRequest, expect_readable
 
-_OURS = "steponce"
+_OUR_PREFIX = "steponce"
 """How the names of our own attributes begin. Only the queue brings them."""
 
 _NOTIFICATION = ("MessageId", "TopicArn", "Message", "Timestamp")
@@ -130,7 +130,9 @@ def see(record: SQSRecord) -> dict[str, Any]:
         published = _attributes(body.get("MessageAttributes"), "Type", "Value", "Value")
         return {
             "messageId": notification.message_id,
-            "attributes": {name: text for name, text in published.items() if not name.startswith(_OURS)},
+            "attributes": {
+                name: text for name, text in published.items() if not name.startswith(_OUR_PREFIX)
+            },
             "body": json_or_text(notification.message, "The message of the notification"),
             "sentAt": _text_of_time(notification.timestamp),
         }
