@@ -82,6 +82,7 @@ BEFORE_WORK = frozenset(
         MISMATCH,
         "RecordUnreadable",
         "ReplayResult",
+        "ReplayError",
         "ReplayTooLarge",
         "DuplicateRefused",
         RELEASE_LOCK,
@@ -105,6 +106,9 @@ TAKING_OVER = frozenset({"TakeOverLock", "ConfirmTakeover", "IsTakeoverConfirmed
 States of an execution that takes over a lock. Its own work has not begun, but it is not confirmed that the
 first owner was not redriven. So the outcome is unknown, and not idle.
 """
+
+FAILING = frozenset({"IsErrorNamed", "RequestFailed", "FailedWithoutCause", "FailedWithoutReason"})
+"""States in which an execution names its error. The state before them has settled what became of the lock."""
 
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds it."""

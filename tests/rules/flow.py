@@ -10,15 +10,6 @@ from steponce.lint.asl import reachable
 
 from .asl import Definition, inner_machines, states, writes
 
-NOT_THE_HOLDER = {
-    "IsErrorNamed": "the lock was released or its failure recorded just before, or it is another's",
-    "RequestFailed": "as IsErrorNamed",
-    "FailedWithoutCause": "as IsErrorNamed",
-    "FailedWithoutReason": "as IsErrorNamed",
-    "ReplayError": "the lock is another's, and failed",
-}
-"""States that an execution is never in while a lock in progress is its own, and why."""
-
 WORK = {"DoWork", "IsConfirmationWanted", "AwaitConfirmation"}
 """States in which the work may be running."""
 
@@ -59,7 +50,7 @@ def rule_states_are_classified(definition: Definition) -> list[str]:
         "UNWRITTEN": {name for name, state in states(definition) if state.get("Error") in workflow.TOO_LARGE},
         "TAKING_OVER": workflow.TAKING_OVER,
         "WORK": WORK,
-        "NOT_THE_HOLDER": set(NOT_THE_HOLDER),
+        "FAILING": workflow.FAILING,
     }
     complaints = []
     for name in definition["States"]:

@@ -10,7 +10,7 @@ import pytest
 from steponce.request.envelope import Envelope
 from tests.workflow.faults import SERVER_ERROR, Answer, Call, Hold, lose_the_answer
 from tests.workflow.scene import UNREACHABLE, VISA, Scene
-from tests.workflow.test_conditions import lambda_refusal
+from tests.workflow.test_conditions import lambda_error, lambda_refusal
 from tests.workflow.test_dead_owners import stop_in
 
 
@@ -121,6 +121,24 @@ def test_a_lock_that_falls_to_who_was_turned_away_is_taken_over_as_idle(scene: S
     assert ("INPROGRESS", f"{key}-a") == (scene.lock(key).status, scene.lock(key).request_id)
 
     scene.client.start(f"{key}-b", UNREACHABLE, lock_token=key)
+
+    assert "SUCCEEDED" == scene.closed(f"{key}-b")["status"]
+    assert ("COMPLETED", f"{key}-b") == (scene.lock(key).status, scene.lock(key).request_id)
+
+
+def test_a_lock_that_falls_to_who_has_released_it_is_taken_over_as_idle(scene: Scene):
+    """Another request had it meanwhile, so that the late write no longer meets its author's own release."""
+    key = scene.new_id("fallen")
+    late = scene.faults.plan("AcquireLock", Delay(), key=f"{key}-a")
+    scene.faults.plan("DoWork", lambda_error("RetryLater"), key=key, times=100)
+    for request_id in (f"{key}-a", f"{key}-o"):
+        scene.client.start(request_id, VISA, lock_token=key)
+        assert "RetryLater" == scene.closed(request_id)["error"]
+    scene.faults.clear()
+    assert 200 == late.land()
+    assert ("INPROGRESS", f"{key}-a") == (scene.lock(key).status, scene.lock(key).request_id)
+
+    scene.client.start(f"{key}-b", VISA, lock_token=key)
 
     assert "SUCCEEDED" == scene.closed(f"{key}-b")["status"]
     assert ("COMPLETED", f"{key}-b") == (scene.lock(key).status, scene.lock(key).request_id)

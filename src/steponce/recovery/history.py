@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steponce.executions import EXECUTION_ENDS, Execution, execution_events, read_input
 from steponce.recovery.child import child_started_by
 from steponce.recovery.work import proves_the_end
-from steponce.workflow import BEFORE_WORK, OUTCOMES, TAKING_OVER, WORK
+from steponce.workflow import BEFORE_WORK, FAILING, OUTCOMES, TAKING_OVER, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -36,6 +36,8 @@ class History:
     A summary of an execution's events: its last state, that state's input and child, its callId.
 
     A state that writes the outcome is the last one that counts. The input of those after it has no outcome.
+    Nor do those count in which the execution names its error. One that has released its lock can get it once
+    more, by a first write that lands late; its work has still said that nothing happened.
 
     `open_tasks` counts the tasks of its work that no event proves to be over. A branch of a Parallel that
     fails does not stop the functions of the others, nor does a time-out stop its function.
@@ -81,7 +83,7 @@ class History:
         self.last_event = event["type"]
         self.redrives += event["type"] == "ExecutionRedriven"
         entered = event.get("stateEnteredEventDetails")
-        if entered is not None and self.last_state not in OUTCOMES:
+        if entered is not None and self.last_state not in OUTCOMES and entered["name"] not in FAILING:
             self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
             if self.last_state == "AcquireLock" and self.call_id is None:
                 self.call_id = self.last_input.get("callId")

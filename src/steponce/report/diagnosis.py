@@ -15,6 +15,7 @@ from steponce.workflow import (
     COMPLETED,
     DUPLICATE_REFUSED,
     FAILED,
+    FAILING,
     INPROGRESS,
     OUTCOMES,
     RELEASED,
@@ -261,7 +262,8 @@ class Case:
         if self.owner_is_stranger:
             return self._settle("is gone, and another one has its name")
         if not owner.is_open:
-            if owner.error in TOO_LARGE and owner.last_state not in BEFORE_WORK | TAKING_OVER | OUTCOMES:
+            was_working = owner.last_state not in BEFORE_WORK | TAKING_OVER | OUTCOMES | FAILING
+            if owner.error in TOO_LARGE and was_working:
                 return Advice(
                     "unwritten",
                     f"The work is done, but its result could not be recorded ({owner.error}). It must not "

@@ -70,6 +70,15 @@ def test_who_died_releasing_its_lock_was_idle(stack: Stack) -> None:
     assert "idle" == stack.settle(history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)), stopDate=JUST_NOW)
 
 
+@pytest.mark.parametrize("state", ["ReleaseLock", "ReplayError"])
+@pytest.mark.parametrize("named", sorted(workflow.FAILING - {"IsErrorNamed"}))
+def test_who_had_ended_when_its_first_write_landed_was_idle(stack: Stack, state: str, named: str) -> None:
+    """It has released its lock or read another's outcome, and only named its error since."""
+    events = history(*TO_WORK, (state, ENVELOPE | FAILURE), ("IsErrorNamed", ENVELOPE), (named, ENVELOPE))
+    assert "idle" == stack.settle(events, stopDate=JUST_NOW)
+    assert ITEM == stack.item()
+
+
 @pytest.mark.parametrize("end", STATES_AND_ENDS)
 def test_a_result_that_was_not_written_is_written(stack: Stack, end: str) -> None:
     """The work is done; it is not run again for a lost write."""

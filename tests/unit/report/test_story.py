@@ -205,6 +205,15 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
     assert (NextStep("complete lock", "m/order-1"),) == story.next_steps
 
 
+def test_another_one_s_result_too_large_does_not_hold_a_lock(world: World):
+    """Its execution was told that failure, and got the lock afterwards by a first write that landed late."""
+    states = ("AcquireLock", "ReadLock", "ReplayError", "IsErrorNamed", "RequestFailed")
+    world.execution("order-1", "FAILED", *states, error="ResultTooLarge")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    assert "unsettled" == collect(world.client, "order-1").diagnosis
+
+
 def test_a_final_failure_is_the_answer(world: World):
     """It is off the open index, so nobody need look."""
     world.execution("order-1", "FAILED", error="CardDeclined")
